@@ -1,0 +1,78 @@
+# memplan: one Makefile, no recursion.
+#
+#   make                the program, release          make check        the tests (debug; MODE=asan, tsan)
+#   make bench          the main job, on an empty machine too            make lint   include rules, format
+#   make install PREFIX=..  program, library           make bundle       a folder that runs where nothing installs
+#   MODE=release|debug|asan|tsan   CC=gcc|clang   V=1 shows commands
+MODE ?= release
+CC   := $(if $(filter default,$(origin CC)),gcc,$(CC))
+B    ?= build
+O    := $B/$(MODE)
+PREFIX ?= /usr/local
+Q    := $(if $V,,@)
+
+FLAGS_release := -O2 -DMPL_CHECK=0
+FLAGS_debug   := -O1 -g -DMPL_CHECK=2
+FLAGS_asan    := -O1 -g -DMPL_CHECK=3 -fsanitize=address,undefined -fno-sanitize-recover=all
+FLAGS_tsan    := -O1 -g -DMPL_CHECK=2 -fsanitize=thread
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
+CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread
+
+.DEFAULT_GOAL := all
+.PHONY: all check bench bench-speed lint format install bundle clean deps deps-test fuzz fuzz-smoke
+MAKEFLAGS += --no-builtin-rules
+
+# What needs no build must not start one: the probe is skipped for these.
+ifeq ($(filter clean lint format deps deps-test,$(MAKECMDGOALS)),)
+-include $B/features.mk
+endif
+
+CPPFLAGS += -D_GNU_SOURCE -I. -I$B -isystem $B/gen $(FEATURE_CPPFLAGS)
+LDLIBS   += $(FEATURE_LDLIBS) -lm -lpthread
+
+SRC  := $(sort $(foreach r,graphs planners runtime harness,$(wildcard $r/*.c $r/*/*.c)))
+OBJ  := $(SRC:%.c=$O/%.o) $O/gen/onnx.pb-c.o
+LIB  := $(filter-out $O/harness/main.o,$(OBJ))
+TEST := $(sort $(wildcard tests/test_*.c))
+TESTBIN := $(TEST:%.c=$O/%)
+
+all: $B/memplan
+
+$B/memplan: $O/memplan
+	$(Q)ln -sf $(MODE)/memplan $@
+
+$O/memplan: $(OBJ)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$O/libmemplan.a: $(LIB)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+
+$O/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$O/gen/%.o: $B/gen/%.c
+	$(Q)mkdir -p $(@D) && $(CC) -std=c11 -O1 -g -I$B/gen -c -o $@ $<
+
+# The schema comes from libonnx-dev; protobuf-c compiles it here.
+$B/gen/onnx.pb-c.h $B/gen/onnx.pb-c.c &: $(ONNX_PROTO)
+	$(Q)mkdir -p $B/gen && protoc-c --proto_path=$(dir $(ONNX_PROTO)) --c_out=$B/gen $(ONNX_PROTO)
+
+$B/features.mk: scripts/features.sh scripts/install-deps.sh Makefile
+	$(Q)scripts/install-deps.sh
+	$(Q)CC="$(CC)" scripts/features.sh $B
+
+-include $(OBJ:.o=.d) $(TEST:%.c=$O/%.d)
+
+deps: ; $(Q)scripts/install-deps.sh
+deps-test: ; $(Q)scripts/install-deps.sh --test
+
+check: deps-test $O/memplan $(TESTBIN)
+	$(Q)scripts/run-tests.sh $O $(TESTBIN)
+
+lint: ; $(Q)scripts/lint.sh
+format: ; $(Q)clang-format -i $(shell git ls-files '*.c' '*.h')
+
+clean: ; $(Q)rm -rf $B

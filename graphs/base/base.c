@@ -1,0 +1,152 @@
+/* base.c -- statuses, checked memory and checked byte arithmetic. See base.h. */
+#include "graphs/base/base.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <time.h>
+
+void mpl_ctx_init(mpl_ctx *ctx)
+{
+    memset(ctx, 0, sizeof *ctx);
+    ctx->fail_after = -1;
+}
+
+mpl_status mpl_fail(mpl_ctx *ctx, mpl_status code, const char *file, int line, const char *format, ...)
+{
+    va_list args;
+
+    ctx->file = file;
+    ctx->line = line;
+    va_start(args, format);
+    vsnprintf(ctx->message, sizeof ctx->message, format, args);
+    va_end(args);
+    return code;
+}
+
+const char *mpl_status_name(mpl_status st)
+{
+    static const char *const names[] = {"ok",           "out of memory", "bad input",
+                                        "budget ended", "refused",       "not available"};
+
+    return names[st];
+}
+
+int mpl_status_exit(mpl_status st)
+{
+    static const int codes[] = {0, 3, 2, 3, 1, 4};
+
+    return codes[st];
+}
+
+void mpl_assert_fail(const char *text, const char *file, int line)
+{
+    fprintf(stderr, "memplan: %s:%d: broken invariant: %s\n", file, line, text);
+    abort();
+}
+
+void *mpl_alloc(mpl_ctx *ctx, size_t n, size_t size)
+{
+    bool planted = ctx->fail_after >= 0 && ctx->n_allocs == ctx->fail_after;
+    void *p = NULL;
+
+    ctx->n_allocs++;
+    if (!planted)
+        p = calloc(n > 0 ? n : 1, size > 0 ? size : 1);
+    if (p == NULL)
+        mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory: %zu items of %zu bytes", n, size);
+    else
+        ctx->n_live++;
+    return p;
+}
+
+mpl_status mpl_realloc_bytes(mpl_ctx *ctx, void **p, size_t old_n, size_t n, size_t size)
+{
+    void *fresh = mpl_alloc(ctx, n, size);
+
+    if (fresh == NULL)
+        return MPL_EMEM;
+    if (*p != NULL)
+        memcpy(fresh, *p, (old_n < n ? old_n : n) * size);
+    mpl_free(ctx, *p);
+    *p = fresh;
+    return MPL_OK;
+}
+
+void mpl_free(mpl_ctx *ctx, void *p)
+{
+    if (p == NULL)
+        return;
+    ctx->n_live--;
+    free(p);
+}
+
+char *mpl_strdup(mpl_ctx *ctx, const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *copy = mpl_alloc(ctx, n, 1);
+
+    if (copy != NULL)
+        memcpy(copy, text, n);
+    return copy;
+}
+
+mpl_status mpl_reserve_bytes(mpl_ctx *ctx, void **p, size_t *cap, size_t n, size_t size)
+{
+    mpl_status st;
+    size_t want = *cap > 0 ? *cap : 8;
+
+    if (n <= *cap)
+        return MPL_OK;
+    while (want < n) {
+        if (want > SIZE_MAX / 2)
+            return mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory: %zu items", n);
+        want *= 2;
+    }
+    st = mpl_realloc_bytes(ctx, p, *cap, want, size);
+    if (st == MPL_OK)
+        *cap = want;
+    return st;
+}
+
+bool mpl_add_bytes(uint64_t a, uint64_t b, uint64_t *out)
+{
+    if (a > UINT64_MAX - b)
+        return false;
+    *out = a + b;
+    return true;
+}
+
+bool mpl_mul_bytes(uint64_t a, uint64_t b, uint64_t *out)
+{
+    if (b != 0 && a > UINT64_MAX / b)
+        return false;
+    *out = a * b;
+    return true;
+}
+
+bool mpl_align_bytes(uint64_t bytes, uint64_t align, uint64_t *out)
+{
+    uint64_t up;
+
+    if (!mpl_add_bytes(bytes, align - 1, &up))
+        return false;
+    *out = up & ~(align - 1);
+    return true;
+}
+
+uint64_t mpl_hash(uint64_t hash, const void *data, size_t n)
+{
+    const unsigned char *byte = data;
+
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+int64_t mpl_clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}

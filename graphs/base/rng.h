@@ -1,0 +1,38 @@
+/* rng.h -- the one source of randomness: SplitMix64 (Steele, Lea, Flood, 2014), the same on every machine. */
+#ifndef MPL_RNG_H
+#define MPL_RNG_H
+
+#include <stdint.h>
+
+typedef struct mpl_rng {
+    uint64_t state;
+} mpl_rng;
+
+static inline void mpl_rng_init(mpl_rng *rng, uint64_t seed)
+{
+    rng->state = seed;
+}
+
+/* Uniform over all 64-bit values. */
+static inline uint64_t mpl_rng_next(mpl_rng *rng)
+{
+    uint64_t z = (rng->state += UINT64_C(0x9e3779b97f4a7c15));
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* Uniform in [0, n), n > 0, by multiplication of the upper half; the bias is below n / 2^32. n <= 2^32. */
+static inline uint64_t mpl_rng_below(mpl_rng *rng, uint64_t n)
+{
+    return ((mpl_rng_next(rng) >> 32) * n) >> 32;
+}
+
+/* Uniform in [0, 1), 24 bits: exact in a float. */
+static inline float mpl_rng_float(mpl_rng *rng)
+{
+    return (float)(mpl_rng_next(rng) >> 40) * 0x1p-24f;
+}
+
+#endif

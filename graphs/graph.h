@@ -1,0 +1,232 @@
+/* graph.h -- the IR: operations and values in SSA, as plain arrays.
+ *
+ * A graph is filled through mpl_graph_add_*, closed by mpl_graph_finish, and const from then on; a pass makes
+ * a new one. Ids are dense, in the order in which things were added, which is the order `given`: every operation
+ * comes after those that make its inputs. Room is left for what comes as further arrays: blocks of `while` and
+ * `case` (the block of each operation), views (strides and offset of each value). */
+#ifndef MPL_GRAPH_H
+#define MPL_GRAPH_H
+
+#include "graphs/base/base.h"
+
+typedef uint32_t mpl_op;    /* index into graph->op_*    */
+typedef uint32_t mpl_value; /* index into graph->value_* */
+
+#define MPL_MAX_RANK 8
+
+typedef enum mpl_type {
+#define TYPE(name, bytes, ctype) MPL_TYPE_##name,
+#include "graphs/ir/types.def"
+#undef TYPE
+    MPL_N_TYPES
+} mpl_type;
+
+typedef enum mpl_role {
+    MPL_INPUT,     /* given by the caller */
+    MPL_WEIGHT,    /* constant: with data, or filled at run time from a seed */
+    MPL_TEMPORARY, /* made by an operation, used by others */
+    MPL_OUTPUT,    /* made by an operation, handed to the caller */
+    MPL_N_ROLES
+} mpl_role;
+
+typedef struct mpl_shape {
+    uint32_t rank; /* 0: a scalar, one element */
+    int64_t dim[MPL_MAX_RANK];
+} mpl_shape;
+
+typedef enum mpl_attr_key {
+#define ATTR(name, kind) MPL_ATTR_##name,
+#include "graphs/ir/attrs.def"
+#undef ATTR
+    MPL_N_ATTRS
+} mpl_attr_key;
+
+typedef enum mpl_attr_kind { MPL_ATTR_INT, MPL_ATTR_INTS, MPL_ATTR_FLOAT, MPL_ATTR_FLOATS, MPL_ATTR_TEXT } mpl_attr_kind;
+
+/* One attribute as it is handed to mpl_graph_add_op and as it is read back; what it points to is copied in. */
+typedef struct mpl_attr {
+    mpl_attr_key key;
+    uint32_t n; /* items in ints or floats; characters of text */
+    const int64_t *ints;
+    const double *floats;
+    const char *text; /* zero-terminated */
+} mpl_attr;
+
+#define MPL_INT(key, value)       ((mpl_attr){MPL_ATTR_##key, 1, (const int64_t[]){value}, NULL, NULL})
+#define MPL_INTS(key, n, values)  ((mpl_attr){MPL_ATTR_##key, n, values, NULL, NULL})
+#define MPL_FLOAT(key, value)     ((mpl_attr){MPL_ATTR_##key, 1, NULL, (const double[]){value}, NULL})
+#define MPL_FLOATS(key, n, value) ((mpl_attr){MPL_ATTR_##key, n, NULL, value, NULL})
+#define MPL_TEXT(key, value)      ((mpl_attr){MPL_ATTR_##key, (uint32_t)strlen(value), NULL, NULL, value})
+
+typedef enum mpl_op_kind {
+#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval) MPL_OP_##name,
+#include "graphs/ir/ops.def"
+#undef OP
+    MPL_N_OPS
+} mpl_op_kind;
+
+/* What holds of an operator whatever its attributes; ops.def gives them. */
+enum {
+    MPL_IN_PLACE_0 = 1,    /* output 0 may overwrite input 0 of the same type and dims */
+    MPL_IN_PLACE_ANY = 2,  /* output 0 may overwrite any one input of the same type and dims */
+    MPL_VIEW = 4,          /* output 0 is the bytes of input 0 under other dims: needs no memory of its own */
+    MPL_ELEMENTWISE = 8,   /* each output element depends on the elements of its own index (broadcast) alone */
+    MPL_NO_FOLD = 16,      /* never computed while reading, even from constants */
+};
+
+typedef struct mpl_graph {
+    char *name;
+    uint32_t n_ops, n_values;
+
+    uint16_t *op_kind;        /* [n_ops] mpl_op_kind */
+    char **op_name;           /* [n_ops] never NULL; for messages and pictures, need not be unique */
+    uint32_t *op_in_begin;    /* [n_ops + 1] into op_in: inputs of op i; likewise op_out and attributes */
+    uint32_t *op_out_begin;   /* [n_ops + 1] */
+    uint32_t *op_attr_begin;  /* [n_ops + 1] into attr_* */
+    mpl_value *op_in;         /* MPL_NONE: an optional input left out */
+    mpl_value *op_out;        /* MPL_NONE: an optional output not asked for */
+
+    uint16_t *attr_key;       /* mpl_attr_key */
+    uint32_t *attr_begin;     /* into attr_int, attr_float or attr_text, by the kind of the key */
+    uint32_t *attr_n;
+    int64_t *attr_int;
+    double *attr_float;
+    char *attr_text;
+
+    char **value_name;        /* [n_values] unique within the graph */
+    uint8_t *value_type;      /* [n_values] mpl_type */
+    uint8_t *value_role;      /* [n_values] mpl_role */
+    mpl_shape *value_shape;   /* [n_values] */
+    uint64_t *value_bytes;    /* [n_values] plain layout, row-major, no padding. [byte] */
+    mpl_op *value_op;         /* [n_values] the operation that makes it; MPL_NONE for inputs and weights */
+    void **value_data;        /* [n_values] constant's elements, owned; NULL: none, or a weight filled from a seed */
+    uint8_t *value_splat;     /* [n_values] 1: value_data holds one element that stands for all */
+
+    uint32_t n_inputs, n_outputs;
+    mpl_value *input;         /* [n_inputs]  in the order of the file */
+    mpl_value *output;        /* [n_outputs] in the order of the file; any role */
+
+    uint32_t *value_use_begin; /* [n_values + 1] into value_use; made by mpl_graph_finish */
+    mpl_op *value_use;         /* consuming operations in order; one that reads a value twice stands twice */
+
+    /* Inputs whose contents decided shapes and were folded away (DESIGN: "the row names them"). */
+    uint32_t n_bound;
+    char **bound_input;
+
+    struct mpl_graph_caps *caps; /* private to ir/graph.c */
+} mpl_graph;
+
+/* ---- operators, types, attributes by name ------------------------------------------------------------- */
+
+struct mpl_op_call;
+
+/* Output types and shapes of one operation from its inputs' and its attributes. `out_shape`/`out_type` have
+ * n_out entries. Must refuse (MPL_EINPUT, one line naming what is wrong) whatever eval could not compute;
+ * the caller adds the operation's name. */
+typedef struct mpl_shape_call {
+    const mpl_graph *graph; /* attributes are read through mpl_attr_* from here */
+    mpl_op op;
+    uint32_t n_in, n_out;
+    const mpl_shape *const *in_shape; /* [n_in]; NULL: left out */
+    const mpl_type *in_type;          /* [n_in] */
+    mpl_shape *out_shape;             /* [n_out] to be written */
+    mpl_type *out_type;               /* [n_out] to be written */
+} mpl_shape_call;
+
+typedef struct mpl_op_info {
+    const char *name;
+    uint8_t min_in, max_in;   /* 255: any number */
+    uint8_t min_out, max_out; /* 255: any number */
+    unsigned traits;
+    mpl_status (*shape)(mpl_ctx *ctx, const mpl_shape_call *call);
+    mpl_status (*eval)(mpl_ctx *ctx, const struct mpl_op_call *call);
+} mpl_op_info;
+
+extern const mpl_op_info mpl_op_table[MPL_N_OPS];
+
+const char *mpl_type_name(mpl_type type);
+uint32_t mpl_type_bytes(mpl_type type);                /* [byte] */
+bool mpl_type_find(const char *name, mpl_type *type);
+bool mpl_op_find(const char *name, mpl_op_kind *kind);
+bool mpl_attr_find(const char *name, mpl_attr_key *key);
+const char *mpl_attr_name(mpl_attr_key key);
+mpl_attr_kind mpl_attr_kind_of(mpl_attr_key key);
+
+/* Attributes of an operation; the default where it has none. mpl_attr_ints: NULL and *n = 0 where absent. */
+bool mpl_attr_get(const mpl_graph *g, mpl_op op, mpl_attr_key key, mpl_attr *out);
+mpl_attr mpl_attr_at(const mpl_graph *g, uint32_t index); /* index from op_attr_begin */
+int64_t mpl_attr_int(const mpl_graph *g, mpl_op op, mpl_attr_key key, int64_t otherwise);
+double mpl_attr_float(const mpl_graph *g, mpl_op op, mpl_attr_key key, double otherwise);
+const char *mpl_attr_text(const mpl_graph *g, mpl_op op, mpl_attr_key key, const char *otherwise);
+const int64_t *mpl_attr_ints(const mpl_graph *g, mpl_op op, mpl_attr_key key, uint32_t *n);
+
+/* ---- shapes -------------------------------------------------------------------------------------------- */
+
+bool mpl_shape_equal(const mpl_shape *a, const mpl_shape *b);
+/* Product of the dims; false when it is negative or passes 2^63. */
+bool mpl_shape_count(const mpl_shape *shape, uint64_t *count);
+/* "[1,64,56,56]" into text (at least 200 bytes); returns text. */
+const char *mpl_shape_text(const mpl_shape *shape, char *text);
+
+/* ---- building ------------------------------------------------------------------------------------------ */
+
+mpl_status mpl_graph_new(mpl_ctx *ctx, const char *name, mpl_graph **out);
+void mpl_graph_free(mpl_ctx *ctx, mpl_graph *g); /* NULL is allowed */
+
+/* A value that no operation makes: role MPL_INPUT (appended to the inputs) or MPL_WEIGHT. MPL_EINPUT when the name
+ * exists, a dim is negative or the bytes overflow. */
+mpl_status mpl_graph_add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_role role, mpl_type type,
+                               const mpl_shape *shape, mpl_value *out);
+
+/* A weight with data, copied in: all its elements, or one that stands for all when splat. */
+mpl_status mpl_graph_add_const(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_type type, const mpl_shape *shape,
+                               const void *data, bool splat, mpl_value *out);
+
+/* An operation after all those there are; makes its outputs with the types and shapes that its shape rule gives.
+ * in[i] = MPL_NONE leaves an optional input out. out_name[i] = NULL leaves an optional output out; out[i] (may be NULL)
+ * receives the values. Attributes are copied. MPL_EINPUT: wrong numbers of inputs, outputs; the shape rule
+ * refuses; a name exists. The graph is unchanged on failure. */
+mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name, uint32_t n_in,
+                            const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, uint32_t n_out,
+                            const char *const *out_name, mpl_value *out);
+
+/* Makes v the next output of the graph; a temporary becomes MPL_OUTPUT. */
+mpl_status mpl_graph_add_output(mpl_ctx *ctx, mpl_graph *g, mpl_value v);
+
+/* Removes input `v` from the inputs and makes it a constant: an input that decides shapes, bound to `data`. */
+mpl_status mpl_graph_bind_input(mpl_ctx *ctx, mpl_graph *g, mpl_value v, const void *data);
+
+/* Value of that name, or MPL_NONE. O(1) expected. */
+mpl_value mpl_graph_find(const mpl_graph *g, const char *name);
+
+/* Makes the use lists and checks the whole (mpl_graph_ok). MPL_EINPUT when there is no output. O(size). */
+mpl_status mpl_graph_finish(mpl_ctx *ctx, mpl_graph *g);
+
+/* Every id in range, every value made once and before its uses, bytes equal to type times dims. O(size). */
+bool mpl_graph_ok(const mpl_graph *g);
+
+/* A name for the contents: operators, attributes, shapes, types, roles, edges; names and weight data excluded. */
+uint64_t mpl_graph_hash(const mpl_graph *g);
+
+/* ---- evaluation: what each operator means, in the plainest loops ------------------------------------------- */
+
+typedef struct mpl_tensor {
+    mpl_type type;
+    mpl_shape shape;
+    void *data; /* row-major; NULL: an optional input or output left out */
+} mpl_tensor;
+
+/* One operation with its operands in place. Backends hand on the same struct. */
+typedef struct mpl_op_call {
+    const mpl_graph *graph; /* attributes */
+    mpl_op op;
+    uint32_t n_in, n_out;
+    const mpl_tensor *in;   /* [n_in] */
+    const mpl_tensor *out;  /* [n_out] data may be an input's where the operator is in-place */
+    void *workspace;        /* what the backend asked for when it prepared the operation; NULL if nothing */
+} mpl_op_call;
+
+/* Computes the operation by the reference loops of graphs/ops; allocates nothing. MPL_EINPUT: indices out of range. */
+mpl_status mpl_eval(mpl_ctx *ctx, const mpl_op_call *call);
+
+#endif

@@ -1,0 +1,540 @@
+/* graph.c -- building, checking and freeing a graph. See graph.h. */
+#include "graphs/graph.h"
+
+/* What only building needs: capacities of the arrays, and a table from names to values (open addressing). */
+struct mpl_graph_caps {
+    size_t op_kind, op_name, op_in_begin, op_out_begin, op_attr_begin, op_in, op_out;
+    size_t attr_key, attr_begin, attr_n, attr_int, attr_float, attr_text;
+    size_t value_name, value_type, value_role, value_shape, value_bytes, value_op, value_data, value_splat;
+    size_t input, output, bound_input;
+    uint32_t n_attrs, n_ints, n_floats, n_text;
+    mpl_value *slot; /* [n_slots] MPL_NONE: free */
+    uint32_t n_slots; /* a power of two, more than half of them free */
+};
+
+mpl_status mpl_graph_new(mpl_ctx *ctx, const char *name, mpl_graph **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_graph *g = NULL;
+
+    MPL_TRY(mpl_new(ctx, g, 1));
+    MPL_TRY(mpl_new(ctx, g->caps, 1));
+    MPL_TRY((g->name = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    g->caps->n_slots = 16;
+    MPL_TRY(mpl_new(ctx, g->caps->slot, g->caps->n_slots));
+    memset(g->caps->slot, 0xff, g->caps->n_slots * sizeof *g->caps->slot);
+    MPL_TRY(mpl_reserve(ctx, g->op_in_begin, g->caps->op_in_begin, 1));
+    MPL_TRY(mpl_reserve(ctx, g->op_out_begin, g->caps->op_out_begin, 1));
+    MPL_TRY(mpl_reserve(ctx, g->op_attr_begin, g->caps->op_attr_begin, 1));
+    *out = g, g = NULL;
+out:
+    mpl_graph_free(ctx, g);
+    return st;
+}
+
+void mpl_graph_free(mpl_ctx *ctx, mpl_graph *g)
+{
+    if (g == NULL)
+        return;
+    for (uint32_t i = 0; i < g->n_ops; i++)
+        mpl_free(ctx, g->op_name[i]);
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        mpl_free(ctx, g->value_name[i]);
+        mpl_free(ctx, g->value_data[i]);
+    }
+    for (uint32_t i = 0; i < g->n_bound; i++)
+        mpl_free(ctx, g->bound_input[i]);
+    void *arrays[] = {g->op_kind,     g->op_name,    g->op_in_begin, g->op_out_begin, g->op_attr_begin,
+                      g->op_in,       g->op_out,     g->attr_key,    g->attr_begin,   g->attr_n,
+                      g->attr_int,    g->attr_float, g->attr_text,   g->value_name,   g->value_type,
+                      g->value_role,  g->value_shape, g->value_bytes, g->value_op,    g->value_data,
+                      g->value_splat, g->input,      g->output,      g->value_use_begin, g->value_use,
+                      g->bound_input, g->name,       g->caps != NULL ? g->caps->slot : NULL, g->caps, g};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        mpl_free(ctx, arrays[i]);
+}
+
+static uint32_t slot_of(const mpl_graph *g, const char *name)
+{
+    uint32_t mask = g->caps->n_slots - 1;
+    uint32_t at = (uint32_t)mpl_hash(MPL_HASH_SEED, name, strlen(name)) & mask;
+
+    while (g->caps->slot[at] != MPL_NONE && strcmp(g->value_name[g->caps->slot[at]], name) != 0)
+        at = (at + 1) & mask;
+    return at;
+}
+
+mpl_value mpl_graph_find(const mpl_graph *g, const char *name)
+{
+    return g->caps->slot[slot_of(g, name)];
+}
+
+/* Keeps more than half of the slots free with `n` names in the table. */
+static mpl_status grow_slots(mpl_ctx *ctx, mpl_graph *g, uint32_t n)
+{
+    mpl_status st = MPL_OK;
+    mpl_value *fresh = NULL;
+    uint32_t n_slots = g->caps->n_slots;
+
+    while (n_slots <= 2 * n)
+        n_slots *= 2;
+    if (n_slots == g->caps->n_slots)
+        return MPL_OK;
+    MPL_TRY(mpl_new(ctx, fresh, n_slots));
+    memset(fresh, 0xff, n_slots * sizeof *fresh);
+    mpl_free(ctx, g->caps->slot);
+    g->caps->slot = fresh;
+    g->caps->n_slots = n_slots;
+    for (mpl_value v = 0; v < g->n_values; v++)
+        g->caps->slot[slot_of(g, g->value_name[v])] = v;
+out:
+    return st;
+}
+
+static mpl_status bytes_of(mpl_ctx *ctx, const char *name, mpl_type type, const mpl_shape *shape, uint64_t *bytes)
+{
+    mpl_status st = MPL_OK;
+    char text[200];
+    uint64_t count;
+
+    if (shape->rank > MPL_MAX_RANK)
+        MPL_FAIL(ctx, MPL_EINPUT, "value '%s' has %u dims; at most %d are supported", name, shape->rank, MPL_MAX_RANK);
+    if (!mpl_shape_count(shape, &count) || !mpl_mul_bytes(count, mpl_type_bytes(type), bytes))
+        MPL_FAIL(ctx, MPL_EINPUT, "value '%s' has dims %s: negative, or more than 2^63 bytes", name,
+                 mpl_shape_text(shape, text));
+out:
+    return st;
+}
+
+/* Room for n more values, so that push_value cannot fail. */
+static mpl_status reserve_values(mpl_ctx *ctx, mpl_graph *g, uint32_t n)
+{
+    mpl_status st = MPL_OK;
+    struct mpl_graph_caps *c = g->caps;
+    size_t want = (size_t)g->n_values + n;
+
+    if (want >= MPL_NONE / 4)
+        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has more than 2^30 values", g->name);
+    MPL_TRY(mpl_reserve(ctx, g->value_name, c->value_name, want));
+    MPL_TRY(mpl_reserve(ctx, g->value_type, c->value_type, want));
+    MPL_TRY(mpl_reserve(ctx, g->value_role, c->value_role, want));
+    MPL_TRY(mpl_reserve(ctx, g->value_shape, c->value_shape, want));
+    MPL_TRY(mpl_reserve(ctx, g->value_bytes, c->value_bytes, want));
+    MPL_TRY(mpl_reserve(ctx, g->value_op, c->value_op, want));
+    MPL_TRY(mpl_reserve(ctx, g->value_data, c->value_data, want));
+    MPL_TRY(mpl_reserve(ctx, g->value_splat, c->value_splat, want));
+    MPL_TRY(grow_slots(ctx, g, (uint32_t)want));
+out:
+    return st;
+}
+
+/* Takes `name`. */
+static mpl_value push_value(mpl_graph *g, char *name, mpl_role role, mpl_type type, const mpl_shape *shape,
+                            uint64_t bytes, mpl_op op)
+{
+    mpl_value v = g->n_values;
+
+    g->value_name[v] = name;
+    g->value_type[v] = (uint8_t)type;
+    g->value_role[v] = (uint8_t)role;
+    g->value_shape[v] = *shape;
+    for (uint32_t i = shape->rank; i < MPL_MAX_RANK; i++)
+        g->value_shape[v].dim[i] = 0;
+    g->value_bytes[v] = bytes;
+    g->value_op[v] = op;
+    g->value_data[v] = NULL;
+    g->value_splat[v] = 0;
+    g->caps->slot[slot_of(g, name)] = v;
+    g->n_values++;
+    return v;
+}
+
+static mpl_status check_new_name(mpl_ctx *ctx, const mpl_graph *g, const char *name)
+{
+    if (mpl_graph_find(g, name) == MPL_NONE)
+        return MPL_OK;
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "value '%s' is made twice; names must be unique", name);
+}
+
+mpl_status mpl_graph_add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_role role, mpl_type type,
+                               const mpl_shape *shape, mpl_value *out)
+{
+    mpl_status st = MPL_OK;
+    char *copy = NULL;
+    uint64_t bytes;
+
+    mpl_assert(role == MPL_INPUT || role == MPL_WEIGHT);
+    MPL_TRY(check_new_name(ctx, g, name));
+    MPL_TRY(bytes_of(ctx, name, type, shape, &bytes));
+    MPL_TRY(reserve_values(ctx, g, 1));
+    if (role == MPL_INPUT)
+        MPL_TRY(mpl_reserve(ctx, g->input, g->caps->input, (size_t)g->n_inputs + 1));
+    MPL_TRY((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    *out = push_value(g, copy, role, type, shape, bytes, MPL_NONE);
+    if (role == MPL_INPUT)
+        g->input[g->n_inputs++] = *out;
+out:
+    return st;
+}
+
+static mpl_status copy_data(mpl_ctx *ctx, mpl_graph *g, mpl_value v, const void *data, bool splat)
+{
+    mpl_status st = MPL_OK;
+    uint64_t bytes = splat ? mpl_type_bytes((mpl_type)g->value_type[v]) : g->value_bytes[v];
+    void *copy = NULL;
+
+    MPL_TRY((copy = mpl_alloc(ctx, bytes, 1)) != NULL ? MPL_OK : MPL_EMEM);
+    if (bytes > 0)
+        memcpy(copy, data, bytes);
+    mpl_free(ctx, g->value_data[v]);
+    g->value_data[v] = copy;
+    g->value_splat[v] = splat;
+out:
+    return st;
+}
+
+mpl_status mpl_graph_add_const(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_type type, const mpl_shape *shape,
+                               const void *data, bool splat, mpl_value *out)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_graph_add_value(ctx, g, name, MPL_WEIGHT, type, shape, out));
+    MPL_TRY(copy_data(ctx, g, *out, data, splat));
+out:
+    return st;
+}
+
+mpl_status mpl_graph_bind_input(mpl_ctx *ctx, mpl_graph *g, mpl_value v, const void *data)
+{
+    mpl_status st = MPL_OK;
+    char *name = NULL;
+    uint32_t at = 0;
+
+    mpl_assert(g->value_role[v] == MPL_INPUT);
+    MPL_TRY(mpl_reserve(ctx, g->bound_input, g->caps->bound_input, (size_t)g->n_bound + 1));
+    MPL_TRY((name = mpl_strdup(ctx, g->value_name[v])) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(copy_data(ctx, g, v, data, false));
+    g->bound_input[g->n_bound++] = name, name = NULL;
+    g->value_role[v] = MPL_WEIGHT;
+    while (g->input[at] != v)
+        at++;
+    memmove(g->input + at, g->input + at + 1, (g->n_inputs - at - 1) * sizeof *g->input);
+    g->n_inputs--;
+out:
+    mpl_free(ctx, name);
+    return st;
+}
+
+static mpl_status reserve_op(mpl_ctx *ctx, mpl_graph *g, uint32_t n_in, uint32_t n_out)
+{
+    mpl_status st = MPL_OK;
+    struct mpl_graph_caps *c = g->caps;
+    size_t n = (size_t)g->n_ops + 1;
+
+    MPL_TRY(mpl_reserve(ctx, g->op_kind, c->op_kind, n));
+    MPL_TRY(mpl_reserve(ctx, g->op_name, c->op_name, n));
+    MPL_TRY(mpl_reserve(ctx, g->op_in_begin, c->op_in_begin, n + 1));
+    MPL_TRY(mpl_reserve(ctx, g->op_out_begin, c->op_out_begin, n + 1));
+    MPL_TRY(mpl_reserve(ctx, g->op_attr_begin, c->op_attr_begin, n + 1));
+    MPL_TRY(mpl_reserve(ctx, g->op_in, c->op_in, (size_t)g->op_in_begin[g->n_ops] + n_in));
+    MPL_TRY(mpl_reserve(ctx, g->op_out, c->op_out, (size_t)g->op_out_begin[g->n_ops] + n_out));
+out:
+    return st;
+}
+
+/* Copies one attribute behind those there are; op_attr_begin is the caller's. */
+static mpl_status push_attr(mpl_ctx *ctx, mpl_graph *g, const mpl_attr *attr)
+{
+    mpl_status st = MPL_OK;
+    struct mpl_graph_caps *c = g->caps;
+    mpl_attr_kind kind = mpl_attr_kind_of(attr->key);
+    bool is_int = kind == MPL_ATTR_INT || kind == MPL_ATTR_INTS;
+    bool is_float = kind == MPL_ATTR_FLOAT || kind == MPL_ATTR_FLOATS;
+    uint32_t begin = is_int ? c->n_ints : is_float ? c->n_floats : c->n_text;
+
+    mpl_assert(is_int ? attr->ints != NULL || attr->n == 0 : is_float ? attr->floats != NULL || attr->n == 0
+                                                                      : attr->text != NULL);
+    MPL_TRY(mpl_reserve(ctx, g->attr_key, c->attr_key, (size_t)c->n_attrs + 1));
+    MPL_TRY(mpl_reserve(ctx, g->attr_begin, c->attr_begin, (size_t)c->n_attrs + 1));
+    MPL_TRY(mpl_reserve(ctx, g->attr_n, c->attr_n, (size_t)c->n_attrs + 1));
+    if (is_int) {
+        MPL_TRY(mpl_reserve(ctx, g->attr_int, c->attr_int, (size_t)begin + attr->n + 1));
+        if (attr->n > 0)
+            memcpy(g->attr_int + begin, attr->ints, attr->n * sizeof *attr->ints);
+        c->n_ints += attr->n;
+    } else if (is_float) {
+        MPL_TRY(mpl_reserve(ctx, g->attr_float, c->attr_float, (size_t)begin + attr->n + 1));
+        if (attr->n > 0)
+            memcpy(g->attr_float + begin, attr->floats, attr->n * sizeof *attr->floats);
+        c->n_floats += attr->n;
+    } else {
+        MPL_TRY(mpl_reserve(ctx, g->attr_text, c->attr_text, (size_t)begin + attr->n + 1));
+        memcpy(g->attr_text + begin, attr->text, attr->n);
+        g->attr_text[begin + attr->n] = '\0';
+        c->n_text += attr->n + 1;
+    }
+    g->attr_key[c->n_attrs] = (uint16_t)attr->key;
+    g->attr_begin[c->n_attrs] = begin;
+    g->attr_n[c->n_attrs] = attr->n;
+    c->n_attrs++;
+out:
+    return st;
+}
+
+static bool count_fits(uint32_t n, uint8_t least, uint8_t most)
+{
+    return n >= least && (most == 255 || n <= most);
+}
+
+static mpl_status check_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind kind, const char *name, uint32_t n_in,
+                           const mpl_value *in, uint32_t n_out, const char *const *out_name)
+{
+    mpl_status st = MPL_OK;
+    const mpl_op_info *info = &mpl_op_table[kind];
+
+    if (!count_fits(n_in, info->min_in, info->max_in) || !count_fits(n_out, info->min_out, info->max_out))
+        MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s) has %u inputs and %u outputs; it takes %u to %u and %u to %u",
+                 name, info->name, n_in, n_out, info->min_in, info->max_in, info->min_out, info->max_out);
+    for (uint32_t i = 0; i < n_in; i++)
+        if (in[i] == MPL_NONE ? i < info->min_in : in[i] >= g->n_values)
+            MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s): input %u is missing", name, info->name, i);
+    for (uint32_t i = 0; i < n_out; i++) {
+        if (out_name[i] == NULL && i < info->min_out)
+            MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s): output %u has no name", name, info->name, i);
+        if (out_name[i] != NULL)
+            MPL_TRY(check_new_name(ctx, g, out_name[i]));
+        for (uint32_t j = 0; j < i && out_name[i] != NULL; j++)
+            if (out_name[j] != NULL && strcmp(out_name[i], out_name[j]) == 0)
+                MPL_FAIL(ctx, MPL_EINPUT, "value '%s' is made twice; names must be unique", out_name[i]);
+    }
+out:
+    return st;
+}
+
+/* Runs the shape rule for the operation that stands behind the last one. */
+static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint32_t n_in, const mpl_value *in,
+                        uint32_t n_out, mpl_shape *out_shape, mpl_type *out_type)
+{
+    mpl_status st = MPL_OK;
+    const mpl_shape **in_shape = NULL;
+    mpl_type *in_type = NULL;
+    char why[sizeof ctx->message];
+
+    MPL_TRY(mpl_new(ctx, in_shape, n_in));
+    MPL_TRY(mpl_new(ctx, in_type, n_in));
+    for (uint32_t i = 0; i < n_in; i++)
+        if (in[i] != MPL_NONE) {
+            in_shape[i] = &g->value_shape[in[i]];
+            in_type[i] = (mpl_type)g->value_type[in[i]];
+        }
+    st = mpl_op_table[g->op_kind[g->n_ops]].shape(
+        ctx, &(mpl_shape_call){g, g->n_ops, n_in, n_out, in_shape, in_type, out_shape, out_type});
+    if (st == MPL_EINPUT) {
+        memcpy(why, ctx->message, sizeof why);
+        MPL_FAIL(ctx, st, "operation '%.100s' (%s): %.350s", name, mpl_op_table[g->op_kind[g->n_ops]].name, why);
+    }
+out:
+    mpl_free(ctx, in_shape);
+    mpl_free(ctx, in_type);
+    return st;
+}
+
+mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name, uint32_t n_in,
+                            const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, uint32_t n_out,
+                            const char *const *out_name, mpl_value *out)
+{
+    mpl_status st = MPL_OK;
+    struct mpl_graph_caps before = *g->caps;
+    char *op_name = NULL, **names = NULL;
+    mpl_shape *out_shape = NULL;
+    mpl_type *out_type = NULL;
+    uint64_t *bytes = NULL;
+    mpl_op op = g->n_ops;
+
+    MPL_TRY(check_op(ctx, g, kind, name, n_in, in, n_out, out_name));
+    MPL_TRY(reserve_op(ctx, g, n_in, n_out));
+    MPL_TRY(reserve_values(ctx, g, n_out));
+    MPL_TRY(mpl_new(ctx, out_shape, n_out));
+    MPL_TRY(mpl_new(ctx, out_type, n_out));
+    MPL_TRY(mpl_new(ctx, bytes, n_out));
+    MPL_TRY(mpl_new(ctx, names, n_out));
+    MPL_TRY((op_name = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    for (uint32_t i = 0; i < n_attr; i++)
+        MPL_TRY(push_attr(ctx, g, &attr[i]));
+    g->op_kind[op] = (uint16_t)kind;
+    g->op_attr_begin[op + 1] = g->caps->n_attrs;
+    MPL_TRY(infer(ctx, g, name, n_in, in, n_out, out_shape, out_type));
+    for (uint32_t i = 0; i < n_out; i++)
+        if (out_name[i] != NULL) {
+            MPL_TRY(bytes_of(ctx, out_name[i], out_type[i], &out_shape[i], &bytes[i]));
+            MPL_TRY((names[i] = mpl_strdup(ctx, out_name[i])) != NULL ? MPL_OK : MPL_EMEM);
+        }
+
+    /* Nothing below can fail. */
+    g->op_name[op] = op_name, op_name = NULL;
+    g->op_in_begin[op + 1] = g->op_in_begin[op] + n_in;
+    g->op_out_begin[op + 1] = g->op_out_begin[op] + n_out;
+    if (n_in > 0)
+        memcpy(g->op_in + g->op_in_begin[op], in, n_in * sizeof *in);
+    for (uint32_t i = 0; i < n_out; i++) {
+        mpl_value v = MPL_NONE;
+
+        if (names[i] != NULL)
+            v = push_value(g, names[i], MPL_TEMPORARY, out_type[i], &out_shape[i], bytes[i], op), names[i] = NULL;
+        g->op_out[g->op_out_begin[op] + i] = v;
+        if (out != NULL)
+            out[i] = v;
+    }
+    g->n_ops++;
+out:
+    if (st != MPL_OK) { /* attributes pushed for an operation that did not come to be */
+        g->caps->n_attrs = before.n_attrs;
+        g->caps->n_ints = before.n_ints;
+        g->caps->n_floats = before.n_floats;
+        g->caps->n_text = before.n_text;
+    }
+    for (uint32_t i = 0; i < n_out && names != NULL; i++)
+        mpl_free(ctx, names[i]);
+    mpl_free(ctx, op_name);
+    mpl_free(ctx, names);
+    mpl_free(ctx, out_shape);
+    mpl_free(ctx, out_type);
+    mpl_free(ctx, bytes);
+    return st;
+}
+
+mpl_status mpl_graph_add_output(mpl_ctx *ctx, mpl_graph *g, mpl_value v)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_reserve(ctx, g->output, g->caps->output, (size_t)g->n_outputs + 1));
+    g->output[g->n_outputs++] = v;
+    if (g->value_role[v] == MPL_TEMPORARY)
+        g->value_role[v] = MPL_OUTPUT;
+out:
+    return st;
+}
+
+static mpl_status index_uses(mpl_ctx *ctx, mpl_graph *g)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *begin = NULL, n_in = g->op_in_begin[g->n_ops];
+    mpl_op *use = NULL;
+
+    MPL_TRY(mpl_new(ctx, begin, (size_t)g->n_values + 1));
+    MPL_TRY(mpl_new(ctx, use, n_in));
+    for (uint32_t i = 0; i < n_in; i++)
+        if (g->op_in[i] != MPL_NONE)
+            begin[g->op_in[i] + 1]++;
+    for (mpl_value v = 0; v < g->n_values; v++)
+        begin[v + 1] += begin[v];
+    /* Filling moves each begin to its end, which is the next one's begin: shift back afterwards. */
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            if (g->op_in[i] != MPL_NONE)
+                use[begin[g->op_in[i]]++] = op;
+    memmove(begin + 1, begin, g->n_values * sizeof *begin);
+    begin[0] = 0;
+    mpl_free(ctx, g->value_use_begin);
+    mpl_free(ctx, g->value_use);
+    g->value_use_begin = begin, begin = NULL;
+    g->value_use = use, use = NULL;
+out:
+    mpl_free(ctx, begin);
+    mpl_free(ctx, use);
+    return st;
+}
+
+mpl_status mpl_graph_finish(mpl_ctx *ctx, mpl_graph *g)
+{
+    mpl_status st = MPL_OK;
+
+    if (g->n_outputs == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has no output; name at least one", g->name);
+    MPL_TRY(index_uses(ctx, g));
+    mpl_assert_ok(mpl_graph_ok(g));
+out:
+    return st;
+}
+
+static bool op_ok(const mpl_graph *g, mpl_op op)
+{
+    const mpl_op_info *info;
+
+    if (g->op_kind[op] >= MPL_N_OPS || g->op_in_begin[op] > g->op_in_begin[op + 1] ||
+        g->op_out_begin[op] > g->op_out_begin[op + 1])
+        return false;
+    info = &mpl_op_table[g->op_kind[op]];
+    if (!count_fits(g->op_in_begin[op + 1] - g->op_in_begin[op], info->min_in, info->max_in) ||
+        !count_fits(g->op_out_begin[op + 1] - g->op_out_begin[op], info->min_out, info->max_out))
+        return false;
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        mpl_value v = g->op_in[i];
+
+        if (v != MPL_NONE && (v >= g->n_values || (g->value_op[v] != MPL_NONE && g->value_op[v] >= op)))
+            return false;
+    }
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        if (g->op_out[i] != MPL_NONE && (g->op_out[i] >= g->n_values || g->value_op[g->op_out[i]] != op))
+            return false;
+    return true;
+}
+
+bool mpl_graph_ok(const mpl_graph *g)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (!op_ok(g, op))
+            return false;
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        bool made = g->value_op[v] != MPL_NONE;
+        uint64_t count;
+
+        if (made != (g->value_role[v] == MPL_TEMPORARY || g->value_role[v] == MPL_OUTPUT))
+            return false;
+        if (g->value_type[v] >= MPL_N_TYPES || !mpl_shape_count(&g->value_shape[v], &count) ||
+            g->value_bytes[v] != count * mpl_type_bytes((mpl_type)g->value_type[v]))
+            return false;
+    }
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        if (g->output[i] >= g->n_values)
+            return false;
+    return true;
+}
+
+uint64_t mpl_graph_hash(const mpl_graph *g)
+{
+    uint64_t h = mpl_hash(MPL_HASH_SEED, &g->n_ops, sizeof g->n_ops);
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        const char *kind = mpl_op_table[g->op_kind[op]].name;
+
+        h = mpl_hash(h, kind, strlen(kind) + 1);
+        for (uint32_t i = g->op_attr_begin[op]; i < g->op_attr_begin[op + 1]; i++) {
+            mpl_attr attr = mpl_attr_at(g, i);
+            const char *key = mpl_attr_name(attr.key);
+
+            h = mpl_hash(h, key, strlen(key) + 1);
+            h = mpl_hash(h, &attr.n, sizeof attr.n);
+            if (attr.ints != NULL)
+                h = mpl_hash(h, attr.ints, attr.n * sizeof *attr.ints);
+            if (attr.floats != NULL)
+                h = mpl_hash(h, attr.floats, attr.n * sizeof *attr.floats);
+            if (attr.text != NULL)
+                h = mpl_hash(h, attr.text, attr.n);
+        }
+    }
+    h = mpl_hash(h, g->op_in_begin, (g->n_ops + 1) * sizeof *g->op_in_begin);
+    h = mpl_hash(h, g->op_out_begin, (g->n_ops + 1) * sizeof *g->op_out_begin);
+    h = mpl_hash(h, g->op_in, g->op_in_begin[g->n_ops] * sizeof *g->op_in);
+    h = mpl_hash(h, g->op_out, g->op_out_begin[g->n_ops] * sizeof *g->op_out);
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        const char *type = mpl_type_name((mpl_type)g->value_type[v]);
+
+        h = mpl_hash(h, type, strlen(type) + 1);
+        h = mpl_hash(h, &g->value_role[v], sizeof g->value_role[v]);
+        h = mpl_hash(h, &g->value_shape[v].rank, sizeof g->value_shape[v].rank);
+        h = mpl_hash(h, g->value_shape[v].dim, g->value_shape[v].rank * sizeof *g->value_shape[v].dim);
+    }
+    h = mpl_hash(h, g->input, g->n_inputs * sizeof *g->input);
+    return mpl_hash(h, g->output, g->n_outputs * sizeof *g->output);
+}

@@ -1,0 +1,149 @@
+/* problem.h -- what a planner sees: buffers, the conflict relation, in-place pairs, fixed places, pools.
+ *
+ * Made from a graph and an order (mpl_problem_from_graph), or read from a file; const from then on. */
+#ifndef MPL_PROBLEM_H
+#define MPL_PROBLEM_H
+
+#include "graphs/base/base.h"
+#include "graphs/graph.h"
+
+typedef uint32_t mpl_buffer; /* index into the arrays of one mpl_problem */
+
+#define MPL_UNFIXED     UINT64_MAX /* fixed[]: the planner chooses */
+#define MPL_NO_CAPACITY UINT64_MAX /* pool_capacity[]: as much as is needed */
+
+/* "a is before b": every last use of a strictly precedes every first use of b in the partial order of the graph.
+ * The transitive closure as bit rows; row a has bit b set when a is before b. */
+typedef struct mpl_before {
+    uint32_t n;
+    uint32_t n_words;   /* 64-bit words a row: (n + 63) / 64 */
+    uint64_t *row;      /* [n * n_words] */
+    uint32_t *red_begin; /* [n + 1] into red_item: the transitive reduction, successors ascending */
+    uint32_t *red_item;
+} mpl_before;
+
+/* Events of a graph and which buffers touch them, for the planners that measure distance in time (NNC's hop).
+ * Events are the operations, ids in program order; edges go from lower to higher ids. */
+typedef struct mpl_access {
+    uint32_t n_events;
+    uint32_t *edge_begin;  /* [n_events + 1] into edge_item: successors */
+    uint32_t *edge_item;
+    uint32_t *first_begin; /* [n + 1] into first_item: first events of each buffer (no other of it is before) */
+    uint32_t *first_item;
+    uint32_t *last_begin;  /* [n + 1] into last_item: its last events */
+    uint32_t *last_item;
+} mpl_access;
+
+typedef struct mpl_problem {
+    char *name;      /* of the graph or file; for messages */
+    uint32_t n;      /* buffers */
+    uint32_t n_steps; /* every death is <= n_steps; 0 when before != NULL */
+
+    char **buffer_name; /* [n] NULL: none have names */
+    uint64_t *bytes;    /* [n] > 0; not rounded to align. [byte] */
+    uint32_t *align;    /* [n] power of two. [byte] */
+    uint32_t *pool;     /* [n] index into pool_*; buffers of different pools never share */
+    uint32_t *birth;    /* [n] first step that needs it [step] */
+    uint32_t *death;    /* [n] first step that does not; > birth [step] */
+    const mpl_before *before; /* NULL: serial, lifetimes decide; else parallel, the partial order decides. Owned. */
+
+    uint32_t n_pools;
+    char **pool_name;
+    uint64_t *pool_capacity; /* [byte] or MPL_NO_CAPACITY */
+
+    /* In-place pairs: `out`, born at `step`, may lie at the very offset of `in`, whose last use is at `step`;
+     * bytes[out] <= bytes[in]. Sorted by (step, out, in). Without the same offset they conflict like any two. */
+    uint32_t n_in_place;
+    mpl_buffer *in_place_in;
+    mpl_buffer *in_place_out;
+    uint32_t *in_place_step;
+
+    uint64_t *fixed;    /* [n] offset that is already decided, or MPL_UNFIXED; NULL: none is */
+    uint32_t *type_id;  /* [n] opaque: equal ids, equal element types; NULL: unknown */
+    uint32_t *shape_id; /* [n] opaque: equal ids, equal dims; NULL: unknown */
+    uint8_t *no_reuse;  /* [n] 1: block planners give it memory of its own (Owl's scalars); NULL: none */
+    const mpl_access *access; /* NULL: unknown, planners fall back to chains of buffers. Owned. */
+} mpl_problem;
+
+/* Which buffer holds which value. A view has its root's buffer. MPL_NONE: pinned (weights, inputs, outputs), or
+ * the value is not a value of the graph's order (dead). Kept beside the problem; planners never see it. */
+typedef struct mpl_value_map {
+    uint32_t n_values;
+    mpl_buffer *value_buffer; /* [n_values] or MPL_NONE */
+    mpl_value *value_root;    /* [n_values] the value whose storage it lies in; itself when it is no view */
+    mpl_buffer *op_workspace; /* [n_ops] its workspace's buffer, or MPL_NONE */
+    uint32_t *step_of;        /* [n_ops] position of the operation in the order */
+    uint64_t pinned_bytes;    /* storage of pinned values, aligned. [byte] */
+} mpl_value_map;
+
+typedef struct mpl_problem_options {
+    bool in_place;         /* offer in-place pairs */
+    bool views;            /* a view takes no memory; false: each is copied */
+    bool pin_weights, pin_inputs, pin_outputs;
+    uint32_t align;        /* of every buffer. [byte] power of two */
+    uint64_t capacity;     /* of the value pool, or MPL_NO_CAPACITY */
+    bool plan_workspaces;  /* workspaces join the value pool instead of having their own */
+    const uint64_t *op_workspace_bytes; /* [n_ops] or NULL: none */
+} mpl_problem_options;
+
+/* DESIGN's defaults: in-place and views on, weights, inputs and outputs pinned, 64-byte alignment, no capacity. */
+mpl_problem_options mpl_problem_options_default(void);
+
+/* Liveness as data flow over the order, then one buffer for each value that needs memory. order[n_ops] is a permutation
+ * that respects the graph (MPL_EINPUT if it does not). A value that nobody uses lives for its one step. Pool 0
+ * is "value"; pool 1, if operations have workspaces of their own pool, is "workspace". Zero-byte values get no
+ * buffer. O(size log size). */
+mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                                  const mpl_problem_options *options, mpl_problem **problem, mpl_value_map **map);
+void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p);
+void mpl_value_map_free(mpl_ctx *ctx, mpl_value_map *map);
+
+/* A problem of n buffers without names in one pool "value", 1-byte aligned, all arrays above that are not optional
+ * allocated; the caller fills bytes, birth, death. */
+mpl_status mpl_problem_new(mpl_ctx *ctx, const char *name, uint32_t n, mpl_problem **out);
+
+/* Checks ranges: bytes > 0, birth < death <= n_steps, align a power of two, pools, pairs. MPL_EINPUT naming the buffer. */
+mpl_status mpl_problem_check(mpl_ctx *ctx, const mpl_problem *p);
+
+/* A name for the contents: everything that a planner sees but the names. */
+uint64_t mpl_problem_hash(const mpl_problem *p);
+
+/* Whether a and b may never overlap in memory, in-place pairs aside: overlapping lifetimes, or, under parallel, neither
+ * before the other. Buffers of different pools do not conflict. O(1). */
+bool mpl_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b);
+
+/* Name of a buffer for messages: its own, else "#id". text holds at least 24 bytes. */
+const char *mpl_buffer_label(const mpl_problem *p, mpl_buffer b, char *text);
+
+/* ---- orders ---------------------------------------------------------------------------------------------- */
+
+typedef struct mpl_order_kind {
+    const char *name;
+    const char *about; /* one line */
+    mpl_status (*make)(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order); /* order[n_ops] to be written */
+} mpl_order_kind;
+
+extern const mpl_order_kind *const mpl_orders[]; /* NULL-terminated, made from analysis/orders.def */
+const mpl_order_kind *mpl_order_find(const char *name); /* NULL: there is none */
+
+/* ---- bounds ---------------------------------------------------------------------------------------------- */
+
+/* Peak live bytes of one pool of a serial problem: max over steps of the live bytes, sizes rounded up to their
+ * alignment, where an output counts together with at most one input that it may overwrite at that step, at the
+ * largest saving. No valid plan needs less. live[n_steps] (may be NULL) receives each step's sum, *peak_step
+ * (may be NULL) the first step that reaches the peak. MPL_EINPUT if a sum passes 2^63. O(n log n + n_steps). */
+mpl_status mpl_peak_live(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *peak, uint64_t *live,
+                         uint32_t *peak_step);
+
+/* Sum of all buffers of one pool, each rounded up to its alignment: nothing shared. [byte] */
+mpl_status mpl_naive_bytes(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes);
+
+/* ---- files ------------------------------------------------------------------------------------------------ */
+
+/* MiniMalloc CSV: a header that names columns (id, lower or begin, upper or end, size, and alignment, offset if
+ * there), one buffer a row, lifetimes half-open. The ids become names. offset (may be NULL): *offset receives an array of
+ * the offsets where the file has them, else NULL. */
+mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint64_t **offset);
+mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p, const uint64_t *offset);
+
+#endif

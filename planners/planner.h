@@ -1,0 +1,57 @@
+/* planner.h -- the one interface of all planners. A new planner is one file and one line in planners.def. */
+#ifndef MPL_PLANNER_H
+#define MPL_PLANNER_H
+
+#include "planners/plan.h"
+
+enum {
+    MPL_EXACT = 1,       /* may claim optimal by search */
+    MPL_RANDOM = 2,      /* depends on the seed */
+    MPL_NO_REUSE = 4,    /* shares nothing on purpose */
+    MPL_BLOCKS = 8,      /* total is a sum of blocks: writes block[] */
+    MPL_SERIAL_ONLY = 16, /* needs steps: cannot plan under parallel */
+    MPL_USES_IN_PLACE = 32, /* takes in-place pairs up where they are offered */
+    MPL_PARALLEL_ONLY = 64, /* needs the partial order; a serial problem is read as interval precedence */
+};
+
+/* One call of a planner: what the caller asks, and the work that was done. */
+typedef struct mpl_run {
+    mpl_ctx *ctx;
+    uint64_t seed;
+    uint64_t budget_ticks; /* UINT64_MAX: no limit */
+    int64_t deadline_ns;   /* mpl_clock_ns() after which the search stops; INT64_MAX: none */
+    uint32_t n_threads;
+    uint32_t n_params;     /* key=value pairs of the command line */
+    const char *const *param_key;
+    const char *const *param_value;
+    uint64_t ticks;        /* written by the planner: work done */
+    bool stopped_by_clock; /* written by the planner: the deadline ended it */
+} mpl_run;
+
+void mpl_run_init(mpl_run *run, mpl_ctx *ctx); /* seed 1, no limits, 1 thread, no parameters */
+
+typedef struct mpl_planner {
+    const char *name;   /* key in the command line, results and paper */
+    const char *about;  /* one line */
+    const char *source; /* key in PAPER.md, or "this project" */
+    const char *params; /* "level=0|1,..": what it takes, for help and checks; NULL: nothing */
+    unsigned traits;
+    /* Writes offset[], where it applies block[], the claim and the bound of `out` (made by mpl_plan_new), and
+     * run->ticks; nothing else. NULL: not in this build. */
+    mpl_status (*plan)(mpl_run *run, const mpl_problem *p, mpl_plan *out);
+} mpl_planner;
+
+extern const mpl_planner *const mpl_planners[]; /* NULL-terminated; the order of planners.def and of every report */
+const mpl_planner *mpl_planner_find(const char *name); /* NULL: there is none */
+
+/* Value of parameter `key`, or NULL. */
+const char *mpl_run_param(const mpl_run *run, const char *key);
+/* Integer parameter in [min, max], or `otherwise` where absent. MPL_EINPUT when it is no such number. */
+mpl_status mpl_run_param_int(const mpl_run *run, const char *key, int64_t min, int64_t max, int64_t otherwise,
+                             int64_t *out);
+
+/* The door: checks parameters against planner->params, refuses what the traits exclude (MPL_EUNAVAIL), calls the
+ * planner, and verifies. *out is a verified plan, with pool_bytes and peak_bytes. MPL_EINVALID: the verifier refused. */
+mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_problem *p, mpl_plan **out);
+
+#endif

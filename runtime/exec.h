@@ -1,0 +1,50 @@
+/* exec.h -- executes a graph inside a plan's arenas, or with nothing shared, on one backend. */
+#ifndef MPL_EXEC_H
+#define MPL_EXEC_H
+
+#include "graphs/problem.h"
+#include "planners/plan.h"
+#include "runtime/backend.h"
+
+typedef struct mpl_exec mpl_exec;
+
+/* Workspace bytes of each operation on a device, before planning: op_workspace_bytes of mpl_problem_options. */
+mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
+                               uint64_t *op_workspace_bytes);
+
+typedef struct mpl_exec_options {
+    bool checked;         /* poison buffers at birth and death, guard the arenas' ends, fail on any touch outside */
+    bool random_weights;  /* weights from weight_seed even where the file has data */
+    uint64_t weight_seed; /* for weights without data */
+} mpl_exec_options;
+
+/* Binds a graph, an order, and a verified plan (problem, map, plan; all three NULL: every value has memory of its own,
+ * nothing shared) to a device: arenas and pinned memory allocated, weights filled, operations prepared. */
+mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
+                        const mpl_op *order, const mpl_problem *p, const mpl_value_map *map, const mpl_plan *plan,
+                        const mpl_exec_options *options, mpl_exec **out);
+void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec);
+
+/* Contents of graph input i, from host memory in plain layout (value_bytes long). Kept for every later run. */
+mpl_status mpl_exec_set_input(mpl_exec *exec, uint32_t i, const void *data);
+/* Runs the graph once. *ns (may be NULL): time of it, uploads and checks apart. MPL_EINVALID: --checked found a touch
+ * outside, naming the operation and the buffer. */
+mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns);
+/* Copies graph output i to host memory. */
+mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data);
+
+typedef struct mpl_exec_facts {
+    uint64_t arena_bytes;     /* allocated for pool 0: planned bytes [byte] */
+    uint64_t measured_bytes;  /* pages of that arena that became resident [byte] */
+    uint64_t workspace_bytes; /* arena of the workspace pool [byte] */
+    uint64_t weight_bytes;    /* weights [byte] */
+    uint64_t pinned_bytes;    /* inputs and outputs [byte] */
+    uint64_t copied_bytes;    /* moved by concat, split and copied views in one run [byte] */
+    uint64_t reordered_bytes; /* moved by changes of layout in one run [byte] */
+} mpl_exec_facts;
+mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts);
+
+/* Default contents of input i for seed 0: arange(n)/n in its type ("ramp"); otherwise pseudo-random from the seed. */
+mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uint64_t seed, void *data);
+
+#endif

@@ -1,0 +1,27 @@
+/* machine.h -- facts of the machine (hwloc), memory bound to a NUMA node, resident pages. */
+#ifndef MPL_MACHINE_H
+#define MPL_MACHINE_H
+
+#include "graphs/base/base.h"
+
+typedef struct mpl_machine {
+    char host[128]; /* a hash of the host's name: rows are compared, machines are not published */
+    char cpu[128];  /* model */
+    char isa[32];   /* widest vector set: "avx512", "avx2", .. */
+    char os[64];
+    uint32_t n_cores, n_threads, n_nodes; /* usable cores, hardware threads, NUMA nodes */
+    uint64_t memory_bytes;
+    uint32_t page_bytes;
+} mpl_machine;
+
+mpl_status mpl_machine_get(mpl_ctx *ctx, mpl_machine *out);
+
+/* Zeroed pages on the node of the calling thread, page-aligned, not yet resident; bytes > 0. */
+mpl_status mpl_pages_new(mpl_ctx *ctx, uint64_t bytes, void **base);
+void mpl_pages_free(void *base, uint64_t bytes);
+/* Bytes of the pages in [base, base + bytes) that are resident. */
+mpl_status mpl_pages_resident(mpl_ctx *ctx, const void *base, uint64_t bytes, uint64_t *resident);
+/* Peak resident set of this process so far. [byte] */
+uint64_t mpl_rss_peak(void);
+
+#endif
