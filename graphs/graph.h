@@ -41,7 +41,13 @@ typedef enum mpl_attr_key {
     MPL_N_ATTRS
 } mpl_attr_key;
 
-typedef enum mpl_attr_kind { MPL_ATTR_INT, MPL_ATTR_INTS, MPL_ATTR_FLOAT, MPL_ATTR_FLOATS, MPL_ATTR_TEXT } mpl_attr_kind;
+typedef enum mpl_attr_kind {
+    MPL_ATTR_INT,
+    MPL_ATTR_INTS,
+    MPL_ATTR_FLOAT,
+    MPL_ATTR_FLOATS,
+    MPL_ATTR_TEXT
+} mpl_attr_kind;
 
 /* One attribute as it is handed to mpl_graph_add_op and as it is read back; what it points to is copied in. */
 typedef struct mpl_attr {
@@ -67,44 +73,44 @@ typedef enum mpl_op_kind {
 
 /* What holds of an operator whatever its attributes; ops.def gives them. */
 enum {
-    MPL_IN_PLACE_0 = 1,    /* output 0 may overwrite input 0 of the same type and dims */
-    MPL_IN_PLACE_ANY = 2,  /* output 0 may overwrite any one input of the same type and dims */
-    MPL_VIEW = 4,          /* output 0 is the bytes of input 0 under other dims: needs no memory of its own */
-    MPL_ELEMENTWISE = 8,   /* each output element depends on the elements of its own index (broadcast) alone */
-    MPL_NO_FOLD = 16,      /* never computed while reading, even from constants */
+    MPL_IN_PLACE_0 = 1,   /* output 0 may overwrite input 0 of the same type and dims */
+    MPL_IN_PLACE_ANY = 2, /* output 0 may overwrite any one input of the same type and dims */
+    MPL_VIEW = 4,         /* output 0 is the bytes of input 0 under other dims: needs no memory of its own */
+    MPL_ELEMENTWISE = 8,  /* each output element depends on the elements of its own index (broadcast) alone */
+    MPL_NO_FOLD = 16,     /* never computed while reading, even from constants */
 };
 
 typedef struct mpl_graph {
     char *name;
     uint32_t n_ops, n_values;
 
-    uint16_t *op_kind;        /* [n_ops] mpl_op_kind */
-    char **op_name;           /* [n_ops] never NULL; for messages and pictures, need not be unique */
-    uint32_t *op_in_begin;    /* [n_ops + 1] into op_in: inputs of op i; likewise op_out and attributes */
-    uint32_t *op_out_begin;   /* [n_ops + 1] */
-    uint32_t *op_attr_begin;  /* [n_ops + 1] into attr_* */
-    mpl_value *op_in;         /* MPL_NONE: an optional input left out */
-    mpl_value *op_out;        /* MPL_NONE: an optional output not asked for */
+    uint16_t *op_kind;       /* [n_ops] mpl_op_kind */
+    char **op_name;          /* [n_ops] never NULL; for messages and pictures, need not be unique */
+    uint32_t *op_in_begin;   /* [n_ops + 1] into op_in: inputs of op i; likewise op_out and attributes */
+    uint32_t *op_out_begin;  /* [n_ops + 1] */
+    uint32_t *op_attr_begin; /* [n_ops + 1] into attr_* */
+    mpl_value *op_in;        /* MPL_NONE: an optional input left out */
+    mpl_value *op_out;       /* MPL_NONE: an optional output not asked for */
 
-    uint16_t *attr_key;       /* mpl_attr_key */
-    uint32_t *attr_begin;     /* into attr_int, attr_float or attr_text, by the kind of the key */
+    uint16_t *attr_key;   /* mpl_attr_key */
+    uint32_t *attr_begin; /* into attr_int, attr_float or attr_text, by the kind of the key */
     uint32_t *attr_n;
     int64_t *attr_int;
     double *attr_float;
     char *attr_text;
 
-    char **value_name;        /* [n_values] unique within the graph */
-    uint8_t *value_type;      /* [n_values] mpl_type */
-    uint8_t *value_role;      /* [n_values] mpl_role */
-    mpl_shape *value_shape;   /* [n_values] */
-    uint64_t *value_bytes;    /* [n_values] plain layout, row-major, no padding. [byte] */
-    mpl_op *value_op;         /* [n_values] the operation that makes it; MPL_NONE for inputs and weights */
-    void **value_data;        /* [n_values] constant's elements, owned; NULL: none, or a weight filled from a seed */
-    uint8_t *value_splat;     /* [n_values] 1: value_data holds one element that stands for all */
+    char **value_name;      /* [n_values] unique within the graph */
+    uint8_t *value_type;    /* [n_values] mpl_type */
+    uint8_t *value_role;    /* [n_values] mpl_role */
+    mpl_shape *value_shape; /* [n_values] */
+    uint64_t *value_bytes;  /* [n_values] plain layout, row-major, no padding. [byte] */
+    mpl_op *value_op;       /* [n_values] the operation that makes it; MPL_NONE for inputs and weights */
+    void **value_data; /* [n_values] constant's elements, owned; NULL: none, or a weight filled from a seed */
+    uint8_t *value_splat; /* [n_values] 1: value_data holds one element that stands for all */
 
     uint32_t n_inputs, n_outputs;
-    mpl_value *input;         /* [n_inputs]  in the order of the file */
-    mpl_value *output;        /* [n_outputs] in the order of the file; any role */
+    mpl_value *input;  /* [n_inputs]  in the order of the file */
+    mpl_value *output; /* [n_outputs] in the order of the file; any role */
 
     uint32_t *value_use_begin; /* [n_values + 1] into value_use; made by mpl_graph_finish */
     mpl_op *value_use;         /* consuming operations in order; one that reads a value twice stands twice */
@@ -145,7 +151,7 @@ typedef struct mpl_op_info {
 extern const mpl_op_info mpl_op_table[MPL_N_OPS];
 
 const char *mpl_type_name(mpl_type type);
-uint32_t mpl_type_bytes(mpl_type type);                /* [byte] */
+uint32_t mpl_type_bytes(mpl_type type); /* [byte] */
 bool mpl_type_find(const char *name, mpl_type *type);
 bool mpl_op_find(const char *name, mpl_op_kind *kind);
 bool mpl_attr_find(const char *name, mpl_attr_key *key);
@@ -179,8 +185,8 @@ mpl_status mpl_graph_add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
                                const mpl_shape *shape, mpl_value *out);
 
 /* A weight with data, copied in: all its elements, or one that stands for all when splat. */
-mpl_status mpl_graph_add_const(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_type type, const mpl_shape *shape,
-                               const void *data, bool splat, mpl_value *out);
+mpl_status mpl_graph_add_const(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_type type,
+                               const mpl_shape *shape, const void *data, bool splat, mpl_value *out);
 
 /* An operation after all those there are; makes its outputs with the types and shapes that its shape rule gives.
  * in[i] = MPL_NONE leaves an optional input out. out_name[i] = NULL leaves an optional output out; out[i] (may be NULL)
@@ -221,9 +227,9 @@ typedef struct mpl_op_call {
     const mpl_graph *graph; /* attributes */
     mpl_op op;
     uint32_t n_in, n_out;
-    const mpl_tensor *in;   /* [n_in] */
-    const mpl_tensor *out;  /* [n_out] data may be an input's where the operator is in-place */
-    void *workspace;        /* what the backend asked for when it prepared the operation; NULL if nothing */
+    const mpl_tensor *in;  /* [n_in] */
+    const mpl_tensor *out; /* [n_out] data may be an input's where the operator is in-place */
+    void *workspace;       /* what the backend asked for when it prepared the operation; NULL if nothing */
 } mpl_op_call;
 
 /* Computes the operation by the reference loops of graphs/ops; allocates nothing. MPL_EINPUT: indices out of range. */

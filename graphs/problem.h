@@ -16,8 +16,8 @@ typedef uint32_t mpl_buffer; /* index into the arrays of one mpl_problem */
  * The transitive closure as bit rows; row a has bit b set when a is before b. */
 typedef struct mpl_before {
     uint32_t n;
-    uint32_t n_words;   /* 64-bit words a row: (n + 63) / 64 */
-    uint64_t *row;      /* [n * n_words] */
+    uint32_t n_words;    /* 64-bit words a row: (n + 63) / 64 */
+    uint64_t *row;       /* [n * n_words] */
     uint32_t *red_begin; /* [n + 1] into red_item: the transitive reduction, successors ascending */
     uint32_t *red_item;
 } mpl_before;
@@ -26,17 +26,18 @@ typedef struct mpl_before {
  * Events are the operations, ids in program order; edges go from lower to higher ids. */
 typedef struct mpl_access {
     uint32_t n_events;
-    uint32_t *edge_begin;  /* [n_events + 1] into edge_item: successors */
+    uint32_t *edge_begin; /* [n_events + 1] into edge_item: successors */
     uint32_t *edge_item;
-    uint32_t *first_begin; /* [n + 1] into first_item: first events of each buffer (no other of it is before) */
+    uint32_t
+        *first_begin; /* [n + 1] into first_item: first events of each buffer (no other of it is before) */
     uint32_t *first_item;
-    uint32_t *last_begin;  /* [n + 1] into last_item: its last events */
+    uint32_t *last_begin; /* [n + 1] into last_item: its last events */
     uint32_t *last_item;
 } mpl_access;
 
 typedef struct mpl_problem {
-    char *name;      /* of the graph or file; for messages */
-    uint32_t n;      /* buffers */
+    char *name;       /* of the graph or file; for messages */
+    uint32_t n;       /* buffers */
     uint32_t n_steps; /* every death is <= n_steps; 0 when before != NULL */
 
     char **buffer_name; /* [n] NULL: none have names */
@@ -45,7 +46,8 @@ typedef struct mpl_problem {
     uint32_t *pool;     /* [n] index into pool_*; buffers of different pools never share */
     uint32_t *birth;    /* [n] first step that needs it [step] */
     uint32_t *death;    /* [n] first step that does not; > birth [step] */
-    const mpl_before *before; /* NULL: serial, lifetimes decide; else parallel, the partial order decides. Owned. */
+    const mpl_before
+        *before; /* NULL: serial, lifetimes decide; else parallel, the partial order decides. Owned. */
 
     uint32_t n_pools;
     char **pool_name;
@@ -77,12 +79,12 @@ typedef struct mpl_value_map {
 } mpl_value_map;
 
 typedef struct mpl_problem_options {
-    bool in_place;         /* offer in-place pairs */
-    bool views;            /* a view takes no memory; false: each is copied */
+    bool in_place; /* offer in-place pairs */
+    bool views;    /* a view takes no memory; false: each is copied */
     bool pin_weights, pin_inputs, pin_outputs;
-    uint32_t align;        /* of every buffer. [byte] power of two */
-    uint64_t capacity;     /* of the value pool, or MPL_NO_CAPACITY */
-    bool plan_workspaces;  /* workspaces join the value pool instead of having their own */
+    uint32_t align;                     /* of every buffer. [byte] power of two */
+    uint64_t capacity;                  /* of the value pool, or MPL_NO_CAPACITY */
+    bool plan_workspaces;               /* workspaces join the value pool instead of having their own */
     const uint64_t *op_workspace_bytes; /* [n_ops] or NULL: none */
 } mpl_problem_options;
 
@@ -94,7 +96,8 @@ mpl_problem_options mpl_problem_options_default(void);
  * is "value"; pool 1, if operations have workspaces of their own pool, is "workspace". Zero-byte values get no
  * buffer. O(size log size). */
 mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                                  const mpl_problem_options *options, mpl_problem **problem, mpl_value_map **map);
+                                  const mpl_problem_options *options, mpl_problem **problem,
+                                  mpl_value_map **map);
 void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p);
 void mpl_value_map_free(mpl_ctx *ctx, mpl_value_map *map);
 
@@ -119,11 +122,11 @@ const char *mpl_buffer_label(const mpl_problem *p, mpl_buffer b, char *text);
 
 typedef struct mpl_order_kind {
     const char *name;
-    const char *about; /* one line */
+    const char *about;                                                   /* one line */
     mpl_status (*make)(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order); /* order[n_ops] to be written */
 } mpl_order_kind;
 
-extern const mpl_order_kind *const mpl_orders[]; /* NULL-terminated, made from analysis/orders.def */
+extern const mpl_order_kind *const mpl_orders[];        /* NULL-terminated, made from analysis/orders.def */
 const mpl_order_kind *mpl_order_find(const char *name); /* NULL: there is none */
 
 /* ---- bounds ---------------------------------------------------------------------------------------------- */

@@ -22,8 +22,8 @@ typedef struct mpl_read_options {
     const char *const *dim_name;
     const int64_t *dim_value;
     uint32_t n_inputs;
-    const char *const *input_name;     /* NULL: by input_index */
-    const uint32_t *input_index;       /* among the inputs of the file */
+    const char *const *input_name; /* NULL: by input_index */
+    const uint32_t *input_index;   /* among the inputs of the file */
     const mpl_tensor *input_tensor;
 } mpl_read_options;
 
@@ -34,7 +34,8 @@ mpl_status mpl_onnx_read_memory(mpl_ctx *ctx, const char *path, const void *data
 
 /* The text format; errors carry the line. Writing and reading back gives the same graph, byte for byte of hash and text. */
 mpl_status mpl_text_read(mpl_ctx *ctx, const char *path, mpl_graph **out);
-mpl_status mpl_text_read_memory(mpl_ctx *ctx, const char *path, const char *data, size_t size, mpl_graph **out);
+mpl_status mpl_text_read_memory(mpl_ctx *ctx, const char *path, const char *data, size_t size,
+                                mpl_graph **out);
 mpl_status mpl_text_write(mpl_ctx *ctx, const char *path, const mpl_graph *g);
 
 /* ---- zoo --------------------------------------------------------------------------------------------------- */
@@ -48,8 +49,8 @@ typedef struct mpl_zoo_param {
 struct mpl_zoo_args;
 typedef struct mpl_zoo_entry {
     const char *name;
-    const char *about;             /* one line with the source */
-    const mpl_zoo_param *params;   /* ends with key NULL */
+    const char *about;           /* one line with the source */
+    const mpl_zoo_param *params; /* ends with key NULL */
     mpl_status (*build)(mpl_ctx *ctx, const struct mpl_zoo_args *args, mpl_graph **out);
 } mpl_zoo_entry;
 

@@ -8,8 +8,9 @@ typedef enum mpl_claim { MPL_UNKNOWN, MPL_FEASIBLE, MPL_OPTIMAL, MPL_INFEASIBLE 
 
 typedef struct mpl_plan {
     uint32_t n;
-    uint64_t *offset;     /* [n] from the base of the buffer's pool. [byte] */
-    uint32_t *block;      /* [n] block of each buffer, ids dense from 0, for planners whose total is a sum of blocks; blocks
+    uint64_t *offset; /* [n] from the base of the buffer's pool. [byte] */
+    uint32_t *
+        block; /* [n] block of each buffer, ids dense from 0, for planners whose total is a sum of blocks; blocks
                            * stand end to end in the arena; NULL: one arena. Owned. */
     mpl_claim claim;
     uint64_t bound_bytes; /* lower bound that the planner proved for pool 0, 0 if none [byte] */

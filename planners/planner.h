@@ -5,11 +5,11 @@
 #include "planners/plan.h"
 
 enum {
-    MPL_EXACT = 1,       /* may claim optimal by search */
-    MPL_RANDOM = 2,      /* depends on the seed */
-    MPL_NO_REUSE = 4,    /* shares nothing on purpose */
-    MPL_BLOCKS = 8,      /* total is a sum of blocks: writes block[] */
-    MPL_SERIAL_ONLY = 16, /* needs steps: cannot plan under parallel */
+    MPL_EXACT = 1,          /* may claim optimal by search */
+    MPL_RANDOM = 2,         /* depends on the seed */
+    MPL_NO_REUSE = 4,       /* shares nothing on purpose */
+    MPL_BLOCKS = 8,         /* total is a sum of blocks: writes block[] */
+    MPL_SERIAL_ONLY = 16,   /* needs steps: cannot plan under parallel */
     MPL_USES_IN_PLACE = 32, /* takes in-place pairs up where they are offered */
     MPL_PARALLEL_ONLY = 64, /* needs the partial order; a serial problem is read as interval precedence */
 };
@@ -21,7 +21,7 @@ typedef struct mpl_run {
     uint64_t budget_ticks; /* UINT64_MAX: no limit */
     int64_t deadline_ns;   /* mpl_clock_ns() after which the search stops; INT64_MAX: none */
     uint32_t n_threads;
-    uint32_t n_params;     /* key=value pairs of the command line */
+    uint32_t n_params; /* key=value pairs of the command line */
     const char *const *param_key;
     const char *const *param_value;
     uint64_t ticks;        /* written by the planner: work done */
@@ -41,7 +41,8 @@ typedef struct mpl_planner {
     mpl_status (*plan)(mpl_run *run, const mpl_problem *p, mpl_plan *out);
 } mpl_planner;
 
-extern const mpl_planner *const mpl_planners[]; /* NULL-terminated; the order of planners.def and of every report */
+extern const mpl_planner
+    *const mpl_planners[]; /* NULL-terminated; the order of planners.def and of every report */
 const mpl_planner *mpl_planner_find(const char *name); /* NULL: there is none */
 
 /* Value of parameter `key`, or NULL. */

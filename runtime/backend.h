@@ -32,11 +32,12 @@ typedef struct mpl_backend {
     mpl_status (*prepare)(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
                           uint64_t *workspace_bytes, const char **how);
     void (*release)(mpl_device *dev, mpl_prepared *prepared); /* NULL is allowed */
-    mpl_status (*run_op)(mpl_device *dev, mpl_prepared *prepared, const mpl_op_call *call); /* may return early */
+    mpl_status (*run_op)(mpl_device *dev, mpl_prepared *prepared,
+                         const mpl_op_call *call); /* may return early */
     mpl_status (*wait)(mpl_device *dev);
 } mpl_backend;
 
-extern const mpl_backend *const mpl_backends[]; /* NULL-terminated, made from backends.def */
+extern const mpl_backend *const mpl_backends[];        /* NULL-terminated, made from backends.def */
 const mpl_backend *mpl_backend_find(const char *name); /* NULL: there is none */
 
 #endif

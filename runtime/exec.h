@@ -13,7 +13,7 @@ mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_dev
                                uint64_t *op_workspace_bytes);
 
 typedef struct mpl_exec_options {
-    bool checked;         /* poison buffers at birth and death, guard the arenas' ends, fail on any touch outside */
+    bool checked; /* poison buffers at birth and death, guard the arenas' ends, fail on any touch outside */
     bool random_weights;  /* weights from weight_seed even where the file has data */
     uint64_t weight_seed; /* for weights without data */
 } mpl_exec_options;
@@ -21,8 +21,8 @@ typedef struct mpl_exec_options {
 /* Binds a graph, an order, and a verified plan (problem, map, plan; all three NULL: every value has memory of its own,
  * nothing shared) to a device: arenas and pinned memory allocated, weights filled, operations prepared. */
 mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
-                        const mpl_op *order, const mpl_problem *p, const mpl_value_map *map, const mpl_plan *plan,
-                        const mpl_exec_options *options, mpl_exec **out);
+                        const mpl_op *order, const mpl_problem *p, const mpl_value_map *map,
+                        const mpl_plan *plan, const mpl_exec_options *options, mpl_exec **out);
 void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec);
 
 /* Contents of graph input i, from host memory in plain layout (value_bytes long). Kept for every later run. */

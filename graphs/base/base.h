@@ -24,8 +24,8 @@ typedef enum mpl_status {
 /* State of one caller: the message of the last failure, and the allocator's fault injection.
  * Zero-initialised but for fail_after = -1 (mpl_ctx_init). One thread at a time. */
 typedef struct mpl_ctx {
-    char message[512];  /* of the last failure, without the leading "memplan: " */
-    const char *file;   /* where in our code it was raised; for debugging only */
+    char message[512]; /* of the last failure, without the leading "memplan: " */
+    const char *file;  /* where in our code it was raised; for debugging only */
     int line;
     int64_t fail_after; /* the allocation with this index fails; < 0: none does */
     int64_t n_allocs;   /* allocations asked for so far */

@@ -8,7 +8,7 @@ struct mpl_graph_caps {
     size_t value_name, value_type, value_role, value_shape, value_bytes, value_op, value_data, value_splat;
     size_t input, output, bound_input;
     uint32_t n_attrs, n_ints, n_floats, n_text;
-    mpl_value *slot; /* [n_slots] MPL_NONE: free */
+    mpl_value *slot;  /* [n_slots] MPL_NONE: free */
     uint32_t n_slots; /* a power of two, more than half of them free */
 };
 
@@ -44,12 +44,21 @@ void mpl_graph_free(mpl_ctx *ctx, mpl_graph *g)
     }
     for (uint32_t i = 0; i < g->n_bound; i++)
         mpl_free(ctx, g->bound_input[i]);
-    void *arrays[] = {g->op_kind,     g->op_name,    g->op_in_begin, g->op_out_begin, g->op_attr_begin,
-                      g->op_in,       g->op_out,     g->attr_key,    g->attr_begin,   g->attr_n,
-                      g->attr_int,    g->attr_float, g->attr_text,   g->value_name,   g->value_type,
-                      g->value_role,  g->value_shape, g->value_bytes, g->value_op,    g->value_data,
-                      g->value_splat, g->input,      g->output,      g->value_use_begin, g->value_use,
-                      g->bound_input, g->name,       g->caps != NULL ? g->caps->slot : NULL, g->caps, g};
+    void *arrays[] = {g->op_kind,       g->op_name,
+                      g->op_in_begin,   g->op_out_begin,
+                      g->op_attr_begin, g->op_in,
+                      g->op_out,        g->attr_key,
+                      g->attr_begin,    g->attr_n,
+                      g->attr_int,      g->attr_float,
+                      g->attr_text,     g->value_name,
+                      g->value_type,    g->value_role,
+                      g->value_shape,   g->value_bytes,
+                      g->value_op,      g->value_data,
+                      g->value_splat,   g->input,
+                      g->output,        g->value_use_begin,
+                      g->value_use,     g->bound_input,
+                      g->name,          g->caps != NULL ? g->caps->slot : NULL,
+                      g->caps,          g};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
 }
@@ -91,14 +100,16 @@ out:
     return st;
 }
 
-static mpl_status bytes_of(mpl_ctx *ctx, const char *name, mpl_type type, const mpl_shape *shape, uint64_t *bytes)
+static mpl_status bytes_of(mpl_ctx *ctx, const char *name, mpl_type type, const mpl_shape *shape,
+                           uint64_t *bytes)
 {
     mpl_status st = MPL_OK;
     char text[200];
     uint64_t count;
 
     if (shape->rank > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "value '%s' has %u dims; at most %d are supported", name, shape->rank, MPL_MAX_RANK);
+        MPL_FAIL(ctx, MPL_EINPUT, "value '%s' has %u dims; at most %d are supported", name, shape->rank,
+                 MPL_MAX_RANK);
     if (!mpl_shape_count(shape, &count) || !mpl_mul_bytes(count, mpl_type_bytes(type), bytes))
         MPL_FAIL(ctx, MPL_EINPUT, "value '%s' has dims %s: negative, or more than 2^63 bytes", name,
                  mpl_shape_text(shape, text));
@@ -153,7 +164,8 @@ static mpl_status check_new_name(mpl_ctx *ctx, const mpl_graph *g, const char *n
 {
     if (mpl_graph_find(g, name) == MPL_NONE)
         return MPL_OK;
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "value '%s' is made twice; names must be unique", name);
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "value '%s' is made twice; names must be unique",
+                    name);
 }
 
 mpl_status mpl_graph_add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_role role, mpl_type type,
@@ -193,8 +205,8 @@ out:
     return st;
 }
 
-mpl_status mpl_graph_add_const(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_type type, const mpl_shape *shape,
-                               const void *data, bool splat, mpl_value *out)
+mpl_status mpl_graph_add_const(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_type type,
+                               const mpl_shape *shape, const void *data, bool splat, mpl_value *out)
 {
     mpl_status st = MPL_OK;
 
@@ -252,8 +264,9 @@ static mpl_status push_attr(mpl_ctx *ctx, mpl_graph *g, const mpl_attr *attr)
     bool is_float = kind == MPL_ATTR_FLOAT || kind == MPL_ATTR_FLOATS;
     uint32_t begin = is_int ? c->n_ints : is_float ? c->n_floats : c->n_text;
 
-    mpl_assert(is_int ? attr->ints != NULL || attr->n == 0 : is_float ? attr->floats != NULL || attr->n == 0
-                                                                      : attr->text != NULL);
+    mpl_assert(is_int     ? attr->ints != NULL || attr->n == 0
+               : is_float ? attr->floats != NULL || attr->n == 0
+                          : attr->text != NULL);
     MPL_TRY(mpl_reserve(ctx, g->attr_key, c->attr_key, (size_t)c->n_attrs + 1));
     MPL_TRY(mpl_reserve(ctx, g->attr_begin, c->attr_begin, (size_t)c->n_attrs + 1));
     MPL_TRY(mpl_reserve(ctx, g->attr_n, c->attr_n, (size_t)c->n_attrs + 1));
@@ -286,15 +299,16 @@ static bool count_fits(uint32_t n, uint8_t least, uint8_t most)
     return n >= least && (most == 255 || n <= most);
 }
 
-static mpl_status check_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind kind, const char *name, uint32_t n_in,
-                           const mpl_value *in, uint32_t n_out, const char *const *out_name)
+static mpl_status check_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind kind, const char *name,
+                           uint32_t n_in, const mpl_value *in, uint32_t n_out, const char *const *out_name)
 {
     mpl_status st = MPL_OK;
     const mpl_op_info *info = &mpl_op_table[kind];
 
     if (!count_fits(n_in, info->min_in, info->max_in) || !count_fits(n_out, info->min_out, info->max_out))
-        MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s) has %u inputs and %u outputs; it takes %u to %u and %u to %u",
-                 name, info->name, n_in, n_out, info->min_in, info->max_in, info->min_out, info->max_out);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "operation '%s' (%s) has %u inputs and %u outputs; it takes %u to %u and %u to %u", name,
+                 info->name, n_in, n_out, info->min_in, info->max_in, info->min_out, info->max_out);
     for (uint32_t i = 0; i < n_in; i++)
         if (in[i] == MPL_NONE ? i < info->min_in : in[i] >= g->n_values)
             MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s): input %u is missing", name, info->name, i);
@@ -312,8 +326,8 @@ out:
 }
 
 /* Runs the shape rule for the operation that stands behind the last one. */
-static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint32_t n_in, const mpl_value *in,
-                        uint32_t n_out, mpl_shape *out_shape, mpl_type *out_type)
+static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint32_t n_in,
+                        const mpl_value *in, uint32_t n_out, mpl_shape *out_shape, mpl_type *out_type)
 {
     mpl_status st = MPL_OK;
     const mpl_shape **in_shape = NULL;
@@ -331,7 +345,8 @@ static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint
         ctx, &(mpl_shape_call){g, g->n_ops, n_in, n_out, in_shape, in_type, out_shape, out_type});
     if (st == MPL_EINPUT) {
         memcpy(why, ctx->message, sizeof why);
-        MPL_FAIL(ctx, st, "operation '%.100s' (%s): %.350s", name, mpl_op_table[g->op_kind[g->n_ops]].name, why);
+        MPL_FAIL(ctx, st, "operation '%.100s' (%s): %.350s", name, mpl_op_table[g->op_kind[g->n_ops]].name,
+                 why);
     }
 out:
     mpl_free(ctx, in_shape);
@@ -380,7 +395,8 @@ mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const 
         mpl_value v = MPL_NONE;
 
         if (names[i] != NULL)
-            v = push_value(g, names[i], MPL_TEMPORARY, out_type[i], &out_shape[i], bytes[i], op), names[i] = NULL;
+            v = push_value(g, names[i], MPL_TEMPORARY, out_type[i], &out_shape[i], bytes[i], op),
+            names[i] = NULL;
         g->op_out[g->op_out_begin[op] + i] = v;
         if (out != NULL)
             out[i] = v;
