@@ -99,6 +99,8 @@ mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op
                                   const mpl_problem_options *options, mpl_problem **problem,
                                   mpl_value_map **map);
 void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p);
+void mpl_before_free(mpl_ctx *ctx, mpl_before *before);
+void mpl_access_free(mpl_ctx *ctx, mpl_access *access);
 void mpl_value_map_free(mpl_ctx *ctx, mpl_value_map *map);
 
 /* A problem of n buffers without names in one pool "value", 1-byte aligned, all arrays above that are not optional
@@ -108,7 +110,8 @@ mpl_status mpl_problem_new(mpl_ctx *ctx, const char *name, uint32_t n, mpl_probl
 /* Checks ranges: bytes > 0, birth < death <= n_steps, align a power of two, pools, pairs. MPL_EINPUT naming the buffer. */
 mpl_status mpl_problem_check(mpl_ctx *ctx, const mpl_problem *p);
 
-/* A name for the contents: everything that a planner sees but the names. */
+/* A name for the contents: all that decides which plans are valid. Left out are names and what only guides planners
+ * (type and shape ids, no_reuse, access), so that a plan file, which embeds no more, can be checked against it. */
 uint64_t mpl_problem_hash(const mpl_problem *p);
 
 /* Whether a and b may never overlap in memory, in-place pairs aside: overlapping lifetimes, or, under parallel, neither

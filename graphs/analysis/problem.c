@@ -1,0 +1,214 @@
+/* problem.c -- making, checking and freeing a problem; the conflict relation. See problem.h. */
+#include "graphs/problem.h"
+
+mpl_status mpl_problem_new(mpl_ctx *ctx, const char *name, uint32_t n, mpl_problem **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = NULL;
+
+    MPL_TRY(mpl_new(ctx, p, 1));
+    MPL_TRY((p->name = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    p->n = n;
+    MPL_TRY(mpl_new(ctx, p->bytes, n));
+    MPL_TRY(mpl_new(ctx, p->align, n));
+    MPL_TRY(mpl_new(ctx, p->pool, n));
+    MPL_TRY(mpl_new(ctx, p->birth, n));
+    MPL_TRY(mpl_new(ctx, p->death, n));
+    MPL_TRY(mpl_new(ctx, p->pool_name, 1));
+    p->n_pools = 1;
+    MPL_TRY((p->pool_name[0] = mpl_strdup(ctx, "value")) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_new(ctx, p->pool_capacity, 1));
+    p->pool_capacity[0] = MPL_NO_CAPACITY;
+    for (mpl_buffer b = 0; b < n; b++)
+        p->align[b] = 1;
+    *out = p, p = NULL;
+out:
+    mpl_problem_free(ctx, p);
+    return st;
+}
+
+void mpl_before_free(mpl_ctx *ctx, mpl_before *before)
+{
+    if (before == NULL)
+        return;
+    mpl_free(ctx, before->row);
+    mpl_free(ctx, before->red_begin);
+    mpl_free(ctx, before->red_item);
+    mpl_free(ctx, before);
+}
+
+void mpl_access_free(mpl_ctx *ctx, mpl_access *access)
+{
+    if (access == NULL)
+        return;
+    mpl_free(ctx, access->edge_begin);
+    mpl_free(ctx, access->edge_item);
+    mpl_free(ctx, access->first_begin);
+    mpl_free(ctx, access->first_item);
+    mpl_free(ctx, access->last_begin);
+    mpl_free(ctx, access->last_item);
+    mpl_free(ctx, access);
+}
+
+void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p)
+{
+    if (p == NULL)
+        return;
+    for (mpl_buffer b = 0; p->buffer_name != NULL && b < p->n; b++)
+        mpl_free(ctx, p->buffer_name[b]);
+    for (uint32_t i = 0; p->pool_name != NULL && i < p->n_pools; i++)
+        mpl_free(ctx, p->pool_name[i]);
+    mpl_before_free(ctx, (mpl_before *)p->before); /* const for its readers only: the problem owns it */
+    mpl_access_free(ctx, (mpl_access *)p->access);
+    void *arrays[] = {p->name,          p->buffer_name,   p->bytes,       p->align,        p->pool,
+                      p->birth,         p->death,         p->pool_name,   p->pool_capacity, p->in_place_in,
+                      p->in_place_out,  p->in_place_step, p->fixed,       p->type_id,      p->shape_id,
+                      p->no_reuse,      p};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        mpl_free(ctx, arrays[i]);
+}
+
+const char *mpl_buffer_label(const mpl_problem *p, mpl_buffer b, char *text)
+{
+    if (p->buffer_name != NULL && p->buffer_name[b] != NULL)
+        return p->buffer_name[b];
+    snprintf(text, 24, "#%u", b);
+    return text;
+}
+
+static bool is_before(const mpl_before *before, mpl_buffer a, mpl_buffer b)
+{
+    return before->row[(size_t)a * before->n_words + b / 64] >> (b % 64) & 1;
+}
+
+bool mpl_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    if (a == b || p->pool[a] != p->pool[b])
+        return false;
+    if (p->before != NULL)
+        return !is_before(p->before, a, b) && !is_before(p->before, b, a);
+    return p->birth[a] < p->death[b] && p->birth[b] < p->death[a];
+}
+
+static mpl_status check_buffer(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
+{
+    mpl_status st = MPL_OK;
+    char text[24];
+    const char *label = mpl_buffer_label(p, b, text);
+
+    if (p->bytes[b] == 0 || p->bytes[b] > INT64_MAX)
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' has %" PRIu64 " bytes; 1 to 2^63 - 1 are possible", label,
+                 p->bytes[b]);
+    if (p->align[b] == 0 || (p->align[b] & (p->align[b] - 1)) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is aligned to %u bytes; a power of two is needed", label, p->align[b]);
+    if (p->pool[b] >= p->n_pools)
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is in pool %u; there are %u", label, p->pool[b], p->n_pools);
+    if (p->before == NULL && p->birth[b] >= p->death[b])
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' lives in [%u, %u); it must live for at least one step", label,
+                 p->birth[b], p->death[b]);
+    if (p->before == NULL && p->death[b] > p->n_steps)
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' lives until step %u; the last step ends at %u", label, p->death[b],
+                 p->n_steps);
+    if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED && p->fixed[b] % p->align[b] != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is fixed at %" PRIu64 ", which is not a multiple of %u", label,
+                 p->fixed[b], p->align[b]);
+out:
+    return st;
+}
+
+static mpl_status check_pair(mpl_ctx *ctx, const mpl_problem *p, uint32_t i)
+{
+    mpl_status st = MPL_OK;
+    mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
+    uint32_t step = p->in_place_step[i];
+
+    if (in >= p->n || out >= p->n || in == out)
+        MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u joins buffers %u and %u; there are %u", i, in, out, p->n);
+    if (p->pool[in] != p->pool[out])
+        MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u joins buffers of different pools", i);
+    if (p->bytes[out] > p->bytes[in])
+        MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u: buffer %u has %" PRIu64 " bytes, more than the %" PRIu64
+                 " of buffer %u that it would overwrite", i, out, p->bytes[out], p->bytes[in], in);
+    if (p->before == NULL && (p->birth[out] != step || p->death[in] - 1 != step))
+        MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u at step %u: buffer %u is born at %u and buffer %u used last at %u",
+                 i, step, out, p->birth[out], in, p->death[in] - 1);
+    if (i > 0) {
+        uint64_t last = (uint64_t)p->in_place_step[i - 1] << 32 | p->in_place_out[i - 1];
+        uint64_t key = (uint64_t)step << 32 | out;
+
+        if (last > key || (last == key && p->in_place_in[i - 1] >= in))
+            MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u stands out of order; (step, out, in) must rise", i);
+    }
+out:
+    return st;
+}
+
+static mpl_status check_before(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+    const mpl_before *before = p->before;
+
+    if (before->n != p->n || before->n_words != (p->n + UINT64_C(63)) / 64)
+        MPL_FAIL(ctx, MPL_EINPUT, "the partial order has %u buffers, the problem %u", before->n, p->n);
+    for (mpl_buffer a = 0; a < p->n; a++) {
+        if (is_before(before, a, a))
+            MPL_FAIL(ctx, MPL_EINPUT, "buffer %u is before itself: the partial order has a cycle", a);
+        if (before->red_begin[a] > before->red_begin[a + 1])
+            MPL_FAIL(ctx, MPL_EINPUT, "the reduction of the partial order is broken at buffer %u", a);
+        for (uint32_t i = before->red_begin[a]; i < before->red_begin[a + 1]; i++)
+            if (before->red_item[i] >= p->n || !is_before(before, a, before->red_item[i]))
+                MPL_FAIL(ctx, MPL_EINPUT, "the partial order and its reduction differ at buffer %u", a);
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_problem_check(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+
+    if (p->n_pools == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "problem '%.100s' has no pool", p->name);
+    for (mpl_buffer b = 0; b < p->n; b++)
+        MPL_TRY(check_buffer(ctx, p, b));
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        MPL_TRY(check_pair(ctx, p, i));
+    if (p->before != NULL)
+        MPL_TRY(check_before(ctx, p));
+out:
+    return st;
+}
+
+/* An optional array: absent and present must not hash alike. */
+static uint64_t hash_optional(uint64_t h, const void *data, size_t n)
+{
+    uint8_t there = data != NULL;
+
+    h = mpl_hash(h, &there, 1);
+    return there ? mpl_hash(h, data, n) : h;
+}
+
+uint64_t mpl_problem_hash(const mpl_problem *p)
+{
+    uint64_t h = mpl_hash(MPL_HASH_SEED, &p->n, sizeof p->n);
+    const mpl_before *before = p->before;
+
+    h = mpl_hash(h, p->bytes, p->n * sizeof *p->bytes);
+    h = mpl_hash(h, p->align, p->n * sizeof *p->align);
+    h = mpl_hash(h, p->pool, p->n * sizeof *p->pool);
+    h = hash_optional(h, before != NULL ? before->red_begin : NULL, (p->n + (size_t)1) * sizeof *before->red_begin);
+    if (before != NULL) {
+        h = mpl_hash(h, before->red_item, before->red_begin[p->n] * sizeof *before->red_item);
+    } else {
+        h = mpl_hash(h, &p->n_steps, sizeof p->n_steps);
+        h = mpl_hash(h, p->birth, p->n * sizeof *p->birth);
+        h = mpl_hash(h, p->death, p->n * sizeof *p->death);
+    }
+    h = mpl_hash(h, &p->n_pools, sizeof p->n_pools);
+    h = mpl_hash(h, p->pool_capacity, p->n_pools * sizeof *p->pool_capacity);
+    h = mpl_hash(h, &p->n_in_place, sizeof p->n_in_place);
+    h = mpl_hash(h, p->in_place_in, p->n_in_place * sizeof *p->in_place_in);
+    h = mpl_hash(h, p->in_place_out, p->n_in_place * sizeof *p->in_place_out);
+    h = mpl_hash(h, p->in_place_step, p->n_in_place * sizeof *p->in_place_step);
+    return hash_optional(h, p->fixed, p->n * sizeof *p->fixed);
+}
