@@ -1,0 +1,128 @@
+/* common.c -- checks and shape arithmetic that several operators share. See ops_priv.h. */
+#include "graphs/ops/ops_priv.h"
+
+mpl_status mpl_check_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, unsigned set)
+{
+    mpl_status st = MPL_OK;
+
+    if (!mpl_type_in(call->in_type[i], set))
+        MPL_FAIL(ctx, MPL_EINPUT, "input %u has type %s, which this operator does not take", i,
+                 mpl_type_name(call->in_type[i]));
+out:
+    return st;
+}
+
+mpl_status mpl_check_same_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t j)
+{
+    mpl_status st = MPL_OK;
+
+    if (call->in_type[i] != call->in_type[j])
+        MPL_FAIL(ctx, MPL_EINPUT, "input %u has type %s, but input %u has type %s; they must be the same", i,
+                 mpl_type_name(call->in_type[i]), j, mpl_type_name(call->in_type[j]));
+out:
+    return st;
+}
+
+mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t least, uint32_t most)
+{
+    mpl_status st = MPL_OK;
+    char text[200];
+
+    if (call->in_shape[i]->rank < least || call->in_shape[i]->rank > most)
+        MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; it must have %u to %u dims", i,
+                 mpl_shape_text(call->in_shape[i], text), least, most);
+out:
+    return st;
+}
+
+void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type)
+{
+    call->out_shape[i] = *call->in_shape[0];
+    call->out_type[i] = type;
+}
+
+mpl_status mpl_axis(mpl_ctx *ctx, int64_t axis, uint32_t rank, uint32_t *out)
+{
+    mpl_status st = MPL_OK;
+
+    if (axis < -(int64_t)rank || axis >= (int64_t)rank)
+        MPL_FAIL(ctx, MPL_EINPUT, "axis %" PRId64 " is outside of a tensor of %u dims", axis, rank);
+    *out = (uint32_t)(axis < 0 ? axis + rank : axis);
+out:
+    return st;
+}
+
+mpl_status mpl_axis_set(mpl_ctx *ctx, const int64_t *axes, uint32_t n, uint32_t rank, uint32_t *set)
+{
+    mpl_status st = MPL_OK;
+    uint32_t found = 0, axis = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        MPL_TRY(mpl_axis(ctx, axes[i], rank, &axis));
+        if ((found >> axis & 1) != 0)
+            MPL_FAIL(ctx, MPL_EINPUT, "axis %" PRId64 " is given twice", axes[i]);
+        found |= 1u << axis;
+    }
+    *set = found;
+out:
+    return st;
+}
+
+mpl_status mpl_broadcast(mpl_ctx *ctx, const mpl_shape *a, const mpl_shape *b, mpl_shape *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_shape both = {.rank = a->rank > b->rank ? a->rank : b->rank};
+    char text_a[200], text_b[200];
+
+    for (uint32_t i = 1; i <= both.rank; i++) {
+        int64_t x = i <= a->rank ? a->dim[a->rank - i] : 1;
+        int64_t y = i <= b->rank ? b->dim[b->rank - i] : 1;
+
+        if (x != y && x != 1 && y != 1)
+            MPL_FAIL(ctx, MPL_EINPUT, "dims %s and %s do not broadcast", mpl_shape_text(a, text_a),
+                     mpl_shape_text(b, text_b));
+        both.dim[both.rank - i] = x == 1 ? y : x;
+    }
+    *out = both;
+out:
+    return st;
+}
+
+mpl_status mpl_check_broadcast_to(mpl_ctx *ctx, const char *what, const mpl_shape *in, const mpl_shape *out)
+{
+    mpl_status st = MPL_OK;
+    char text_in[200], text_out[200];
+    bool fits = in->rank <= out->rank;
+
+    for (uint32_t i = 1; i <= in->rank && fits; i++)
+        fits = in->dim[in->rank - i] == 1 || in->dim[in->rank - i] == out->dim[out->rank - i];
+    if (!fits)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s has dims %s, which do not broadcast to %s", what, mpl_shape_text(in, text_in),
+                 mpl_shape_text(out, text_out));
+out:
+    return st;
+}
+
+void mpl_strides(const mpl_shape *shape, int64_t stride[MPL_MAX_RANK])
+{
+    uint64_t step = 1; /* unsigned: beside a dim of 0 the others may be as large as they like */
+
+    for (uint32_t i = shape->rank; i-- > 0;) {
+        stride[i] = (int64_t)step;
+        step *= (uint64_t)shape->dim[i];
+    }
+}
+
+void mpl_broadcast_strides(const mpl_shape *in, const mpl_shape *out, int64_t stride[MPL_MAX_RANK])
+{
+    uint32_t lead = out->rank - in->rank;
+    uint64_t step = 1;
+
+    for (uint32_t i = out->rank; i-- > 0;) {
+        bool repeated = i < lead || (in->dim[i - lead] == 1 && out->dim[i] != 1);
+
+        stride[i] = repeated ? 0 : (int64_t)step;
+        if (i >= lead)
+            step *= (uint64_t)in->dim[i - lead];
+    }
+}

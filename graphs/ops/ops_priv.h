@@ -1,0 +1,276 @@
+/* ops_priv.h -- what the shape rules and reference loops of the operators share.
+ *
+ * Loops that serve every type are written once, as an always-inline function that takes the type as its first argument
+ * and reads through mpl_get / mpl_put (or their integer twins); MPL_FOR_FLOAT and MPL_FOR_INT call it with the type as
+ * a constant, so that the choice of type is made outside of the loop. */
+#ifndef MPL_OPS_PRIV_H
+#define MPL_OPS_PRIV_H
+
+#include "graphs/graph.h"
+
+#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                                      \
+    mpl_status mpl_shape_##shape(mpl_ctx *ctx, const mpl_shape_call *call);                                   \
+    mpl_status mpl_eval_##eval(mpl_ctx *ctx, const mpl_op_call *call);
+#include "graphs/ir/ops.def"
+#undef OP
+
+/* ---- sets of types ------------------------------------------------------------------------------------- */
+
+#define MPL_SET(name)   (1u << MPL_TYPE_##name)
+#define MPL_SET_FLOAT   (MPL_SET(f64) | MPL_SET(f32) | MPL_SET(f16) | MPL_SET(bf16))
+#define MPL_SET_SIGNED  (MPL_SET(i64) | MPL_SET(i32) | MPL_SET(i8))
+#define MPL_SET_INT     (MPL_SET_SIGNED | MPL_SET(u8))
+#define MPL_SET_NUMBER  (MPL_SET_FLOAT | MPL_SET_INT)
+#define MPL_SET_ANY     (MPL_SET_NUMBER | MPL_SET(bool))
+#define MPL_SET_INDEX   (MPL_SET(i64) | MPL_SET(i32))
+
+static inline bool mpl_type_in(mpl_type type, unsigned set)
+{
+    return (set >> type & 1) != 0;
+}
+
+/* MPL_EINPUT unless the type of input i is in the set. */
+mpl_status mpl_check_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, unsigned set);
+
+/* MPL_EINPUT unless input i has the type of input j. */
+mpl_status mpl_check_same_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t j);
+
+/* MPL_EINPUT unless input i has between least and most dims. */
+mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t least, uint32_t most);
+
+/* Output i has the dims of input 0 and the given type. */
+void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type);
+
+/* ---- shapes -------------------------------------------------------------------------------------------- */
+
+/* The product of dims [from, to) of a shape that was checked before; all of its elements. */
+static inline int64_t mpl_count_dims(const mpl_shape *shape, uint32_t from, uint32_t to)
+{
+    uint64_t n = 1; /* unsigned: beside a dim of 0 the others may be as large as they like */
+
+    for (uint32_t i = from; i < to; i++)
+        n *= (uint64_t)shape->dim[i];
+    return (int64_t)n;
+}
+static inline int64_t mpl_count(const mpl_shape *shape)
+{
+    return mpl_count_dims(shape, 0, shape->rank);
+}
+
+/* An axis of a tensor of that rank, counted from the end where negative; MPL_EINPUT outside of [-rank, rank). */
+mpl_status mpl_axis(mpl_ctx *ctx, int64_t axis, uint32_t rank, uint32_t *out);
+
+/* Bit i of *set: axis i is among the n given; MPL_EINPUT for one out of range or given twice. */
+mpl_status mpl_axis_set(mpl_ctx *ctx, const int64_t *axes, uint32_t n, uint32_t rank, uint32_t *set);
+
+/* The dims that a and b broadcast to as NumPy does; out may be a or b. MPL_EINPUT where they do not. */
+mpl_status mpl_broadcast(mpl_ctx *ctx, const mpl_shape *a, const mpl_shape *b, mpl_shape *out);
+
+/* MPL_EINPUT unless `in` broadcasts to exactly `out`; `what` names it in the message. */
+mpl_status mpl_check_broadcast_to(mpl_ctx *ctx, const char *what, const mpl_shape *in, const mpl_shape *out);
+
+/* Row-major strides of a shape. [element] */
+void mpl_strides(const mpl_shape *shape, int64_t stride[MPL_MAX_RANK]);
+
+/* Strides of `in` along the dims of `out`, that it broadcasts to: 0 where it is repeated. [element] */
+void mpl_broadcast_strides(const mpl_shape *in, const mpl_shape *out, int64_t stride[MPL_MAX_RANK]);
+
+/* Steps a row-major index through the dims [0, rank) of a shape, and one offset per operand along with it;
+ * false after the last index, index and offsets then being those of the first again. */
+static inline bool mpl_step(const int64_t *dim, uint32_t rank, int64_t *index, uint32_t n,
+                            const int64_t (*stride)[MPL_MAX_RANK], int64_t *offset)
+{
+    for (uint32_t i = rank; i-- > 0;) {
+        index[i]++;
+        for (uint32_t k = 0; k < n; k++)
+            offset[k] += stride[k][i];
+        if (index[i] < dim[i])
+            return true;
+        for (uint32_t k = 0; k < n; k++)
+            offset[k] -= stride[k][i] * dim[i];
+        index[i] = 0;
+    }
+    return false;
+}
+
+/* ---- elements ------------------------------------------------------------------------------------------ */
+
+/* The double nearest to x with `mantissa` explicit bits and least normal exponent `least`, as a 16-bit float of the
+ * IEEE kind; ties go to the even one, what is too large becomes infinity, a NaN stays one. */
+static inline uint16_t mpl_narrow(double x, int mantissa, int least)
+{
+    const uint32_t infinity = (uint32_t)(2 - 2 * least + 1) << mantissa;
+    uint64_t bits, significand, kept, rest, half;
+    uint32_t sign;
+    int exponent, shift;
+
+    memcpy(&bits, &x, sizeof bits);
+    sign = (uint32_t)(bits >> 63) << 15;
+    exponent = (int)(bits >> 52 & 0x7ff) - 1023;
+    significand = bits & ((UINT64_C(1) << 52) - 1);
+    if (exponent == 1024)
+        return (uint16_t)(sign | infinity | (significand != 0 ? 1u << (mantissa - 1) : 0));
+    shift = 52 - mantissa + (exponent < least ? least - exponent : 0);
+    if (shift > 54 || exponent == -1023)
+        return (uint16_t)sign;
+    if (exponent > 1 - least)
+        return (uint16_t)(sign | infinity);
+    significand |= UINT64_C(1) << 52;
+    kept = significand >> shift;
+    rest = significand & ((UINT64_C(1) << shift) - 1);
+    half = UINT64_C(1) << (shift - 1);
+    kept += rest > half || (rest == half && (kept & 1) != 0);
+    /* The leading bit of a normal number carries into the exponent, as does a mantissa that rounds up. */
+    return (uint16_t)(sign | (((exponent < least ? 0 : (uint32_t)(exponent - least)) << mantissa) + (uint32_t)kept));
+}
+
+static inline uint16_t mpl_to_f16(double x)
+{
+    return mpl_narrow(x, 10, -14);
+}
+static inline uint16_t mpl_to_bf16(double x)
+{
+    return mpl_narrow(x, 7, -126);
+}
+static inline float mpl_from_bf16(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+static inline float mpl_from_f16(uint16_t half)
+{
+    uint32_t exponent = half >> 10 & 31, mantissa = half & 1023, bits;
+    float x;
+
+    if (exponent == 0)
+        x = (float)mantissa * 0x1p-24f;
+    else {
+        bits = (exponent == 31 ? 255 : exponent + 112) << 23 | mantissa << 13;
+        memcpy(&x, &bits, sizeof x);
+    }
+    return (half & 0x8000) != 0 ? -x : x;
+}
+
+/* Towards zero; NaN becomes 0, what is outside of i64 its nearest end. */
+static inline int64_t mpl_to_int(double x)
+{
+    if (x >= 0x1p63)
+        return INT64_MAX;
+    if (x < -0x1p63)
+        return INT64_MIN;
+    return x == x ? (int64_t)x : 0;
+}
+
+/* Element i as i64; for the integer types and bool. */
+static inline int64_t mpl_get_int(mpl_type type, const void *data, int64_t i)
+{
+    switch (type) {
+    case MPL_TYPE_i64:
+        return ((const int64_t *)data)[i];
+    case MPL_TYPE_i32:
+        return ((const int32_t *)data)[i];
+    case MPL_TYPE_i8:
+        return ((const int8_t *)data)[i];
+    case MPL_TYPE_u8:
+        return ((const uint8_t *)data)[i];
+    default:
+        return ((const uint8_t *)data)[i] != 0;
+    }
+}
+
+/* Element i from i64, modulo 2^bits; bool: not zero. For the integer types and bool. */
+static inline void mpl_put_int(mpl_type type, void *data, int64_t i, int64_t x)
+{
+    switch (type) {
+    case MPL_TYPE_i64:
+        ((int64_t *)data)[i] = x;
+        break;
+    case MPL_TYPE_i32:
+        ((int32_t *)data)[i] = (int32_t)(uint32_t)x;
+        break;
+    case MPL_TYPE_i8:
+        ((int8_t *)data)[i] = (int8_t)(uint8_t)x;
+        break;
+    case MPL_TYPE_u8:
+        ((uint8_t *)data)[i] = (uint8_t)x;
+        break;
+    default:
+        ((uint8_t *)data)[i] = x != 0;
+    }
+}
+
+/* Element i as double: exact but for i64 beyond 2^53. */
+static inline double mpl_get(mpl_type type, const void *data, int64_t i)
+{
+    switch (type) {
+    case MPL_TYPE_f64:
+        return ((const double *)data)[i];
+    case MPL_TYPE_f32:
+        return (double)((const float *)data)[i];
+    case MPL_TYPE_f16:
+        return (double)mpl_from_f16(((const uint16_t *)data)[i]);
+    case MPL_TYPE_bf16:
+        return (double)mpl_from_bf16(((const uint16_t *)data)[i]);
+    default:
+        return (double)mpl_get_int(type, data, i);
+    }
+}
+
+/* Element i from double: to the nearest, ties to even; integers towards zero and modulo 2^bits; bool: not zero. */
+static inline void mpl_put(mpl_type type, void *data, int64_t i, double x)
+{
+    switch (type) {
+    case MPL_TYPE_f64:
+        ((double *)data)[i] = x;
+        break;
+    case MPL_TYPE_f32:
+        ((float *)data)[i] = (float)x;
+        break;
+    case MPL_TYPE_f16:
+        ((uint16_t *)data)[i] = mpl_to_f16(x);
+        break;
+    case MPL_TYPE_bf16:
+        ((uint16_t *)data)[i] = mpl_to_bf16(x);
+        break;
+    case MPL_TYPE_bool:
+        ((uint8_t *)data)[i] = x != 0;
+        break;
+    default:
+        mpl_put_int(type, data, i, mpl_to_int(x));
+    }
+}
+
+/* ---- the choice of type, outside of loops ------------------------------------------------------------------ */
+
+#define MPL_INLINE static inline __attribute__((always_inline))
+
+#define MPL_CASE(name, f, ...)                                                                               \
+    case MPL_TYPE_##name:                                                                                    \
+        f(MPL_TYPE_##name, __VA_ARGS__);                                                                     \
+        break;
+
+/* f(type, ...) with the type as a constant; for the floating types, and for the others with bool. */
+#define MPL_FOR_FLOAT(type, f, ...)                                                                          \
+    switch (type) {                                                                                          \
+        MPL_CASE(f64, f, __VA_ARGS__)                                                                        \
+        MPL_CASE(f32, f, __VA_ARGS__)                                                                        \
+        MPL_CASE(f16, f, __VA_ARGS__)                                                                        \
+        MPL_CASE(bf16, f, __VA_ARGS__)                                                                       \
+    default:                                                                                                 \
+        mpl_assert(false);                                                                                   \
+    }
+#define MPL_FOR_INT(type, f, ...)                                                                            \
+    switch (type) {                                                                                          \
+        MPL_CASE(i64, f, __VA_ARGS__)                                                                        \
+        MPL_CASE(i32, f, __VA_ARGS__)                                                                        \
+        MPL_CASE(i8, f, __VA_ARGS__)                                                                         \
+        MPL_CASE(u8, f, __VA_ARGS__)                                                                         \
+        MPL_CASE(bool, f, __VA_ARGS__)                                                                       \
+    default:                                                                                                 \
+        mpl_assert(false);                                                                                   \
+    }
+
+#endif
