@@ -148,7 +148,8 @@ mpl_status mpl_naive_bytes(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, ui
 
 /* MiniMalloc CSV: a header that names columns (id, lower or begin, upper or end, size, and alignment, offset if
  * there), one buffer a row, lifetimes half-open. The ids become names. offset (may be NULL): *offset receives an array of
- * the offsets where the file has them, else NULL. */
+ * the offsets where the file has them, else NULL. Times past 2^22 are renumbered to their ranks. MPL_EINPUT with one line
+ * `FILE:LINE: ..`. Writing gives the buffers of pool 0, by name where every name can stand in a row, else by id. */
 mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint64_t **offset);
 mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p, const uint64_t *offset);
 

@@ -26,7 +26,8 @@ void mpl_plan_free(mpl_ctx *ctx, mpl_plan *plan);
 const char *mpl_claim_name(mpl_claim claim);
 
 /* The bytes one arena needs when each block of a block plan is placed as a whole (largest first, over the
- * time from its first birth to its last death): DESIGN's packed_bytes. peak_bytes for a plan without blocks. */
+ * time from its first birth to its last death): DESIGN's packed_bytes. peak_bytes for a plan without blocks. Only for
+ * verified plans. Serial: O(n log n + pairs of blocks that live at once). */
 mpl_status mpl_plan_packed(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, uint64_t *bytes);
 
 /* Facts that a plan file carries and the planner does not know: the row's fields, as a JSON object's text (NULL: none). */

@@ -129,9 +129,10 @@ static mpl_status check_pair(mpl_ctx *ctx, const mpl_problem *p, uint32_t i)
     if (p->bytes[out] > p->bytes[in])
         MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u: buffer %u has %" PRIu64 " bytes, more than the %" PRIu64
                  " of buffer %u that it would overwrite", i, out, p->bytes[out], p->bytes[in], in);
-    if (p->before == NULL && (p->birth[out] != step || p->death[in] - 1 != step))
-        MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u at step %u: buffer %u is born at %u and buffer %u used last at %u",
-                 i, step, out, p->birth[out], in, p->death[in] - 1);
+    if (p->before == NULL && (p->birth[out] != step || p->death[in] - 1 != step || p->birth[in] >= step))
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "in-place pair %u at step %u: buffer %u lives from step %u, and buffer %u in [%u, %u), which does not "
+                 "end there", i, step, out, p->birth[out], in, p->birth[in], p->death[in]);
     if (i > 0) {
         uint64_t last = (uint64_t)p->in_place_step[i - 1] << 32 | p->in_place_out[i - 1];
         uint64_t key = (uint64_t)step << 32 | out;

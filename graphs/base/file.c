@@ -1,0 +1,99 @@
+/* file.c -- whole files in, whole files out. See file.h. */
+#include "graphs/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+mpl_status mpl_file_read(mpl_ctx *ctx, const char *path, char **data, size_t *size)
+{
+    mpl_status st = MPL_OK;
+    FILE *f = fopen(path, "rb");
+    char *text = NULL;
+    size_t cap = 0, n = 0, got;
+
+    if (f == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", path, strerror(errno));
+    do {
+        MPL_TRY(mpl_reserve(ctx, text, cap, n + 65536));
+        got = fread(text + n, 1, cap - n - 1, f);
+        n += got;
+    } while (got > 0);
+    if (ferror(f))
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: cannot be read: %s", path, strerror(errno));
+    text[n] = '\0';
+    *data = text, text = NULL;
+    *size = n;
+out:
+    mpl_free(ctx, text);
+    if (f != NULL)
+        fclose(f);
+    return st;
+}
+
+static bool is_special(const char *path)
+{
+    struct stat facts;
+
+    return stat(path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode);
+}
+
+mpl_status mpl_file_begin(mpl_ctx *ctx, const char *path, mpl_new_file *file)
+{
+    mpl_status st = MPL_OK;
+    mpl_new_file fresh = {0};
+    size_t room = strlen(path) + 32;
+    int fd;
+
+    MPL_TRY((fresh.path = mpl_strdup(ctx, path)) != NULL ? MPL_OK : MPL_EMEM);
+    if (!is_special(path)) {
+        MPL_TRY(mpl_new(ctx, fresh.temporary, room));
+        snprintf(fresh.temporary, room, "%s.%ld.tmp", path, (long)getpid());
+    }
+    fd = fresh.temporary != NULL ? open(fresh.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666)
+                                 : open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || (fresh.stream = fdopen(fd, "wb")) == NULL) {
+        int why = errno;
+
+        if (fd >= 0)
+            close(fd);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: cannot be written: %s", path, strerror(why));
+    }
+    *file = fresh, memset(&fresh, 0, sizeof fresh);
+out:
+    mpl_file_end(ctx, &fresh);
+    return st;
+}
+
+mpl_status mpl_file_commit(mpl_ctx *ctx, mpl_new_file *file)
+{
+    mpl_status st = MPL_OK;
+    bool good = fflush(file->stream) == 0 && !ferror(file->stream);
+
+    if (good && file->temporary != NULL)
+        good = fsync(fileno(file->stream)) == 0;
+    if (fclose(file->stream) != 0)
+        good = false;
+    file->stream = NULL;
+    if (good && file->temporary != NULL)
+        good = rename(file->temporary, file->path) == 0;
+    if (!good)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: cannot be written: %s", file->path, strerror(errno));
+    mpl_free(ctx, file->temporary);
+    file->temporary = NULL;
+out:
+    return st;
+}
+
+void mpl_file_end(mpl_ctx *ctx, mpl_new_file *file)
+{
+    if (file->stream != NULL)
+        fclose(file->stream);
+    if (file->temporary != NULL)
+        unlink(file->temporary);
+    mpl_free(ctx, file->temporary);
+    mpl_free(ctx, file->path);
+    memset(file, 0, sizeof *file);
+}

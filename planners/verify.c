@@ -1,0 +1,449 @@
+/* verify.c -- the independent verifier. See verify.h.
+ *
+ * Idea     Serial: sweep over time. The live buffers lie in disjoint ranges, so a newborn can only touch its two neighbours
+ *          by offset. Ranks by offset are fixed beforehand; a bitmap tree over them holds who is alive, and finds
+ *          neighbours in a few words. A buffer that overwrites another in place lies within it, and takes its place when
+ *          that one dies at the next step. Parallel: sweep over offsets, and ask the partial order about each pair that
+ *          overlaps in memory.
+ *          Finding that a step has a conflict, and naming the first pair, are apart: naming is plain and runs once.
+ * Source   this project
+ * Cost     Serial: O(n log n) time, about 60 n bytes. Parallel: O(n log n + pairs that overlap in memory). */
+#include "planners/verify.h"
+
+#include <stdlib.h>
+
+/* A set of numbers below n with its nearest members: level 0 has a bit a number, each level above a bit a word. */
+#define MAX_LEVELS 6
+
+typedef struct bitset {
+    uint64_t *word[MAX_LEVELS];
+    uint32_t n_words[MAX_LEVELS];
+    uint32_t n_levels;
+} bitset;
+
+typedef struct key {
+    uint64_t value;
+    uint32_t pool; /* compared first */
+    mpl_buffer id; /* compared last */
+} key;
+
+typedef struct check {
+    mpl_ctx *ctx;
+    const mpl_problem *p;
+    const mpl_plan *plan;
+    key *by_offset, *by_birth, *by_death; /* [n] */
+    uint32_t *rank;       /* [n] of each buffer in by_offset */
+    uint8_t *overwritten; /* [n] 1: a buffer born at this step lies on it in place */
+    mpl_buffer *waiting;  /* [n] born in place at the last step, not yet in `live` */
+    uint32_t n_waiting;
+    bitset live;          /* ranks */
+    uint64_t *pool_bytes; /* [n_pools] */
+} check;
+
+static int by_key(const void *a, const void *b)
+{
+    const key *x = a, *y = b;
+
+    if (x->pool != y->pool)
+        return x->pool > y->pool ? 1 : -1;
+    if (x->value != y->value)
+        return x->value > y->value ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static mpl_status bitset_init(mpl_ctx *ctx, bitset *set, uint32_t n)
+{
+    mpl_status st = MPL_OK;
+
+    do {
+        n = n / 64 + 1;
+        set->n_words[set->n_levels] = n;
+        MPL_TRY(mpl_new(ctx, set->word[set->n_levels], n));
+        set->n_levels++;
+    } while (n > 1);
+out:
+    return st;
+}
+
+static void bitset_add(bitset *set, uint32_t i)
+{
+    for (uint32_t level = 0; level < set->n_levels; level++, i /= 64)
+        set->word[level][i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+static void bitset_remove(bitset *set, uint32_t i)
+{
+    for (uint32_t level = 0; level < set->n_levels; level++, i /= 64) {
+        set->word[level][i / 64] &= ~(UINT64_C(1) << (i % 64));
+        if (set->word[level][i / 64] != 0)
+            return;
+    }
+}
+
+/* Smallest member above i, or MPL_NONE. */
+static uint32_t bitset_above(const bitset *set, uint32_t i)
+{
+    for (uint32_t level = 0; level < set->n_levels; level++, i /= 64) {
+        uint64_t rest = i % 64 == 63 ? 0 : set->word[level][i / 64] >> (i % 64 + 1) << (i % 64 + 1);
+
+        if (rest == 0)
+            continue;
+        i = i / 64 * 64 + (uint32_t)__builtin_ctzll(rest);
+        while (level-- > 0)
+            i = i * 64 + (uint32_t)__builtin_ctzll(set->word[level][i]);
+        return i;
+    }
+    return MPL_NONE;
+}
+
+/* Largest member below i, or MPL_NONE. */
+static uint32_t bitset_below(const bitset *set, uint32_t i)
+{
+    for (uint32_t level = 0; level < set->n_levels; level++, i /= 64) {
+        uint64_t rest = set->word[level][i / 64] & ((UINT64_C(1) << (i % 64)) - 1);
+
+        if (rest == 0)
+            continue;
+        i = i / 64 * 64 + 63 - (uint32_t)__builtin_clzll(rest);
+        while (level-- > 0)
+            i = i * 64 + 63 - (uint32_t)__builtin_clzll(set->word[level][i]);
+        return i;
+    }
+    return MPL_NONE;
+}
+
+static uint64_t end_of(const check *c, mpl_buffer b)
+{
+    return c->plan->offset[b] + c->p->bytes[b];
+}
+
+static bool share_memory(const check *c, mpl_buffer a, mpl_buffer b)
+{
+    return c->p->pool[a] == c->p->pool[b] && c->plan->offset[a] < end_of(c, b) && c->plan->offset[b] < end_of(c, a);
+}
+
+/* Whether the problem offers (in, out) as an in-place pair. The pairs are sorted by (step, out, in) where steps exist;
+ * `step` is MPL_NONE under parallel, where they are looked through one by one. */
+static bool is_pair(const mpl_problem *p, mpl_buffer in, mpl_buffer out, uint32_t step)
+{
+    uint32_t low = 0, high = p->n_in_place;
+
+    while (step != MPL_NONE && low < high) {
+        uint32_t mid = low + (high - low) / 2;
+
+        if (p->in_place_step[mid] != step ? p->in_place_step[mid] < step : p->in_place_out[mid] < out)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (; low < p->n_in_place && (step == MPL_NONE || p->in_place_step[low] == step); low++) {
+        if (p->in_place_out[low] == out && p->in_place_in[low] == in)
+            return true;
+        if (step != MPL_NONE && p->in_place_out[low] != out)
+            return false;
+    }
+    return false;
+}
+
+/* Whether `out` may overwrite `in` where the plan has both: a pair, at the very same offset, within it. */
+static bool in_place(const check *c, mpl_buffer in, mpl_buffer out, uint32_t step)
+{
+    const mpl_problem *p = c->p;
+
+    if (c->plan->offset[in] != c->plan->offset[out] || p->bytes[out] > p->bytes[in])
+        return false;
+    if (step != MPL_NONE && (p->birth[out] != step || p->death[in] != step + 1 || p->birth[in] >= step))
+        return false;
+    return is_pair(p, in, out, step);
+}
+
+static bool is_before(const mpl_before *before, mpl_buffer a, mpl_buffer b)
+{
+    return before->row[(size_t)a * before->n_words + b / 64] >> (b % 64) & 1;
+}
+
+static mpl_status refuse_pair(const check *c, mpl_buffer a, mpl_buffer b, uint32_t step)
+{
+    char text_a[24], text_b[24], when[32] = "";
+    const mpl_problem *p = c->p;
+
+    if (step != MPL_NONE)
+        snprintf(when, sizeof when, " at step %u", step);
+    return mpl_fail(c->ctx, MPL_EINVALID, __FILE__, __LINE__,
+                    "buffers '%.100s' and '%.100s' overlap%s: bytes [%" PRIu64 ", %" PRIu64 ") and [%" PRIu64 ", %" PRIu64
+                    ") of pool '%.60s'",
+                    mpl_buffer_label(p, a, text_a), mpl_buffer_label(p, b, text_b), when, c->plan->offset[a],
+                    end_of(c, a), c->plan->offset[b], end_of(c, b), p->pool_name[p->pool[a]]);
+}
+
+/* ---- what holds of each buffer alone ------------------------------------------------------------------------- */
+
+static mpl_status check_place(check *c, mpl_buffer b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    uint64_t offset = c->plan->offset[b], end, capacity = p->pool_capacity[p->pool[b]];
+    char text[24];
+    const char *label = mpl_buffer_label(p, b, text);
+
+    if (!mpl_add_bytes(offset, p->bytes[b], &end) || end > INT64_MAX)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' at offset %" PRIu64 " ends beyond 2^63 - 1 bytes", label, offset);
+    if (offset % p->align[b] != 0)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' at offset %" PRIu64 " is not aligned to %u bytes", label, offset,
+                 p->align[b]);
+    if (capacity != MPL_NO_CAPACITY && end > capacity)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' ends at byte %" PRIu64 ", beyond the %" PRIu64
+                 " bytes of pool '%.60s'", label, end, capacity, p->pool_name[p->pool[b]]);
+    if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED && p->fixed[b] != offset)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' is fixed at offset %" PRIu64 ", and the plan has it at %" PRIu64,
+                 label, p->fixed[b], offset);
+    c->pool_bytes[p->pool[b]] = mpl_max_u64(c->pool_bytes[p->pool[b]], end);
+out:
+    return st;
+}
+
+static mpl_status check_whole(check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_plan *plan = c->plan;
+
+    if (plan->n != c->p->n)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan has %u buffers, the problem %u", plan->n, c->p->n);
+    if (plan->n_pools != c->p->n_pools)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan has %u pools, the problem %u", plan->n_pools, c->p->n_pools);
+    if (plan->claim != MPL_FEASIBLE && plan->claim != MPL_OPTIMAL)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan claims '%s': it places nothing that could be checked",
+                 mpl_claim_name(plan->claim));
+    MPL_TRY(mpl_new(c->ctx, c->pool_bytes, c->p->n_pools));
+    for (mpl_buffer b = 0; b < c->p->n; b++)
+        MPL_TRY(check_place(c, b));
+out:
+    return st;
+}
+
+/* ---- serial: a sweep over time ------------------------------------------------------------------------------- */
+
+/* Names the first conflict at `step`. Buffers that share memory with a neighbour by offset are the only candidates
+ * for the lower id; each is compared with everything alive. */
+static mpl_status name_conflict(check *c, uint32_t step)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    uint8_t *candidate = NULL;
+    mpl_buffer *alive = NULL, reach = MPL_NONE;
+    uint32_t n = 0;
+
+    MPL_TRY(mpl_new(c->ctx, candidate, p->n));
+    MPL_TRY(mpl_new(c->ctx, alive, p->n));
+    for (uint32_t i = 0; i < p->n; i++) { /* by offset; `reach` is the one that ends last so far */
+        mpl_buffer b = c->by_offset[i].id;
+
+        if (p->birth[b] > step || p->death[b] <= step)
+            continue;
+        if (reach != MPL_NONE && share_memory(c, reach, b))
+            candidate[reach] = candidate[b] = 1;
+        if (reach == MPL_NONE || p->pool[reach] != p->pool[b] || end_of(c, b) > end_of(c, reach))
+            reach = b;
+    }
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->birth[b] <= step && p->death[b] > step)
+            alive[n++] = b;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = i + 1; candidate[alive[i]] && j < n; j++)
+            if (share_memory(c, alive[i], alive[j]) && !in_place(c, alive[i], alive[j], step) &&
+                !in_place(c, alive[j], alive[i], step)) {
+                st = refuse_pair(c, alive[i], alive[j], step);
+                goto out;
+            }
+    MPL_FAIL(c->ctx, MPL_EINVALID, "buffers overlap at step %u", step); /* not reached: the sweep found a pair */
+out:
+    mpl_free(c->ctx, candidate);
+    mpl_free(c->ctx, alive);
+    return st;
+}
+
+/* Makes b, born at `step`, alive; false when it overlaps what it may not overwrite. */
+static bool be_born(check *c, mpl_buffer b, uint32_t step)
+{
+    uint32_t below = bitset_below(&c->live, c->rank[b]), above = bitset_above(&c->live, c->rank[b]);
+    mpl_buffer met = MPL_NONE;
+
+    if (below != MPL_NONE && share_memory(c, c->by_offset[below].id, b))
+        met = c->by_offset[below].id;
+    if (above != MPL_NONE && share_memory(c, c->by_offset[above].id, b)) {
+        if (met != MPL_NONE)
+            return false;
+        met = c->by_offset[above].id;
+    }
+    if (met == MPL_NONE) {
+        bitset_add(&c->live, c->rank[b]);
+        return true;
+    }
+    if (c->overwritten[met] || !in_place(c, met, b, step))
+        return false;
+    c->overwritten[met] = 1;
+    c->waiting[c->n_waiting++] = b;
+    return true;
+}
+
+static mpl_status sweep_time(check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    uint32_t n_born = 0, n_dead = 0;
+
+    while (n_born < p->n) {
+        uint32_t step = (uint32_t)c->by_birth[n_born].value;
+
+        for (; n_dead < p->n && c->by_death[n_dead].value <= step; n_dead++)
+            bitset_remove(&c->live, c->rank[c->by_death[n_dead].id]);
+        /* Whom they overwrote died at or before this step. */
+        for (uint32_t i = 0; i < c->n_waiting; i++)
+            if (p->death[c->waiting[i]] > step)
+                bitset_add(&c->live, c->rank[c->waiting[i]]);
+        c->n_waiting = 0;
+        for (; n_born < p->n && c->by_birth[n_born].value == step; n_born++)
+            if (!be_born(c, c->by_birth[n_born].id, step)) {
+                st = name_conflict(c, step);
+                goto out;
+            }
+    }
+out:
+    return st;
+}
+
+static mpl_status check_serial(check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+
+    MPL_TRY(mpl_new(c->ctx, c->by_birth, p->n));
+    MPL_TRY(mpl_new(c->ctx, c->by_death, p->n));
+    MPL_TRY(mpl_new(c->ctx, c->overwritten, p->n));
+    MPL_TRY(mpl_new(c->ctx, c->waiting, p->n));
+    MPL_TRY(bitset_init(c->ctx, &c->live, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        c->by_birth[b] = (key){p->birth[b], 0, b};
+        c->by_death[b] = (key){p->death[b], 0, b};
+    }
+    qsort(c->by_birth, p->n, sizeof *c->by_birth, by_key);
+    qsort(c->by_death, p->n, sizeof *c->by_death, by_key);
+    MPL_TRY(sweep_time(c));
+out:
+    return st;
+}
+
+/* ---- parallel: a sweep over offsets -------------------------------------------------------------------------- */
+
+static mpl_status check_parallel(check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    mpl_buffer *open = NULL, low = MPL_NONE, high = MPL_NONE;
+    uint32_t n_open = 0;
+
+    MPL_TRY(mpl_new(c->ctx, open, p->n));
+    for (uint32_t i = 0; i < p->n; i++) {
+        mpl_buffer b = c->by_offset[i].id;
+        uint32_t kept = 0;
+
+        for (uint32_t j = 0; j < n_open; j++) {
+            mpl_buffer a = open[j], first = a < b ? a : b, second = a < b ? b : a;
+
+            if (!share_memory(c, a, b))
+                continue;
+            open[kept++] = a;
+            if (is_before(p->before, a, b) || is_before(p->before, b, a) || in_place(c, a, b, MPL_NONE) ||
+                in_place(c, b, a, MPL_NONE))
+                continue;
+            if (low == MPL_NONE || first < low || (first == low && second < high))
+                low = first, high = second;
+        }
+        n_open = kept;
+        open[n_open++] = b;
+    }
+    if (low != MPL_NONE)
+        st = refuse_pair(c, low, high, MPL_NONE);
+out:
+    mpl_free(c->ctx, open);
+    return st;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------------- */
+
+/* Blocks are ranges of their own: two of one pool do not overlap, whenever their buffers live. */
+static mpl_status check_blocks(check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    mpl_buffer reach = MPL_NONE;
+    uint8_t *closed = NULL;
+    char text_a[24], text_b[24];
+
+    MPL_TRY(mpl_new(c->ctx, closed, p->n));
+    for (uint32_t i = 0; i < p->n; i++) {
+        mpl_buffer b = c->by_offset[i].id;
+        uint32_t block = c->plan->block[b];
+        bool same = reach != MPL_NONE && p->pool[reach] == p->pool[b] && c->plan->block[reach] == block;
+
+        if (block >= p->n)
+            MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' is in block %u of at most %u", mpl_buffer_label(p, b, text_a),
+                     block, p->n);
+        if (!same && closed[block])
+            MPL_FAIL(c->ctx, MPL_EINVALID, "block %u has buffer '%.100s' beyond another block", block,
+                     mpl_buffer_label(p, b, text_a));
+        if (!same && reach != MPL_NONE && share_memory(c, reach, b))
+            MPL_FAIL(c->ctx, MPL_EINVALID, "blocks %u and %u overlap: buffers '%.100s' and '%.100s'",
+                     c->plan->block[reach], block, mpl_buffer_label(p, reach, text_a), mpl_buffer_label(p, b, text_b));
+        closed[block] = 1;
+        if (!same || end_of(c, b) > end_of(c, reach))
+            reach = b;
+    }
+out:
+    mpl_free(c->ctx, closed);
+    return st;
+}
+
+static mpl_status check_claims(const check *c)
+{
+    mpl_status st = MPL_OK;
+    uint64_t peak = c->pool_bytes[0], bound = c->plan->bound_bytes;
+
+    if (peak < bound)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan needs %" PRIu64 " bytes, less than the %" PRIu64
+                 " that it claims nobody can do without", peak, bound);
+    if (c->plan->claim == MPL_OPTIMAL && peak != bound)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan claims to be optimal with %" PRIu64 " bytes, and its bound is %" PRIu64,
+                 peak, bound);
+out:
+    return st;
+}
+
+mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    check c = {.ctx = ctx, .p = p, .plan = plan};
+
+    MPL_TRY(mpl_problem_check(ctx, p));
+    MPL_TRY(check_whole(&c));
+    MPL_TRY(mpl_new(ctx, c.by_offset, p->n));
+    MPL_TRY(mpl_new(ctx, c.rank, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        c.by_offset[b] = (key){plan->offset[b], p->pool[b], b};
+    qsort(c.by_offset, p->n, sizeof *c.by_offset, by_key);
+    for (uint32_t i = 0; i < p->n; i++)
+        c.rank[c.by_offset[i].id] = i;
+    MPL_TRY(p->before == NULL ? check_serial(&c) : check_parallel(&c));
+    if (plan->block != NULL)
+        MPL_TRY(check_blocks(&c));
+    MPL_TRY(check_claims(&c));
+    memcpy(plan->pool_bytes, c.pool_bytes, p->n_pools * sizeof *plan->pool_bytes);
+    plan->peak_bytes = plan->pool_bytes[0];
+out:
+    for (uint32_t i = 0; i < c.live.n_levels; i++)
+        mpl_free(ctx, c.live.word[i]);
+    void *arrays[] = {c.by_offset, c.by_birth, c.by_death, c.rank, c.overwritten, c.waiting, c.pool_bytes};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        mpl_free(ctx, arrays[i]);
+    return st;
+}
