@@ -97,8 +97,8 @@ mpl_status mpl_check_broadcast_to(mpl_ctx *ctx, const char *what, const mpl_shap
     for (uint32_t i = 1; i <= in->rank && fits; i++)
         fits = in->dim[in->rank - i] == 1 || in->dim[in->rank - i] == out->dim[out->rank - i];
     if (!fits)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s has dims %s, which do not broadcast to %s", what, mpl_shape_text(in, text_in),
-                 mpl_shape_text(out, text_out));
+        MPL_FAIL(ctx, MPL_EINPUT, "%s has dims %s, which do not broadcast to %s", what,
+                 mpl_shape_text(in, text_in), mpl_shape_text(out, text_out));
 out:
     return st;
 }

@@ -1,28 +1,28 @@
 /* ops_priv.h -- what the shape rules and reference loops of the operators share.
  *
- * Loops that serve every type are written once, as an always-inline function that takes the type as its first argument
- * and reads through mpl_get / mpl_put (or their integer twins); MPL_FOR_FLOAT and MPL_FOR_INT call it with the type as
- * a constant, so that the choice of type is made outside of the loop. */
+ * Loops that serve every type are written once, as an always-inline function that takes the type as its first
+ * argument and reads through mpl_get / mpl_put (or their integer twins); MPL_FOR_FLOAT and MPL_FOR_INT call it
+ * with the type as a constant, so that the choice of type is made outside of the loop. */
 #ifndef MPL_OPS_PRIV_H
 #define MPL_OPS_PRIV_H
 
 #include "graphs/graph.h"
 
 #define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                                      \
-    mpl_status mpl_shape_##shape(mpl_ctx *ctx, const mpl_shape_call *call);                                   \
+    mpl_status mpl_shape_##shape(mpl_ctx *ctx, const mpl_shape_call *call);                                  \
     mpl_status mpl_eval_##eval(mpl_ctx *ctx, const mpl_op_call *call);
 #include "graphs/ir/ops.def"
 #undef OP
 
 /* ---- sets of types ------------------------------------------------------------------------------------- */
 
-#define MPL_SET(name)   (1u << MPL_TYPE_##name)
-#define MPL_SET_FLOAT   (MPL_SET(f64) | MPL_SET(f32) | MPL_SET(f16) | MPL_SET(bf16))
-#define MPL_SET_SIGNED  (MPL_SET(i64) | MPL_SET(i32) | MPL_SET(i8))
-#define MPL_SET_INT     (MPL_SET_SIGNED | MPL_SET(u8))
-#define MPL_SET_NUMBER  (MPL_SET_FLOAT | MPL_SET_INT)
-#define MPL_SET_ANY     (MPL_SET_NUMBER | MPL_SET(bool))
-#define MPL_SET_INDEX   (MPL_SET(i64) | MPL_SET(i32))
+#define MPL_SET(name)  (1u << MPL_TYPE_##name)
+#define MPL_SET_FLOAT  (MPL_SET(f64) | MPL_SET(f32) | MPL_SET(f16) | MPL_SET(bf16))
+#define MPL_SET_SIGNED (MPL_SET(i64) | MPL_SET(i32) | MPL_SET(i8))
+#define MPL_SET_INT    (MPL_SET_SIGNED | MPL_SET(u8))
+#define MPL_SET_NUMBER (MPL_SET_FLOAT | MPL_SET_INT)
+#define MPL_SET_ANY    (MPL_SET_NUMBER | MPL_SET(bool))
+#define MPL_SET_INDEX  (MPL_SET(i64) | MPL_SET(i32))
 
 static inline bool mpl_type_in(mpl_type type, unsigned set)
 {
@@ -36,7 +36,8 @@ mpl_status mpl_check_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, 
 mpl_status mpl_check_same_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t j);
 
 /* MPL_EINPUT unless input i has between least and most dims. */
-mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t least, uint32_t most);
+mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t least,
+                          uint32_t most);
 
 /* Output i has the dims of input 0 and the given type. */
 void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type);
@@ -121,7 +122,8 @@ static inline uint16_t mpl_narrow(double x, int mantissa, int least)
     half = UINT64_C(1) << (shift - 1);
     kept += rest > half || (rest == half && (kept & 1) != 0);
     /* The leading bit of a normal number carries into the exponent, as does a mantissa that rounds up. */
-    return (uint16_t)(sign | (((exponent < least ? 0 : (uint32_t)(exponent - least)) << mantissa) + (uint32_t)kept));
+    return (uint16_t)(sign |
+                      (((exponent < least ? 0 : (uint32_t)(exponent - least)) << mantissa) + (uint32_t)kept));
 }
 
 static inline uint16_t mpl_to_f16(double x)

@@ -1,0 +1,35 @@
+/* lanes_priv.h -- walking a tensor along some of its axes. */
+#ifndef MPL_LANES_PRIV_H
+#define MPL_LANES_PRIV_H
+
+#include "graphs/ops/ops_priv.h"
+
+/* A tensor seen as [outer, n, inner], n being one axis: element i of lane (o, j) is (o * n + i) * inner + j. */
+typedef struct mpl_lanes {
+    int64_t outer, n, inner;
+} mpl_lanes;
+
+mpl_lanes mpl_lanes_of(const mpl_shape *shape, uint32_t axis);
+
+/* The axis of attribute `axis` that the shape rule has checked. */
+uint32_t mpl_axis_of(const mpl_op_call *call, int64_t otherwise, uint32_t rank);
+
+enum { MPL_BLOCK = 256 }; /* neighbouring lanes that are walked together: memory is read in its order */
+
+/* Dims split in two, those kept and those reduced; neighbours of one kind are merged and dims of 1 left out, so that
+ * two dims of a kind never touch. Strides in elements of the whole tensor. */
+typedef struct mpl_dims {
+    uint32_t rank;
+    int64_t dim[MPL_MAX_RANK], stride[MPL_MAX_RANK];
+} mpl_dims;
+
+/* Bit i of set: axis i is reduced. */
+void mpl_split_dims(const mpl_shape *shape, uint32_t set, mpl_dims *kept, mpl_dims *reduced);
+
+int64_t mpl_dims_count(const mpl_dims *dims);
+
+/* The axes of attribute `axes` as a set; `otherwise` where there is none, an empty list being an empty set. */
+mpl_status mpl_axes_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t rank, uint32_t otherwise,
+                       uint32_t *set);
+
+#endif

@@ -1,0 +1,319 @@
+/* unary.c -- element-wise operators of one operand: functions, predicates, casts and clip. */
+#include "graphs/ops/elementwise_priv.h"
+
+#include <float.h>
+#include <tgmath.h>
+
+/* ---- shape rules --------------------------------------------------------------------------------------- */
+
+static unsigned unary_types(mpl_op_kind kind)
+{
+    switch (kind) {
+    case MPL_OP_abs:
+    case MPL_OP_sign:
+    case MPL_OP_shrink:
+    case MPL_OP_erf:
+        return MPL_SET_NUMBER;
+    case MPL_OP_relu:
+    case MPL_OP_neg:
+        return MPL_SET_FLOAT | MPL_SET_SIGNED;
+    default:
+        return MPL_SET_FLOAT;
+    }
+}
+
+mpl_status mpl_shape_unary(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    mpl_op_kind kind = (mpl_op_kind)call->graph->op_kind[call->op];
+    const char *text = mpl_attr_text(call->graph, call->op, MPL_ATTR_approximate, "none");
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, unary_types(kind)));
+    if (kind == MPL_OP_gelu && strcmp(text, "none") != 0 && strcmp(text, "tanh") != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "approximate is '%s'; it must be 'none' or 'tanh'", text);
+    mpl_like_input(call, 0, call->in_type[0]);
+out:
+    return st;
+}
+
+static mpl_status same_of(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, set));
+    mpl_like_input(call, 0, call->in_type[0]);
+out:
+    return st;
+}
+
+mpl_status mpl_shape_unary_bool(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    return same_of(ctx, call, MPL_SET(bool));
+}
+
+mpl_status mpl_shape_unary_int(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    return same_of(ctx, call, MPL_SET_INT);
+}
+
+mpl_status mpl_shape_predicate(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    mpl_like_input(call, 0, MPL_TYPE_bool);
+out:
+    return st;
+}
+
+mpl_status mpl_shape_cast(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    const char *to = mpl_attr_text(call->graph, call->op, MPL_ATTR_to, NULL);
+    mpl_type type;
+
+    if (to == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'to' is missing; it names the type to cast to");
+    if (!mpl_type_find(to, &type))
+        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'to' is '%s', which is no type", to);
+    mpl_like_input(call, 0, type);
+out:
+    return st;
+}
+
+mpl_status mpl_shape_clip(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    char text[200];
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
+    for (uint32_t i = 1; i < call->n_in; i++) {
+        if (call->in_shape[i] == NULL)
+            continue;
+        MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
+        if (mpl_count(call->in_shape[i]) != 1)
+            MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; a bound of clip is one element", i,
+                     mpl_shape_text(call->in_shape[i], text));
+    }
+    mpl_like_input(call, 0, call->in_type[0]);
+out:
+    return st;
+}
+
+/* ---- functions ------------------------------------------------------------------------------------------- */
+
+/* The first operand's type decides the arithmetic. A: attribute that becomes s->a, B: s->b, with their defaults. */
+static mpl_status unary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_ARITH], mpl_attr_key key_a,
+                        double a, mpl_attr_key key_b, double b)
+{
+    mpl_scalars s = {.a = mpl_attr_float(call->graph, call->op, key_a, a),
+                     .b = mpl_attr_float(call->graph, call->op, key_b, b)};
+
+    mpl_elementwise(call, 1, mpl_arith_of(call->in[0].type), kernel, false, &s);
+    return MPL_OK;
+}
+
+/* A: (real)s->a, B: (real)s->b inside of an expression; the functions are those of <tgmath.h>. */
+#define A ((real)s->a)
+#define B ((real)s->b)
+
+#define KERNELS(name, expr)                                                                                  \
+    MPL_KERNEL_1(name##_float, float, real, expr)                                                            \
+    MPL_KERNEL_1(name##_double, double, real, expr)
+
+#define UNARY_WITH(name, key_a, a, key_b, b, expr)                                                           \
+    KERNELS(name, expr)                                                                                      \
+    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                                        \
+    {                                                                                                        \
+        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, NULL};                   \
+                                                                                                             \
+        (void)ctx;                                                                                           \
+        return unary(call, kernel, MPL_ATTR_##key_a, a, MPL_ATTR_##key_b, b);                                \
+    }
+#define UNARY(name, expr) UNARY_WITH(name, alpha, 0, beta, 0, expr)
+
+/* With another expression for integers. */
+#define UNARY_INT_WITH(name, key_a, a, key_b, b, expr, int_expr)                                             \
+    KERNELS(name, expr)                                                                                      \
+    MPL_KERNEL_1(name##_int, int64_t, real, int_expr)                                                        \
+    mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                                        \
+    {                                                                                                        \
+        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, name##_int};             \
+                                                                                                             \
+        (void)ctx;                                                                                           \
+        return unary(call, kernel, MPL_ATTR_##key_a, a, MPL_ATTR_##key_b, b);                                \
+    }
+#define UNARY_INT(name, expr, int_expr) UNARY_INT_WITH(name, alpha, 0, beta, 0, expr, int_expr)
+
+/* NaN passes through: every comparison with it is false, and the other branch keeps x. */
+UNARY_INT(relu, x < 0 ? 0 : x, x < 0 ? 0 : x)
+UNARY_WITH(leaky_relu, alpha, 0.01, beta, 0, x < 0 ? A * x : x)
+UNARY_WITH(thresholded_relu, alpha, 1, beta, 0, x > A ? x : 0)
+UNARY_WITH(elu, alpha, 1, beta, 0, x < 0 ? A * expm1(x) : x)
+UNARY_WITH(selu, alpha, 1.67326319217681884765625, gamma, 1.05070102214813232421875,
+           x <= 0 ? B * (A * expm1(x)) : B * x)
+UNARY_WITH(celu, alpha, 1, beta, 0, x < 0 ? A * expm1(x / A) : x)
+UNARY(sigmoid, 1 / (1 + exp(-x)))
+UNARY_WITH(swish, alpha, 1, beta, 0, x / (1 + exp(-A * x)))
+UNARY_WITH(hard_sigmoid, alpha, 0.2, beta, 0.5, (A * x) + B < 0 ? 0 : (A * x) + B > 1 ? 1 : (A * x) + B)
+UNARY(hard_swish, x <= -3 ? 0 : x >= 3 ? x : x * (x / 6 + (real)0.5))
+UNARY(softplus, (x < 0 ? 0 : x) + log1p(exp(-fabs(x))))
+UNARY(mish, x *tanh((x < 0 ? 0 : x) + log1p(exp(-fabs(x)))))
+UNARY(softsign, x / (1 + fabs(x)))
+UNARY(tanh, tanh(x))
+UNARY_INT_WITH(shrink, bias, 0, lambd, 0.5, x<-B ? x + A : x> B ? x - A : 0,
+               (double)x<-s->b ? mpl_to_int((double)x + s->a) : (double)x> s->b ? mpl_to_int((double)x - s->a)
+                                                                                : 0)
+UNARY(exp, exp(x))
+UNARY(log, log(x))
+UNARY(sqrt, sqrt(x))
+UNARY_INT(neg, -x, 0 - (uint64_t)x)
+UNARY_INT(abs, fabs(x), x < 0 ? 0 - (uint64_t)x : (uint64_t)x)
+UNARY(reciprocal, 1 / x)
+UNARY(floor, floor(x))
+UNARY(ceil, ceil(x))
+UNARY(round, rint(x)) /* ties to the even one: the rounding mode that every thread starts with */
+UNARY_INT(sign, x > 0 ? 1 : x < 0 ? -1 : x, (x > 0) - (x < 0))
+UNARY_INT(erf, erf(x), mpl_to_int(erf((double)x)))
+UNARY(sin, sin(x))
+UNARY(cos, cos(x))
+UNARY(tan, tan(x))
+UNARY(asin, asin(x))
+UNARY(acos, acos(x))
+UNARY(atan, atan(x))
+UNARY(sinh, sinh(x))
+UNARY(cosh, cosh(x))
+UNARY(asinh, asinh(x))
+UNARY(acosh, acosh(x))
+UNARY(atanh, atanh(x))
+
+#define SQRT_HALF   0.70710678118654752440 /* 1 / sqrt(2) */
+#define SQRT_2_D_PI 0.79788456080286535588 /* sqrt(2 / pi) */
+
+KERNELS(gelu, (real)0.5 * x * (1 + erf(x * (real)SQRT_HALF)))
+KERNELS(gelu_tanh, (real)0.5 * x * (1 + tanh((real)SQRT_2_D_PI * (x + (real)0.044715 * x * x * x))))
+
+mpl_status mpl_eval_gelu(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    static const mpl_kernel exact[MPL_N_ARITH] = {gelu_float, gelu_double, NULL};
+    static const mpl_kernel near[MPL_N_ARITH] = {gelu_tanh_float, gelu_tanh_double, NULL};
+    bool by_tanh = strcmp(mpl_attr_text(call->graph, call->op, MPL_ATTR_approximate, "none"), "tanh") == 0;
+
+    (void)ctx;
+    return unary(call, by_tanh ? near : exact, MPL_ATTR_alpha, 0, MPL_ATTR_beta, 0);
+}
+
+/* ---- logic, bits, predicates ------------------------------------------------------------------------------- */
+
+MPL_KERNEL_1(not_int, int64_t, real, x == 0)
+MPL_KERNEL_1(bitwise_not_int, int64_t, real, ~x)
+
+mpl_status mpl_eval_not(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    (void)ctx;
+    return unary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, not_int}, MPL_ATTR_alpha, 0, MPL_ATTR_beta,
+                 0);
+}
+
+mpl_status mpl_eval_bitwise_not(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    (void)ctx;
+    return unary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, bitwise_not_int}, MPL_ATTR_alpha, 0,
+                 MPL_ATTR_beta, 0);
+}
+
+MPL_KERNEL_1(is_nan_float, float, uint8_t, x != x)
+MPL_KERNEL_1(is_nan_double, double, uint8_t, x != x)
+MPL_KERNEL_1(is_inf_float, float, uint8_t, (s->i != 0 && x < -FLT_MAX) || (s->j != 0 && x > FLT_MAX))
+MPL_KERNEL_1(is_inf_double, double, uint8_t, (s->i != 0 && x < -DBL_MAX) || (s->j != 0 && x > DBL_MAX))
+
+mpl_status mpl_eval_is_nan(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    static const mpl_kernel kernel[MPL_N_ARITH] = {is_nan_float, is_nan_double, NULL};
+
+    (void)ctx;
+    mpl_elementwise(call, 1, mpl_arith_of(call->in[0].type), kernel, true, NULL);
+    return MPL_OK;
+}
+
+mpl_status mpl_eval_is_inf(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    static const mpl_kernel kernel[MPL_N_ARITH] = {is_inf_float, is_inf_double, NULL};
+    mpl_scalars s = {.i = mpl_attr_int(call->graph, call->op, MPL_ATTR_detect_negative, 1),
+                     .j = mpl_attr_int(call->graph, call->op, MPL_ATTR_detect_positive, 1)};
+
+    (void)ctx;
+    mpl_elementwise(call, 1, mpl_arith_of(call->in[0].type), kernel, true, &s);
+    return MPL_OK;
+}
+
+/* ---- cast and clip ------------------------------------------------------------------------------------------- */
+
+/* As double with at most 53 bits, the last of which is set where bits were lost (rounding to odd): rounding that to
+ * a narrower type gives what rounding x itself gives. */
+static double odd_double(int64_t x)
+{
+    uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+
+    if (size >> 53 != 0)
+        size = (size & ~UINT64_C(0x7ff)) | (uint64_t)((size & 0x7ff) != 0) << 11;
+    return x < 0 ? -(double)size : (double)size;
+}
+
+mpl_status mpl_eval_cast(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    const mpl_tensor *in = &call->in[0], *out = &call->out[0];
+    bool from_float = mpl_type_in(in->type, MPL_SET_FLOAT), to_float = mpl_type_in(out->type, MPL_SET_FLOAT);
+    mpl_arith arith = from_float ? MPL_IN_DOUBLE : MPL_IN_INT;
+    int64_t total = mpl_count(&in->shape);
+    mpl_piece buffer;
+
+    (void)ctx;
+    if (in->type == out->type) {
+        if (total > 0)
+            memmove(out->data, in->data, (size_t)total * mpl_type_bytes(in->type));
+        return MPL_OK;
+    }
+    for (int64_t at = 0, n; at < total; at += n) {
+        const mpl_piece *from;
+
+        n = total - at < MPL_PIECE ? total - at : MPL_PIECE;
+        from = mpl_piece_load(arith, in->type, in->data, at, false, n, &buffer);
+        if (!from_float && to_float) {
+            for (int64_t k = 0; k < n; k++) {
+                int64_t x = from->i[k];
+
+                buffer.d[k] = out->type == MPL_TYPE_f64 ? (double)x : odd_double(x);
+            }
+            mpl_piece_store(MPL_IN_DOUBLE, out->type, out->data, at, n, &buffer);
+        } else
+            mpl_piece_store(arith, out->type, out->data, at, n, from);
+    }
+    return MPL_OK;
+}
+
+/* min(max(x, a), b), so that b wins where b < a; NaN passes through. */
+MPL_KERNEL_1(clip_float, float, real, (x < A ? A : x) > B ? B : x < A ? A : x)
+MPL_KERNEL_1(clip_double, double, real, (x < A ? A : x) > B ? B : x < A ? A : x)
+MPL_KERNEL_1(clip_int, int64_t, real, (x < s->i ? s->i : x) > s->j ? s->j : x < s->i ? s->i : x)
+
+mpl_status mpl_eval_clip(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    static const mpl_kernel kernel[MPL_N_ARITH] = {clip_float, clip_double, clip_int};
+    mpl_scalars s = {.a = -INFINITY, .b = INFINITY, .i = INT64_MIN, .j = INT64_MAX};
+    mpl_type type = call->in[0].type;
+    mpl_arith arith = mpl_arith_of(type);
+    const void *low = call->n_in > 1 ? call->in[1].data : NULL,
+               *high = call->n_in > 2 ? call->in[2].data : NULL;
+
+    (void)ctx;
+    if (arith == MPL_IN_INT) {
+        s.i = low != NULL ? mpl_get_int(type, low, 0) : s.i;
+        s.j = high != NULL ? mpl_get_int(type, high, 0) : s.j;
+    } else {
+        s.a = low != NULL ? mpl_get(type, low, 0) : s.a;
+        s.b = high != NULL ? mpl_get(type, high, 0) : s.b;
+    }
+    mpl_elementwise(call, 1, arith, kernel, false, &s);
+    return MPL_OK;
+}
