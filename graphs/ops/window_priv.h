@@ -1,0 +1,35 @@
+/* window_priv.h -- the sliding window of convolution and pooling over 1 to 3 spatial dims. */
+#ifndef MPL_WINDOW_PRIV_H
+#define MPL_WINDOW_PRIV_H
+
+#include "graphs/ops/ops_priv.h"
+
+/* Always three spatial dims; those that the tensor lacks come first and are 1. Element o of the output
+ * sees input elements o * stride - before + k * dilation, k = 0 .. kernel - 1; what lies outside of [0,
+ * in) is padding. */
+typedef struct mpl_window {
+    uint32_t n; /* spatial dims of the tensor */
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
+    int64_t before[3], after[3]; /* padding [element] */
+} mpl_window;
+
+/* Reads kernel_shape, strides, dilations and pads for an input of that shape ([batch, channels,
+ * spatial..]); the kernel is `weight`'s where that is not NULL. `out` is left to the two functions below.
+ * MPL_EINPUT: wrong lengths, a number outside [1, 2^30] (pads: [0, 2^30]), more or fewer than 1 to 3
+ * spatial dims. */
+mpl_status mpl_window_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
+                           const mpl_shape *weight, mpl_window *w);
+
+/* The outputs of a window that slides over the padded input: rounded down, or up (ceil_mode) with the
+ * windows dropped that would start behind the input. MPL_EINPUT where the window is larger than the padded
+ * input. */
+mpl_status mpl_window_slide(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_window *w);
+
+/* The n numbers of an attribute; *to stays as it is where there is none. MPL_EINPUT outside [least, 2^30]. */
+mpl_status mpl_window_numbers(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_attr_key key, uint32_t n,
+                              int64_t least, int64_t *to);
+
+/* The dims of an output with that many channels. */
+void mpl_window_shape(const mpl_window *w, int64_t batch, int64_t channels, mpl_shape *out);
+
+#endif
