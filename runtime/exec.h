@@ -42,7 +42,11 @@ typedef struct mpl_exec_facts {
     uint64_t copied_bytes;    /* moved by concat, split and copied views in one run [byte] */
     uint64_t reordered_bytes; /* moved by changes of layout in one run [byte] */
 } mpl_exec_facts;
+/* The figures of the last run; measured_bytes is of the first, and 0 before it (--checked touches every page itself). */
 mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts);
+
+/* What computes an operation: the backend's `how`, or "nothing: a view". Valid until mpl_exec_free. */
+const char *mpl_exec_how(const mpl_exec *exec, mpl_op op);
 
 /* Default contents of input i for seed 0: arange(n)/n in its type ("ramp"); otherwise pseudo-random from the seed. */
 mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uint64_t seed, void *data);

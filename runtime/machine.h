@@ -12,11 +12,13 @@ typedef struct mpl_machine {
     uint32_t n_cores, n_threads, n_nodes; /* usable cores, hardware threads, NUMA nodes */
     uint64_t memory_bytes;
     uint32_t page_bytes;
+    bool binds_memory; /* the system can bind pages to a node */
 } mpl_machine;
 
+/* MPL_EUNAVAIL: the system does not say. */
 mpl_status mpl_machine_get(mpl_ctx *ctx, mpl_machine *out);
 
-/* Zeroed pages on the node of the calling thread, page-aligned, not yet resident; bytes > 0. */
+/* Zeroed pages on the node of the calling thread, page-aligned, not yet resident, never huge; bytes > 0. */
 mpl_status mpl_pages_new(mpl_ctx *ctx, uint64_t bytes, void **base);
 void mpl_pages_free(void *base, uint64_t bytes);
 /* Bytes of the pages in [base, base + bytes) that are resident. */

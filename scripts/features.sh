@@ -33,7 +33,7 @@ need() {
 need igraph igraph igraph.h 'igraph_strerror(IGRAPH_SUCCESS) != 0' -ligraph
 need glpk - glpk.h 'glp_version() != 0' -lglpk
 need hwloc hwloc hwloc.h 'hwloc_get_api_version()' -lhwloc
-need onednn - dnnl.h 'dnnl_version() != 0' -ldnnl
+need onednn - dnnl.h 'dnnl_version() != 0' '-ldnnl -lgomp'
 need protobuf-c libprotobuf-c protobuf-c/protobuf-c.h 'protobuf_c_version() != 0' -lprotobuf-c
 need jansson jansson jansson.h 'json_true() != 0' -ljansson
 proto=/usr/include/onnx/onnx.proto

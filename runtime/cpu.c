@@ -1,0 +1,253 @@
+/* cpu.c -- the backend `cpu`: oneDNN on plain layouts, with a fixed number of threads, so that a run repeats bit for bit.
+ *
+ * Primitives and their memory objects are made once, by prepare; a run only sets their pointers. Scratchpads are the
+ * caller's (workspaces). What oneDNN lacks, and types other than f32, run by the plain loops of graphs/ops on one thread,
+ * under the name "ref loops". oneDNN's matrix product takes pack buffers of its own for the time of a call. */
+#include "runtime/cpu_priv.h"
+#include "runtime/host_priv.h"
+#include "runtime/machine.h"
+
+#include <stdlib.h>
+
+void omp_set_num_threads(int n); /* of libgomp, which oneDNN runs on; its header is the compiler's, not every one's */
+
+struct mpl_library {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_primitive_attr_t attr;
+};
+
+struct mpl_prepared {
+    dnnl_primitive_t primitive; /* NULL: a copy of output 0's bytes, or loops */
+    bool copy;
+    int n_args;
+    dnnl_exec_arg_t *arg;  /* [n_args] */
+    mpl_cpu_arg *source;   /* [n_args] */
+};
+
+static mpl_status status_of(mpl_device *dev, dnnl_status_t code, const char *what, const char *name)
+{
+    static const char *const text[] = {"success",          "out of memory", "invalid arguments", "unimplemented",
+                                       "iterator ended",   "runtime error", "not required"};
+
+    if (code == dnnl_success)
+        return MPL_OK;
+    return mpl_fail(dev->ctx, code == dnnl_out_of_memory ? MPL_EMEM : MPL_EUNAVAIL, __FILE__, __LINE__,
+                    "oneDNN: %s '%s': %s", what, name, (unsigned)code < sizeof text / sizeof *text ? text[code] : "?");
+}
+
+static void close_device(mpl_device *dev)
+{
+    if (dev == NULL)
+        return;
+    if (dev->library != NULL) {
+        if (dev->library->attr != NULL)
+            dnnl_primitive_attr_destroy(dev->library->attr);
+        if (dev->library->stream != NULL)
+            dnnl_stream_destroy(dev->library->stream);
+        if (dev->library->engine != NULL)
+            dnnl_engine_destroy(dev->library->engine);
+    }
+    mpl_free(dev->ctx, dev->library);
+    mpl_free(dev->ctx, dev);
+}
+
+static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, mpl_device **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_device *dev = NULL;
+    mpl_machine machine;
+
+    MPL_TRY(mpl_new(ctx, dev, 1));
+    dev->ctx = ctx;
+    MPL_TRY(mpl_new(ctx, dev->library, 1));
+    MPL_TRY(mpl_machine_get(ctx, &machine));
+    dev->n_threads = options->n_threads > 0 ? options->n_threads : machine.n_cores;
+    MPL_TRY(status_of(dev, dnnl_engine_create(&dev->library->engine, dnnl_cpu, 0), "opening", "engine"));
+    MPL_TRY(status_of(dev, dnnl_stream_create(&dev->library->stream, dev->library->engine,
+                                              dnnl_stream_default_flags), "opening", "stream"));
+    MPL_TRY(status_of(dev, dnnl_primitive_attr_create(&dev->library->attr), "opening", "attributes"));
+    MPL_TRY(status_of(dev, dnnl_primitive_attr_set_scratchpad_mode(dev->library->attr, dnnl_scratchpad_mode_user),
+                      "opening", "attributes"));
+    *out = dev, dev = NULL;
+out:
+    close_device(dev);
+    return st;
+}
+
+static void release(mpl_device *dev, mpl_prepared *prepared)
+{
+    if (prepared == NULL)
+        return;
+    for (int i = 0; i < prepared->n_args && prepared->arg != NULL; i++)
+        if (prepared->arg[i].memory != NULL)
+            dnnl_memory_destroy(prepared->arg[i].memory);
+    if (prepared->primitive != NULL)
+        dnnl_primitive_destroy(prepared->primitive);
+    mpl_free(dev->ctx, prepared->arg);
+    mpl_free(dev->ctx, prepared->source);
+    mpl_free(dev->ctx, prepared);
+}
+
+/* Shapes of the operands; false where oneDNN is not asked: a type other than f32, or no elements. */
+static bool read_operands(mpl_cpu_recipe *r)
+{
+    const mpl_graph *g = r->g;
+
+    for (uint32_t i = 0; i < r->n_in + r->n_out; i++) {
+        bool is_in = i < r->n_in;
+        mpl_value v = is_in ? g->op_in[g->op_in_begin[r->op] + i] : g->op_out[g->op_out_begin[r->op] + i - r->n_in];
+
+        if (v == MPL_NONE)
+            continue;
+        if (g->value_type[v] != MPL_TYPE_f32 || g->value_bytes[v] == 0)
+            return false;
+        if (is_in)
+            r->in[i] = &g->value_shape[v];
+        else
+            r->out[i - r->n_in] = &g->value_shape[v];
+    }
+    return true;
+}
+
+/* The primitive and its memory objects from a recipe that has a description; takes the recipe's args. */
+static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p, uint64_t *workspace_bytes,
+                                 const char **how)
+{
+    mpl_status st = MPL_OK;
+    const char *name = r->g->op_name[r->op];
+    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(r->pd, dnnl_query_scratchpad_md, 0);
+    const_dnnl_primitive_desc_t made;
+
+    *workspace_bytes = scratch != NULL ? dnnl_memory_desc_get_size(scratch) : 0;
+    if (*workspace_bytes > 0)
+        r->arg[r->n_args++] = (mpl_cpu_arg){DNNL_ARG_SCRATCHPAD, *scratch, MPL_FROM_WORKSPACE, 0};
+    MPL_TRY(status_of(dev, dnnl_primitive_create(&p->primitive, r->pd), "preparing", name));
+    MPL_TRY(mpl_new(dev->ctx, p->arg, r->n_args));
+    p->source = r->arg, r->arg = NULL;
+    p->n_args = (int)r->n_args;
+    for (int i = 0; i < p->n_args; i++) {
+        p->arg[i].arg = p->source[i].name;
+        MPL_TRY(status_of(dev, dnnl_memory_create(&p->arg[i].memory, &p->source[i].md, r->engine, DNNL_MEMORY_NONE),
+                          "preparing", name));
+    }
+    if (how != NULL) {
+        MPL_TRY(status_of(dev, dnnl_primitive_get_primitive_desc(p->primitive, &made), "asking", name));
+        MPL_TRY(status_of(dev, dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, how), "asking", name));
+    }
+out:
+    return st;
+}
+
+static bool copies_bytes(const mpl_graph *g, mpl_op op)
+{
+    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
+
+    return (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 &&
+           (n_out == 1 || g->op_out[g->op_out_begin[op] + 1] == MPL_NONE);
+}
+
+static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
+                          uint64_t *workspace_bytes, const char **how)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = dev->ctx;
+    mpl_prepared *p = NULL;
+    const char *name = MPL_HOW_LOOPS;
+    uint64_t workspace = 0;
+    mpl_cpu_recipe r = {
+        .g = g,
+        .op = op,
+        .n_in = g->op_in_begin[op + 1] - g->op_in_begin[op],
+        .n_out = g->op_out_begin[op + 1] - g->op_out_begin[op],
+        .engine = dev->library->engine,
+        .attr = dev->library->attr,
+    };
+
+    omp_set_num_threads((int)dev->n_threads); /* a fact of the calling thread; primitives are made for it */
+    MPL_TRY(mpl_new(ctx, p, 1));
+    MPL_TRY(mpl_new(ctx, r.in, r.n_in));
+    MPL_TRY(mpl_new(ctx, r.out, r.n_out));
+    MPL_TRY(mpl_new(ctx, r.arg, (size_t)r.n_in + r.n_out + 1));
+    MPL_TRY(mpl_new(ctx, r.mds, r.n_in));
+    p->copy = copies_bytes(g, op);
+    if (p->copy)
+        name = MPL_HOW_COPY;
+    else if (read_operands(&r))
+        mpl_cpu_describe(&r);
+    if (r.pd != NULL)
+        MPL_TRY(make_primitive(dev, &r, p, &workspace, &name));
+    *workspace_bytes = workspace;
+    if (how != NULL)
+        *how = name;
+    *out = p, p = NULL;
+out:
+    if (r.pd != NULL)
+        dnnl_primitive_desc_destroy(r.pd);
+    mpl_free(ctx, r.in);
+    mpl_free(ctx, r.out);
+    mpl_free(ctx, r.arg);
+    mpl_free(ctx, r.mds);
+    release(dev, p);
+    return st;
+}
+
+static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
+{
+    mpl_status st = MPL_OK;
+    const char *name = call->graph->op_name[call->op];
+
+    for (int i = 0; i < p->n_args; i++) {
+        const mpl_cpu_arg *s = &p->source[i];
+        void *data = s->from == MPL_FROM_IN    ? call->in[s->index].data
+                     : s->from == MPL_FROM_OUT ? call->out[s->index].data
+                                               : call->workspace;
+
+        MPL_TRY(status_of(dev, dnnl_memory_set_data_handle_v2(p->arg[i].memory, data, dev->library->stream), "running",
+                          name));
+    }
+    MPL_TRY(status_of(dev, dnnl_primitive_execute(p->primitive, dev->library->stream, p->n_args, p->arg), "running",
+                      name));
+out:
+    return st;
+}
+
+static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
+{
+    if (p->copy) {
+        memmove(call->out[0].data, call->in[0].data, call->graph->value_bytes[call->graph->op_out[
+                    call->graph->op_out_begin[call->op]]]);
+        return MPL_OK;
+    }
+    if (p->primitive == NULL)
+        return mpl_eval(dev->ctx, call);
+    omp_set_num_threads((int)dev->n_threads);
+    return run_primitive(dev, p, call);
+}
+
+static mpl_status wait(mpl_device *dev)
+{
+    return status_of(dev, dnnl_stream_wait(dev->library->stream), "waiting for", "stream");
+}
+
+#define TEXT(x)  #x
+#define TEXT_OF(x) TEXT(x)
+
+const mpl_backend mpl_backend_cpu = {
+    .name = "cpu",
+    .about = "oneDNN " TEXT_OF(DNNL_VERSION_MAJOR) "." TEXT_OF(DNNL_VERSION_MINOR) "." TEXT_OF(DNNL_VERSION_PATCH)
+             ", plain layouts",
+    .align = 64,
+    .open = open_device,
+    .close = close_device,
+    .arena_new = mpl_host_arena_new,
+    .arena_free = mpl_host_arena_free,
+    .upload = mpl_host_upload,
+    .download = mpl_host_download,
+    .fill = mpl_host_fill,
+    .resident = mpl_host_resident,
+    .prepare = prepare,
+    .release = release,
+    .run_op = run_op,
+    .wait = wait,
+};

@@ -1,0 +1,814 @@
+/* cpu_ops.c -- each operator that oneDNN computes, as oneDNN describes it. See cpu_priv.h.
+ *
+ * All layouts are plain: row-major, as the graph has them; dims that behave alike are merged, because oneDNN has faster
+ * code for fewer. What oneDNN would compute by its own reference loops is left to ours. */
+#include "runtime/cpu_priv.h"
+
+#include <float.h>
+
+typedef mpl_cpu_recipe recipe;
+
+/* ---- pieces -------------------------------------------------------------------------------------------- */
+
+/* Row-major f32 of these dims; no dims: one element. */
+static dnnl_memory_desc_t plain(uint32_t rank, const int64_t *dim)
+{
+    dnnl_memory_desc_t md;
+    dnnl_dims_t dims = {1}, strides = {1};
+    int64_t stride = 1;
+
+    for (uint32_t i = rank; i-- > 0;) {
+        dims[i] = dim[i];
+        strides[i] = stride;
+        stride *= dim[i];
+    }
+    dnnl_memory_desc_init_by_strides(&md, rank > 0 ? (int)rank : 1, dims, dnnl_f32, strides);
+    return md;
+}
+
+static dnnl_memory_desc_t plain_shape(const mpl_shape *s)
+{
+    return plain(s->rank, s->dim);
+}
+
+static int64_t count(const mpl_shape *s, uint32_t from, uint32_t to)
+{
+    int64_t n = 1;
+
+    for (uint32_t i = from; i < to; i++)
+        n *= s->dim[i];
+    return n;
+}
+
+static void arg(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from, uint32_t index)
+{
+    r->arg[r->n_args++] = (mpl_cpu_arg){name, *md, from, index};
+}
+
+static bool is_reference(const_dnnl_primitive_desc_t pd)
+{
+    const char *name = "";
+
+    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    return strncmp(name, "ref", 3) == 0;
+}
+
+/* The first implementation that is not a reference one. */
+static void choose_with(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr)
+{
+    dnnl_primitive_desc_iterator_t it;
+
+    if (dnnl_primitive_desc_iterator_create(&it, desc, attr, r->engine, NULL) != dnnl_success)
+        return;
+    do {
+        r->pd = dnnl_primitive_desc_iterator_fetch(it);
+        if (r->pd != NULL && is_reference(r->pd)) {
+            dnnl_primitive_desc_destroy(r->pd);
+            r->pd = NULL;
+        }
+    } while (r->pd == NULL && dnnl_primitive_desc_iterator_next(it) == dnnl_success);
+    dnnl_primitive_desc_iterator_destroy(it);
+}
+
+static void choose(recipe *r, const_dnnl_op_desc_t desc)
+{
+    choose_with(r, desc, r->attr);
+}
+
+static int64_t attr_int(const recipe *r, mpl_attr_key key, int64_t otherwise)
+{
+    return mpl_attr_int(r->g, r->op, key, otherwise);
+}
+
+static float attr_float(const recipe *r, mpl_attr_key key, double otherwise)
+{
+    return (float)mpl_attr_float(r->g, r->op, key, otherwise);
+}
+
+static uint32_t axis_of(const recipe *r, int64_t otherwise, uint32_t rank)
+{
+    int64_t axis = attr_int(r, MPL_ATTR_axis, otherwise);
+
+    return (uint32_t)(axis < 0 ? axis + rank : axis);
+}
+
+/* The number that input i is known to be before the run, for every element; false where it is not. */
+static bool known_number(const recipe *r, uint32_t i, float *out)
+{
+    const mpl_graph *g = r->g;
+    mpl_value v;
+
+    if (i >= r->n_in || r->in[i] == NULL)
+        return false;
+    v = g->op_in[g->op_in_begin[r->op] + i];
+    if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL || count(r->in[i], 0, r->in[i]->rank) != 1)
+        return false;
+    return memcpy(out, g->value_data[v], sizeof *out), true;
+}
+
+/* ---- element-wise -------------------------------------------------------------------------------------- */
+
+static void eltwise(recipe *r, dnnl_alg_kind_t algorithm, float alpha, float beta)
+{
+    dnnl_eltwise_desc_t desc;
+    int64_t n = count(r->out[0], 0, r->out[0]->rank);
+    dnnl_memory_desc_t md = plain(1, &n);
+
+    if (dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &md, alpha, beta) != dnnl_success)
+        return;
+    choose(r, &desc);
+    arg(r, DNNL_ARG_SRC, &md, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_DST, &md, MPL_FROM_OUT, 0);
+}
+
+static void clip(recipe *r)
+{
+    float low = -FLT_MAX, high = FLT_MAX;
+
+    if ((r->n_in > 1 && r->in[1] != NULL && !known_number(r, 1, &low)) ||
+        (r->n_in > 2 && r->in[2] != NULL && !known_number(r, 2, &high)) || low > high)
+        return;
+    eltwise(r, dnnl_eltwise_clip_v2, low, high);
+}
+
+static void gelu(recipe *r)
+{
+    if (strcmp(mpl_attr_text(r->g, r->op, MPL_ATTR_approximate, "none"), "tanh") == 0)
+        eltwise(r, dnnl_eltwise_gelu_tanh, 0, 0);
+    else
+        eltwise(r, dnnl_eltwise_gelu_erf, 0, 0);
+}
+
+static void power(recipe *r)
+{
+    float exponent;
+
+    if (known_number(r, 1, &exponent) && mpl_shape_equal(r->in[0], r->out[0]))
+        eltwise(r, dnnl_eltwise_pow, 1, exponent);
+}
+
+static void unary(recipe *r)
+{
+    switch (r->g->op_kind[r->op]) {
+    case MPL_OP_relu:
+        eltwise(r, dnnl_eltwise_relu, 0, 0);
+        break;
+    case MPL_OP_leaky_relu:
+        eltwise(r, dnnl_eltwise_relu, attr_float(r, MPL_ATTR_alpha, 0.01), 0);
+        break;
+    case MPL_OP_elu:
+        eltwise(r, dnnl_eltwise_elu, attr_float(r, MPL_ATTR_alpha, 1), 0);
+        break;
+    case MPL_OP_sigmoid:
+        eltwise(r, dnnl_eltwise_logistic, 0, 0);
+        break;
+    case MPL_OP_hard_swish:
+        eltwise(r, dnnl_eltwise_hardswish, 0, 0);
+        break;
+    case MPL_OP_swish:
+        eltwise(r, dnnl_eltwise_swish, attr_float(r, MPL_ATTR_alpha, 1), 0);
+        break;
+    case MPL_OP_mish:
+        eltwise(r, dnnl_eltwise_mish, 0, 0);
+        break;
+    case MPL_OP_softplus:
+        eltwise(r, dnnl_eltwise_soft_relu, 0, 0);
+        break;
+    case MPL_OP_tanh:
+        eltwise(r, dnnl_eltwise_tanh, 0, 0);
+        break;
+    case MPL_OP_exp:
+        eltwise(r, dnnl_eltwise_exp, 0, 0);
+        break;
+    case MPL_OP_log:
+        eltwise(r, dnnl_eltwise_log, 0, 0);
+        break;
+    case MPL_OP_sqrt:
+        eltwise(r, dnnl_eltwise_sqrt, 0, 0);
+        break;
+    case MPL_OP_abs:
+        eltwise(r, dnnl_eltwise_abs, 0, 0);
+        break;
+    case MPL_OP_neg:
+        eltwise(r, dnnl_eltwise_linear, -1, 0);
+        break;
+    case MPL_OP_round:
+        eltwise(r, dnnl_eltwise_round, 0, 0);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Dim i of a shape that is broadcast to `rank` dims. */
+static int64_t dim_from_right(const mpl_shape *s, uint32_t rank, uint32_t i)
+{
+    return i + s->rank < rank ? 1 : s->dim[i + s->rank - rank];
+}
+
+/* The dims of `out`, and those of `in` along them, where neighbours that are both repeated or both not become one. */
+static uint32_t merge_broadcast(const mpl_shape *out, const mpl_shape *in, int64_t *out_dim, int64_t *in_dim)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < out->rank; i++) {
+        int64_t whole = out->dim[i], part = dim_from_right(in, out->rank, i);
+
+        if (whole == 1)
+            continue;
+        if (n > 0 && (part == 1) == (in_dim[n - 1] == 1)) {
+            out_dim[n - 1] *= whole;
+            in_dim[n - 1] *= part;
+        } else {
+            out_dim[n] = whole;
+            in_dim[n++] = part;
+        }
+    }
+    if (n == 0)
+        out_dim[n] = in_dim[n] = 1, n++;
+    return n;
+}
+
+static void binary(recipe *r, dnnl_alg_kind_t algorithm, bool commutes)
+{
+    dnnl_binary_desc_t desc;
+    dnnl_memory_desc_t whole, part;
+    int64_t whole_dim[MPL_MAX_RANK + 1], part_dim[MPL_MAX_RANK + 1];
+    uint32_t first = 0, rank;
+
+    if (r->n_in != 2)
+        return;
+    if (count(r->in[0], 0, r->in[0]->rank) != count(r->out[0], 0, r->out[0]->rank) && commutes)
+        first = 1;
+    if (count(r->in[first], 0, r->in[first]->rank) != count(r->out[0], 0, r->out[0]->rank))
+        return;
+    rank = merge_broadcast(r->out[0], r->in[1 - first], whole_dim, part_dim);
+    whole = plain(rank, whole_dim);
+    part = plain(rank, part_dim);
+    if (dnnl_binary_desc_init(&desc, algorithm, &whole, &part, &whole) != dnnl_success)
+        return;
+    choose(r, &desc);
+    arg(r, DNNL_ARG_SRC_0, &whole, MPL_FROM_IN, first);
+    arg(r, DNNL_ARG_SRC_1, &part, MPL_FROM_IN, 1 - first);
+    arg(r, DNNL_ARG_DST, &whole, MPL_FROM_OUT, 0);
+}
+
+static void arithmetic(recipe *r)
+{
+    switch (r->g->op_kind[r->op]) {
+    case MPL_OP_add:
+    case MPL_OP_sum:
+        binary(r, dnnl_binary_add, true);
+        break;
+    case MPL_OP_sub:
+        binary(r, dnnl_binary_sub, false);
+        break;
+    case MPL_OP_mul:
+        binary(r, dnnl_binary_mul, true);
+        break;
+    case MPL_OP_div:
+        binary(r, dnnl_binary_div, false);
+        break;
+    case MPL_OP_min:
+        binary(r, dnnl_binary_min, true);
+        break;
+    case MPL_OP_max:
+        binary(r, dnnl_binary_max, true);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- windows: convolution and pooling ------------------------------------------------------------------ */
+
+typedef struct window {
+    uint32_t n; /* spatial dims */
+    dnnl_dims_t kernel, stride, dilation, pad_begin, pad_end; /* dilation counts the skipped: 0 is dense */
+} window;
+
+static void read_ints(const recipe *r, mpl_attr_key key, uint32_t n, int64_t otherwise, int64_t *out)
+{
+    uint32_t given;
+    const int64_t *ints = mpl_attr_ints(r->g, r->op, key, &given);
+
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = given == n ? ints[i] : otherwise;
+}
+
+static void read_window(const recipe *r, const int64_t *kernel, window *w)
+{
+    int64_t pads[2 * MPL_MAX_RANK];
+
+    w->n = r->in[0]->rank - 2;
+    read_ints(r, MPL_ATTR_strides, w->n, 1, w->stride);
+    read_ints(r, MPL_ATTR_dilations, w->n, 1, w->dilation);
+    read_ints(r, MPL_ATTR_pads, 2 * w->n, 0, pads);
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->kernel[i] = kernel[i];
+        w->dilation[i]--;
+        w->pad_begin[i] = pads[i];
+        w->pad_end[i] = pads[w->n + i];
+    }
+}
+
+static int64_t reach(const window *w, uint32_t i)
+{
+    return (w->kernel[i] - 1) * (w->dilation[i] + 1) + 1;
+}
+
+/* The dims of filters with their groups apart: (g, a / g, b, spatial ..) of (a, b, spatial ..); rank + 1 dims. */
+static uint32_t split_groups(const mpl_shape *s, int64_t groups, int64_t *dim)
+{
+    if (groups == 1) {
+        memcpy(dim, s->dim, s->rank * sizeof *dim);
+        return s->rank;
+    }
+    dim[0] = groups;
+    dim[1] = s->dim[0] / groups;
+    memcpy(dim + 2, s->dim + 1, (s->rank - 1) * sizeof *dim);
+    return s->rank + 1;
+}
+
+static bool window_rank_fits(const recipe *r)
+{
+    return r->in[0]->rank >= 3 && r->in[0]->rank <= 5;
+}
+
+static void conv_args(recipe *r, const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *filter,
+                      const dnnl_memory_desc_t *bias, const dnnl_memory_desc_t *dst)
+{
+    arg(r, DNNL_ARG_SRC, src, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_WEIGHTS, filter, MPL_FROM_IN, 1);
+    if (bias != NULL)
+        arg(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, 2);
+    arg(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
+}
+
+static void conv(recipe *r)
+{
+    dnnl_convolution_desc_t desc;
+    dnnl_memory_desc_t src, filter, bias, dst;
+    int64_t dim[MPL_MAX_RANK + 1];
+    bool has_bias = r->n_in > 2 && r->in[2] != NULL;
+    window w;
+
+    if (!window_rank_fits(r))
+        return;
+    read_window(r, r->in[1]->dim + 2, &w);
+    src = plain_shape(r->in[0]);
+    filter = plain(split_groups(r->in[1], attr_int(r, MPL_ATTR_group, 1), dim), dim);
+    bias = plain(1, &r->out[0]->dim[1]);
+    dst = plain_shape(r->out[0]);
+    if (dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, &src, &filter,
+                                                   has_bias ? &bias : NULL, &dst, w.stride, w.dilation, w.pad_begin,
+                                                   w.pad_end) != dnnl_success)
+        return;
+    choose(r, &desc);
+    conv_args(r, &src, &filter, has_bias ? &bias : NULL, &dst);
+}
+
+/* Filters of a transposed convolution lie as (in, out / g, spatial ..); oneDNN names them (g, out / g, in / g, ..). */
+static dnnl_memory_desc_t transposed_filter(const mpl_shape *s, int64_t groups)
+{
+    dnnl_memory_desc_t md;
+    dnnl_dims_t dim = {0}, stride = {0};
+    int64_t kernel = count(s, 2, s->rank), in = s->dim[0] / groups, out = s->dim[1];
+    uint32_t n = 0;
+
+    if (groups > 1)
+        dim[n] = groups, stride[n++] = in * out * kernel;
+    dim[n] = out, stride[n++] = kernel;
+    dim[n] = in, stride[n++] = out * kernel;
+    for (uint32_t i = 2; i < s->rank; i++)
+        dim[n] = s->dim[i], stride[n++] = count(s, i + 1, s->rank);
+    dnnl_memory_desc_init_by_strides(&md, (int)n, dim, dnnl_f32, stride);
+    return md;
+}
+
+static void conv_transpose(recipe *r)
+{
+    dnnl_deconvolution_desc_t desc;
+    dnnl_memory_desc_t src, filter, bias, dst;
+    bool has_bias = r->n_in > 2 && r->in[2] != NULL;
+    mpl_attr given;
+    window w;
+
+    if (!window_rank_fits(r) || mpl_attr_get(r->g, r->op, MPL_ATTR_output_shape, &given))
+        return;
+    read_window(r, r->in[1]->dim + 2, &w);
+    for (uint32_t i = 0; i < w.n; i++) /* what is cut at the end, output_padding counted */
+        w.pad_end[i] = (r->in[0]->dim[2 + i] - 1) * w.stride[i] + reach(&w, i) - r->out[0]->dim[2 + i] - w.pad_begin[i];
+    src = plain_shape(r->in[0]);
+    filter = transposed_filter(r->in[1], attr_int(r, MPL_ATTR_group, 1));
+    bias = plain(1, &r->out[0]->dim[1]);
+    dst = plain_shape(r->out[0]);
+    if (dnnl_dilated_deconvolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_deconvolution_direct, &src,
+                                                     &filter, has_bias ? &bias : NULL, &dst, w.stride, w.dilation,
+                                                     w.pad_begin, w.pad_end) != dnnl_success)
+        return;
+    choose(r, &desc);
+    conv_args(r, &src, &filter, has_bias ? &bias : NULL, &dst);
+}
+
+static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
+{
+    dnnl_pooling_v2_desc_t desc;
+    dnnl_memory_desc_t src = plain_shape(r->in[0]), dst = plain_shape(r->out[0]);
+
+    if (dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &src, &dst, w->stride, w->kernel,
+                                          w->dilation, w->pad_begin, w->pad_end) != dnnl_success)
+        return;
+    choose(r, &desc);
+    arg(r, DNNL_ARG_SRC, &src, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_DST, &dst, MPL_FROM_OUT, 0);
+}
+
+static void pool(recipe *r)
+{
+    bool average = r->g->op_kind[r->op] == MPL_OP_avg_pool;
+    bool counts_pads = attr_int(r, MPL_ATTR_count_include_pad, 0) != 0;
+    uint32_t n;
+    const int64_t *kernel = mpl_attr_ints(r->g, r->op, MPL_ATTR_kernel_shape, &n);
+    window w;
+
+    if (!window_rank_fits(r) || n != r->in[0]->rank - 2 || (r->n_out > 1 && r->out[1] != NULL))
+        return;
+    read_window(r, kernel, &w);
+    for (uint32_t i = 0; i < w.n; i++) {
+        int64_t end = (r->out[0]->dim[2 + i] - 1) * w.stride[i] + reach(&w, i) - r->in[0]->dim[2 + i] - w.pad_begin[i];
+
+        if (end <= w.pad_end[i])
+            continue;
+        if (average && counts_pads) /* what ceil_mode reads beyond the pads does not count; oneDNN counts it */
+            return;
+        w.pad_end[i] = end;
+    }
+    pool_with(r, !average ? dnnl_pooling_max : counts_pads ? dnnl_pooling_avg_include_padding
+                                                           : dnnl_pooling_avg_exclude_padding, &w);
+}
+
+static void global_pool(recipe *r)
+{
+    window w = {.n = r->in[0]->rank - 2};
+
+    if (!window_rank_fits(r))
+        return;
+    for (uint32_t i = 0; i < w.n; i++) {
+        w.kernel[i] = r->in[0]->dim[2 + i];
+        w.stride[i] = 1;
+    }
+    pool_with(r, r->g->op_kind[r->op] == MPL_OP_global_max_pool ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding,
+              &w);
+}
+
+/* ---- products ------------------------------------------------------------------------------------------ */
+
+static void product(recipe *r, const_dnnl_primitive_attr_t attr, const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b,
+                    const dnnl_memory_desc_t *bias, const dnnl_memory_desc_t *y)
+{
+    dnnl_matmul_desc_t desc;
+
+    if (dnnl_matmul_desc_init(&desc, a, b, bias, y) != dnnl_success)
+        return;
+    choose_with(r, &desc, attr);
+    arg(r, DNNL_ARG_SRC, a, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_WEIGHTS, b, MPL_FROM_IN, 1);
+    if (bias != NULL)
+        arg(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, 2);
+    arg(r, DNNL_ARG_DST, y, MPL_FROM_OUT, 0);
+}
+
+/* Dims of operand 0 or 1 with `rank` dims; a vector becomes a row on the left, a column on the right. */
+static void product_dims(const mpl_shape *s, uint32_t operand, uint32_t rank, int64_t *dim)
+{
+    mpl_shape matrix = *s;
+
+    if (s->rank == 1) {
+        matrix.rank = 2;
+        matrix.dim[operand] = s->dim[0];
+        matrix.dim[1 - operand] = 1;
+        if (operand == 0)
+            matrix.dim[0] = 1, matrix.dim[1] = s->dim[0];
+    }
+    for (uint32_t i = 0; i < rank; i++)
+        dim[i] = dim_from_right(&matrix, rank, i);
+}
+
+static void matmul(recipe *r)
+{
+    uint32_t rank = 2;
+    int64_t a[MPL_MAX_RANK], b[MPL_MAX_RANK], y[MPL_MAX_RANK];
+    dnnl_memory_desc_t a_md, b_md, y_md;
+
+    for (uint32_t i = 0; i < 2; i++)
+        rank = r->in[i]->rank > rank ? r->in[i]->rank : rank;
+    product_dims(r->in[0], 0, rank, a);
+    product_dims(r->in[1], 1, rank, b);
+    for (uint32_t i = 0; i < rank; i++)
+        y[i] = i == rank - 1 ? b[i] : i == rank - 2 ? a[i] : a[i] > b[i] ? a[i] : b[i];
+    if (r->in[1]->rank <= 2 && rank > 2) { /* one matrix for all: the rows of the left side in one piece */
+        a[0] = y[0] = count(r->in[0], 0, rank - 1);
+        a[1] = a[rank - 1], y[1] = y[rank - 1];
+        b[0] = b[rank - 2], b[1] = b[rank - 1];
+        rank = 2;
+    }
+    a_md = plain(rank, a);
+    b_md = plain(rank, b);
+    y_md = plain(rank, y);
+    product(r, r->attr, &a_md, &b_md, NULL, &y_md);
+}
+
+static dnnl_memory_desc_t matrix(const mpl_shape *s, bool turned)
+{
+    dnnl_memory_desc_t md;
+    dnnl_dims_t dim = {s->dim[turned], s->dim[!turned]}, stride = {turned ? 1 : s->dim[1], turned ? s->dim[1] : 1};
+
+    dnnl_memory_desc_init_by_strides(&md, 2, dim, dnnl_f32, stride);
+    return md;
+}
+
+/* alpha A B + C with C read once for each row. */
+static void gemm(recipe *r)
+{
+    dnnl_memory_desc_t a, b, c, y;
+    int64_t row[2] = {1, r->out[0]->dim[1]};
+    bool has_c = r->n_in > 2 && r->in[2] != NULL;
+
+    if (attr_float(r, MPL_ATTR_alpha, 1) != 1)
+        return;
+    if (has_c && (attr_float(r, MPL_ATTR_beta, 1) != 1 || r->in[2]->rank == 0 || r->in[2]->rank > 2 ||
+                  count(r->in[2], 0, r->in[2]->rank) != row[1] || r->in[2]->dim[r->in[2]->rank - 1] != row[1]))
+        return;
+    a = matrix(r->in[0], attr_int(r, MPL_ATTR_trans_a, 0) != 0);
+    b = matrix(r->in[1], attr_int(r, MPL_ATTR_trans_b, 0) != 0);
+    c = plain(2, row);
+    y = plain_shape(r->out[0]);
+    product(r, r->attr, &a, &b, has_c ? &c : NULL, &y);
+}
+
+/* ---- normalisation ------------------------------------------------------------------------------------- */
+
+static void batch_norm(recipe *r)
+{
+    dnnl_batch_normalization_desc_t desc;
+    const mpl_shape *x = r->in[0];
+    int64_t dim[4] = {x->dim[0], x->rank > 1 ? x->dim[1] : 1, count(x, x->rank < 2 ? x->rank : 2, x->rank), 1};
+    dnnl_memory_desc_t data = plain(4, dim), per_channel = plain(1, &dim[1]);
+    static const int names[] = {DNNL_ARG_SCALE, DNNL_ARG_SHIFT, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE};
+
+    if (x->rank < 2 || dnnl_batch_normalization_forward_desc_init(
+                           &desc, dnnl_forward_inference, &data, attr_float(r, MPL_ATTR_epsilon, 1e-5),
+                           dnnl_use_global_stats | dnnl_use_scale | dnnl_use_shift) != dnnl_success)
+        return;
+    choose(r, &desc);
+    arg(r, DNNL_ARG_SRC, &data, MPL_FROM_IN, 0);
+    for (uint32_t i = 0; i < 4; i++)
+        arg(r, names[i], &per_channel, MPL_FROM_IN, i + 1);
+    arg(r, DNNL_ARG_DST, &data, MPL_FROM_OUT, 0);
+}
+
+/* oneDNN's window reaches equally far to both sides, ONNX's of even size does not. */
+static void lrn(recipe *r)
+{
+    dnnl_lrn_desc_t desc;
+    dnnl_memory_desc_t md;
+    int64_t size = attr_int(r, MPL_ATTR_size, 1);
+
+    if (size % 2 == 0 || r->in[0]->rank != 4)
+        return;
+    md = plain_shape(r->in[0]);
+    if (dnnl_lrn_forward_desc_init(&desc, dnnl_forward_inference, dnnl_lrn_across_channels, &md, size,
+                                   attr_float(r, MPL_ATTR_alpha, 1e-4), attr_float(r, MPL_ATTR_beta, 0.75),
+                                   attr_float(r, MPL_ATTR_bias, 1)) != dnnl_success)
+        return;
+    choose(r, &desc);
+    arg(r, DNNL_ARG_SRC, &md, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_DST, &md, MPL_FROM_OUT, 0);
+}
+
+static void layer_norm(recipe *r)
+{
+    dnnl_layer_normalization_desc_t desc;
+    const mpl_shape *x = r->in[0];
+    uint32_t axis = axis_of(r, -1, x->rank);
+    int64_t dim[2] = {count(x, 0, axis), count(x, axis, x->rank)};
+    dnnl_memory_desc_t data = plain(2, dim), rows = plain(1, &dim[0]), columns = plain(1, &dim[1]);
+    bool has_bias = r->n_in > 2 && r->in[2] != NULL;
+
+    for (uint32_t i = 1; i < r->n_out; i++)
+        if (r->out[i] != NULL)
+            return;
+    if (count(r->in[1], 0, r->in[1]->rank) != dim[1] || (has_bias && count(r->in[2], 0, r->in[2]->rank) != dim[1]))
+        return;
+    if (dnnl_layer_normalization_forward_desc_init(&desc, dnnl_forward_inference, &data, &rows,
+                                                   attr_float(r, MPL_ATTR_epsilon, 1e-5),
+                                                   dnnl_use_scale | (has_bias ? dnnl_use_shift : 0u)) != dnnl_success)
+        return;
+    choose(r, &desc);
+    arg(r, DNNL_ARG_SRC, &data, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_SCALE, &columns, MPL_FROM_IN, 1);
+    if (has_bias)
+        arg(r, DNNL_ARG_SHIFT, &columns, MPL_FROM_IN, 2);
+    arg(r, DNNL_ARG_DST, &data, MPL_FROM_OUT, 0);
+}
+
+static void softmax(recipe *r)
+{
+    dnnl_softmax_v2_desc_t desc;
+    const mpl_shape *x = r->in[0];
+    uint32_t axis = axis_of(r, -1, x->rank);
+    dnnl_memory_desc_t md;
+    int64_t dim[3];
+
+    if (x->rank == 0)
+        return;
+    dim[0] = count(x, 0, axis);
+    dim[1] = x->dim[axis];
+    dim[2] = count(x, axis + 1, x->rank);
+    md = plain(dim[2] == 1 ? 2 : 3, dim);
+    if (dnnl_softmax_v2_forward_desc_init(
+            &desc, dnnl_forward_inference,
+            r->g->op_kind[r->op] == MPL_OP_log_softmax ? dnnl_softmax_log : dnnl_softmax_accurate, &md, &md, 1) !=
+        dnnl_success)
+        return;
+    choose(r, &desc);
+    arg(r, DNNL_ARG_SRC, &md, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_DST, &md, MPL_FROM_OUT, 0);
+}
+
+/* ---- reductions ---------------------------------------------------------------------------------------- */
+
+static void reduce_with(recipe *r, dnnl_alg_kind_t algorithm, float p)
+{
+    dnnl_reduction_desc_t desc;
+    const mpl_shape *x = r->in[0];
+    uint32_t n_axes, n = 0, reduced = 0;
+    const int64_t *axes = mpl_attr_ints(r->g, r->op, MPL_ATTR_axes, &n_axes);
+    int64_t in[MPL_MAX_RANK + 1], out[MPL_MAX_RANK + 1];
+    dnnl_memory_desc_t src, dst;
+
+    if (n_axes == 0) /* all or none, which the counts of elements tell apart */
+        reduced = count(r->out[0], 0, r->out[0]->rank) == 1 ? UINT32_MAX : 0;
+    for (uint32_t i = 0; i < n_axes; i++)
+        reduced |= 1u << (axes[i] < 0 ? axes[i] + x->rank : axes[i]);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        bool gone = (reduced >> i & 1) != 0;
+
+        if (x->dim[i] == 1)
+            continue;
+        if (n > 0 && gone == (out[n - 1] == 1)) {
+            in[n - 1] *= x->dim[i];
+            out[n - 1] = gone ? 1 : in[n - 1];
+        } else {
+            in[n] = x->dim[i];
+            out[n++] = gone ? 1 : x->dim[i];
+        }
+    }
+    if (n == 0)
+        return;
+    src = plain(n, in);
+    dst = plain(n, out);
+    if (dnnl_reduction_desc_init(&desc, algorithm, &src, &dst, p, 0) != dnnl_success)
+        return;
+    choose(r, &desc);
+    arg(r, DNNL_ARG_SRC, &src, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_DST, &dst, MPL_FROM_OUT, 0);
+}
+
+static void reduce(recipe *r)
+{
+    switch (r->g->op_kind[r->op]) {
+    case MPL_OP_reduce_sum:
+        reduce_with(r, dnnl_reduction_sum, 0);
+        break;
+    case MPL_OP_reduce_mean:
+        reduce_with(r, dnnl_reduction_mean, 0);
+        break;
+    case MPL_OP_reduce_max:
+        reduce_with(r, dnnl_reduction_max, 0);
+        break;
+    case MPL_OP_reduce_min:
+        reduce_with(r, dnnl_reduction_min, 0);
+        break;
+    case MPL_OP_reduce_prod:
+        reduce_with(r, dnnl_reduction_mul, 0);
+        break;
+    case MPL_OP_reduce_l1:
+        reduce_with(r, dnnl_reduction_norm_lp_sum, 1);
+        break;
+    case MPL_OP_reduce_l2:
+        reduce_with(r, dnnl_reduction_norm_lp_sum, 2);
+        break;
+    case MPL_OP_reduce_sum_square:
+        reduce_with(r, dnnl_reduction_norm_lp_power_p_sum, 2);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- elements moved ------------------------------------------------------------------------------------ */
+
+static void concat(recipe *r)
+{
+    uint32_t axis = axis_of(r, 0, r->out[0]->rank);
+    int64_t dim[3] = {count(r->out[0], 0, axis), r->out[0]->dim[axis], count(r->out[0], axis + 1, r->out[0]->rank)};
+    dnnl_memory_desc_t dst = plain(3, dim);
+
+    for (uint32_t i = 0; i < r->n_in; i++) {
+        dim[1] = r->in[i]->dim[axis];
+        r->mds[i] = plain(3, dim);
+    }
+    if (dnnl_concat_primitive_desc_create(&r->pd, &dst, (int)r->n_in, 1, r->mds, r->attr, r->engine) != dnnl_success) {
+        r->pd = NULL;
+        return;
+    }
+    for (uint32_t i = 0; i < r->n_in; i++)
+        arg(r, DNNL_ARG_MULTIPLE_SRC + (int)i, &r->mds[i], MPL_FROM_IN, i);
+    arg(r, DNNL_ARG_DST, &dst, MPL_FROM_OUT, 0);
+}
+
+/* The output's dims with the strides that they have in the input: a reorder to row-major moves the elements. */
+static void transpose(recipe *r)
+{
+    const mpl_shape *x = r->in[0];
+    uint32_t n;
+    const int64_t *perm = mpl_attr_ints(r->g, r->op, MPL_ATTR_perm, &n);
+    dnnl_dims_t stride = {1};
+    dnnl_memory_desc_t src, dst = plain_shape(r->out[0]);
+
+    if (x->rank == 0)
+        return;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        uint32_t from = n == x->rank ? (uint32_t)perm[i] : x->rank - 1 - i;
+
+        stride[i] = count(x, from + 1, x->rank);
+    }
+    if (dnnl_memory_desc_init_by_strides(&src, (int)x->rank, r->out[0]->dim, dnnl_f32, stride) != dnnl_success ||
+        dnnl_reorder_primitive_desc_create(&r->pd, &src, r->engine, &dst, r->engine, r->attr) != dnnl_success) {
+        r->pd = NULL;
+        return;
+    }
+    arg(r, DNNL_ARG_FROM, &src, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_TO, &dst, MPL_FROM_OUT, 0);
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------- */
+
+static void (*const describe[MPL_N_OPS])(recipe *r) = {
+    [MPL_OP_relu] = unary,
+    [MPL_OP_leaky_relu] = unary,
+    [MPL_OP_elu] = unary,
+    [MPL_OP_sigmoid] = unary,
+    [MPL_OP_hard_swish] = unary,
+    [MPL_OP_swish] = unary,
+    [MPL_OP_mish] = unary,
+    [MPL_OP_softplus] = unary,
+    [MPL_OP_tanh] = unary,
+    [MPL_OP_exp] = unary,
+    [MPL_OP_log] = unary,
+    [MPL_OP_sqrt] = unary,
+    [MPL_OP_abs] = unary,
+    [MPL_OP_neg] = unary,
+    [MPL_OP_round] = unary,
+    [MPL_OP_gelu] = gelu,
+    [MPL_OP_clip] = clip,
+    [MPL_OP_pow] = power,
+    [MPL_OP_add] = arithmetic,
+    [MPL_OP_sub] = arithmetic,
+    [MPL_OP_mul] = arithmetic,
+    [MPL_OP_div] = arithmetic,
+    [MPL_OP_min] = arithmetic,
+    [MPL_OP_max] = arithmetic,
+    [MPL_OP_sum] = arithmetic,
+    [MPL_OP_conv] = conv,
+    [MPL_OP_conv_transpose] = conv_transpose,
+    [MPL_OP_max_pool] = pool,
+    [MPL_OP_avg_pool] = pool,
+    [MPL_OP_global_avg_pool] = global_pool,
+    [MPL_OP_global_max_pool] = global_pool,
+    [MPL_OP_matmul] = matmul,
+    [MPL_OP_gemm] = gemm,
+    [MPL_OP_batch_norm] = batch_norm,
+    [MPL_OP_lrn] = lrn,
+    [MPL_OP_layer_norm] = layer_norm,
+    [MPL_OP_softmax] = softmax,
+    [MPL_OP_log_softmax] = softmax,
+    [MPL_OP_reduce_sum] = reduce,
+    [MPL_OP_reduce_mean] = reduce,
+    [MPL_OP_reduce_max] = reduce,
+    [MPL_OP_reduce_min] = reduce,
+    [MPL_OP_reduce_prod] = reduce,
+    [MPL_OP_reduce_l1] = reduce,
+    [MPL_OP_reduce_l2] = reduce,
+    [MPL_OP_reduce_sum_square] = reduce,
+    [MPL_OP_concat] = concat,
+    [MPL_OP_transpose] = transpose,
+};
+
+void mpl_cpu_describe(recipe *r)
+{
+    if (describe[r->g->op_kind[r->op]] != NULL)
+        describe[r->g->op_kind[r->op]](r);
+}

@@ -1,0 +1,397 @@
+/* exec.c -- binds a graph to a device inside a plan's arenas, and runs it. See exec.h. */
+#include "runtime/exec_priv.h"
+
+#include <stdlib.h>
+
+/* ---- binding ------------------------------------------------------------------------------------------- */
+
+/* order[] must be a permutation of the operations that respects the graph, and the one the problem was made for. */
+static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_problem *p, const mpl_value_map *map)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    uint8_t *done = NULL;
+
+    MPL_TRY(mpl_new(exec->ctx, exec->order, g->n_ops));
+    MPL_TRY(mpl_new(exec->ctx, done, g->n_ops));
+    for (uint32_t s = 0; s < g->n_ops; s++) {
+        mpl_op op = order[s];
+
+        if (op >= g->n_ops || done[op])
+            MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s': the order is no permutation at step %u", g->name, s);
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+            mpl_value v = g->op_in[i];
+
+            if (v != MPL_NONE && g->value_op[v] != MPL_NONE && !done[g->value_op[v]])
+                MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s': step %u, operation '%s' comes before what makes '%s'",
+                         g->name, s, g->op_name[op], g->value_name[v]);
+        }
+        if (p != NULL && p->before == NULL && map->step_of[op] != s)
+            MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s': operation '%s' stands at step %u; it was planned for step %u",
+                     g->name, g->op_name[op], s, map->step_of[op]);
+        done[op] = 1;
+        exec->order[s] = op;
+    }
+out:
+    mpl_free(exec->ctx, done);
+    return st;
+}
+
+static bool lone_output(const mpl_graph *g, mpl_op op)
+{
+    for (uint32_t i = g->op_out_begin[op] + 1; i < g->op_out_begin[op + 1]; i++)
+        if (g->op_out[i] != MPL_NONE)
+            return false;
+    return true;
+}
+
+/* A view whose output lies where its input does has nothing to do. */
+static bool runs_nothing(const mpl_exec *exec, mpl_op op)
+{
+    const mpl_graph *g = exec->g;
+    mpl_value in, out;
+
+    if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0 || !lone_output(g, op))
+        return false;
+    in = g->op_in[g->op_in_begin[op]];
+    out = g->op_out[g->op_out_begin[op]];
+    return g->value_bytes[out] == 0 ||
+           (exec->value_slab[in] == exec->value_slab[out] && exec->value_offset[in] == exec->value_offset[out]);
+}
+
+static bool copies(const mpl_graph *g, mpl_op op)
+{
+    return g->op_kind[op] == MPL_OP_concat || g->op_kind[op] == MPL_OP_split ||
+           (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0;
+}
+
+static mpl_status prepare_op(mpl_exec *exec, mpl_op op)
+{
+    const mpl_graph *g = exec->g;
+    uint32_t n_out = mpl_op_table[g->op_kind[op]].traits & MPL_VIEW ? 1 : g->op_out_begin[op + 1] - g->op_out_begin[op];
+
+    exec->op_skipped[op] = runs_nothing(exec, op);
+    if (exec->op_skipped[op]) {
+        exec->op_how[op] = "nothing: a view";
+        return MPL_OK;
+    }
+    for (uint32_t i = 0; i < n_out && copies(g, op); i++)
+        if (g->op_out[g->op_out_begin[op] + i] != MPL_NONE)
+            exec->copied_bytes += g->value_bytes[g->op_out[g->op_out_begin[op] + i]];
+    return exec->backend->prepare(exec->dev, g, op, &exec->op_prepared[op], &exec->op_workspace_bytes[op],
+                                  &exec->op_how[op]);
+}
+
+static mpl_status prepare_all(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    MPL_TRY(mpl_new(exec->ctx, exec->op_skipped, g->n_ops));
+    MPL_TRY(mpl_new(exec->ctx, exec->op_block, g->n_ops));
+    MPL_TRY(mpl_new(exec->ctx, exec->op_workspace_bytes, g->n_ops));
+    MPL_TRY(mpl_new(exec->ctx, exec->op_prepared, g->n_ops));
+    MPL_TRY(mpl_new(exec->ctx, exec->op_how, g->n_ops));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        MPL_TRY(prepare_op(exec, op));
+out:
+    return st;
+}
+
+static mpl_status allocate(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    uint64_t guard = exec->options.checked ? MPL_GUARD_BYTES : 0;
+
+    for (uint32_t i = 0; i < exec->n_slabs; i++) {
+        mpl_slab *s = &exec->slab[i];
+        uint64_t bytes;
+
+        if (!mpl_add_bytes(s->bytes, 2 * guard, &bytes))
+            MPL_FAIL(exec->ctx, MPL_EMEM, "out of memory: an arena of %" PRIu64 " bytes", s->bytes);
+        MPL_TRY(exec->backend->arena_new(exec->dev, bytes, &s->memory));
+        s->guard = guard;
+        s->base = (char *)s->memory + guard;
+    }
+out:
+    return st;
+}
+
+static mpl_tensor tensor_of(const mpl_exec *exec, mpl_value v)
+{
+    if (v == MPL_NONE)
+        return (mpl_tensor){0};
+    return (mpl_tensor){(mpl_type)exec->g->value_type[v], exec->g->value_shape[v], mpl_exec_value_at(exec, v)};
+}
+
+static mpl_status make_calls(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    MPL_TRY(mpl_new(exec->ctx, exec->in, g->op_in_begin[g->n_ops]));
+    MPL_TRY(mpl_new(exec->ctx, exec->out, g->op_out_begin[g->n_ops]));
+    MPL_TRY(mpl_new(exec->ctx, exec->call, g->n_ops));
+    for (uint32_t i = 0; i < g->op_in_begin[g->n_ops]; i++)
+        exec->in[i] = tensor_of(exec, g->op_in[i]);
+    for (uint32_t i = 0; i < g->op_out_begin[g->n_ops]; i++)
+        exec->out[i] = tensor_of(exec, g->op_out[i]);
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        const mpl_block *b = exec->op_block[op] != MPL_NONE ? &exec->block[exec->op_block[op]] : NULL;
+
+        exec->call[op] = (mpl_op_call){
+            .graph = g,
+            .op = op,
+            .n_in = g->op_in_begin[op + 1] - g->op_in_begin[op],
+            .n_out = g->op_out_begin[op + 1] - g->op_out_begin[op],
+            .in = exec->in + g->op_in_begin[op],
+            .out = exec->out + g->op_out_begin[op],
+            .workspace = b != NULL ? mpl_exec_at(exec, b->slab, b->offset) : NULL,
+        };
+    }
+out:
+    return st;
+}
+
+/* Inputs and weights that lie in an arena keep their contents at home; the arena's bytes are theirs only for a time. */
+static mpl_status make_arrivals(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    MPL_TRY(mpl_new(exec->ctx, exec->arrival_value, g->n_values));
+    MPL_TRY(mpl_new(exec->ctx, exec->arrival_home, g->n_values));
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        if (g->value_op[v] != MPL_NONE || exec->value_slab[v] >= exec->n_pools)
+            continue;
+        exec->arrival_value[exec->n_arrivals] = v;
+        MPL_TRY(mpl_new(exec->ctx, exec->arrival_home[exec->n_arrivals], g->value_bytes[v]));
+        exec->n_arrivals++;
+    }
+out:
+    return st;
+}
+
+static char *home_of(const mpl_exec *exec, mpl_value v)
+{
+    for (uint32_t i = 0; i < exec->n_arrivals; i++)
+        if (exec->arrival_value[i] == v)
+            return exec->arrival_home[i];
+    return NULL;
+}
+
+static mpl_status put_value(mpl_exec *exec, mpl_value v, uint64_t offset, const void *data, uint64_t bytes)
+{
+    char *home = home_of(exec, v);
+
+    if (bytes == 0)
+        return MPL_OK;
+    if (home == NULL)
+        return exec->backend->upload(exec->dev, mpl_exec_value_at(exec, v) + offset, data, bytes);
+    memcpy(home + offset, data, bytes);
+    return MPL_OK;
+}
+
+static mpl_status fill_weights(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+
+    for (mpl_value v = 0; v < exec->g->n_values; v++)
+        if (exec->g->value_role[v] == MPL_WEIGHT)
+            MPL_TRY(mpl_weights_make(exec, v, put_value));
+out:
+    return st;
+}
+
+mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
+                        const mpl_op *order, const mpl_problem *p, const mpl_value_map *map, const mpl_plan *plan,
+                        const mpl_exec_options *options, mpl_exec **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_exec *exec = NULL;
+
+    mpl_assert((p == NULL) == (map == NULL) && (p == NULL) == (plan == NULL));
+    MPL_TRY(mpl_new(ctx, exec, 1));
+    exec->ctx = ctx;
+    exec->backend = backend;
+    exec->dev = dev;
+    exec->g = g;
+    exec->options = *options;
+    MPL_TRY(take_order(exec, order, p, map));
+    MPL_TRY(mpl_layout_values(exec, p, map, plan));
+    MPL_TRY(prepare_all(exec));
+    MPL_TRY(mpl_layout_workspaces(exec, map));
+    mpl_layout_lifetimes(exec, p);
+    MPL_TRY(allocate(exec));
+    MPL_TRY(make_calls(exec));
+    MPL_TRY(make_arrivals(exec));
+    MPL_TRY(fill_weights(exec));
+    if (exec->options.checked)
+        MPL_TRY(mpl_checked_init(exec));
+    *out = exec, exec = NULL;
+out:
+    mpl_exec_free(ctx, exec);
+    return st;
+}
+
+void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
+{
+    if (exec == NULL)
+        return;
+    for (mpl_op op = 0; exec->op_prepared != NULL && op < exec->g->n_ops; op++)
+        exec->backend->release(exec->dev, exec->op_prepared[op]);
+    for (uint32_t i = 0; exec->slab != NULL && i < exec->n_slabs; i++)
+        if (exec->slab[i].memory != NULL)
+            exec->backend->arena_free(exec->dev, exec->slab[i].memory, exec->slab[i].bytes + 2 * exec->slab[i].guard);
+    for (uint32_t i = 0; i < exec->n_arrivals; i++)
+        mpl_free(ctx, exec->arrival_home[i]);
+    void *arrays[] = {exec->order,       exec->slab,     exec->block,      exec->value_slab, exec->value_offset,
+                      exec->value_block, exec->op_block, exec->op_skipped, exec->op_workspace_bytes,
+                      exec->op_prepared, exec->op_how,   exec->in,         exec->out,        exec->call,
+                      exec->arrival_value, exec->arrival_home, exec->by_place, exec->stage,  exec};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        mpl_free(ctx, arrays[i]);
+}
+
+mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
+                               uint64_t *op_workspace_bytes)
+{
+    mpl_status st = MPL_OK;
+
+    (void)ctx;
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_prepared *prepared = NULL;
+
+        MPL_TRY(backend->prepare(dev, g, op, &prepared, &op_workspace_bytes[op], NULL));
+        backend->release(dev, prepared);
+    }
+out:
+    return st;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------- */
+
+mpl_status mpl_exec_set_input(mpl_exec *exec, uint32_t i, const void *data)
+{
+    mpl_status st = MPL_OK;
+
+    if (i >= exec->g->n_inputs)
+        MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s' has %u inputs; there is no input %u", exec->g->name,
+                 exec->g->n_inputs, i);
+    MPL_TRY(put_value(exec, exec->g->input[i], 0, data, exec->g->value_bytes[exec->g->input[i]]));
+out:
+    return st;
+}
+
+static mpl_status arrive(mpl_exec *exec, uint32_t step)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < exec->n_arrivals; i++) {
+        mpl_value v = exec->arrival_value[i];
+
+        if (exec->block[exec->value_block[v]].birth == step)
+            MPL_TRY(exec->backend->upload(exec->dev, mpl_exec_value_at(exec, v), exec->arrival_home[i],
+                                          exec->g->value_bytes[v]));
+    }
+out:
+    return st;
+}
+
+static mpl_status run_step(mpl_exec *exec, uint32_t step)
+{
+    mpl_op op = exec->order[step];
+
+    if (exec->op_skipped[op])
+        return MPL_OK;
+    return exec->backend->run_op(exec->dev, exec->op_prepared[op], &exec->call[op]);
+}
+
+/* What stands around a step but is not the graph's own work; *apart_ns grows by its time. */
+static mpl_status prepare_step(mpl_exec *exec, uint32_t step, int64_t *apart_ns)
+{
+    mpl_status st = MPL_OK;
+    int64_t begin = mpl_clock_ns();
+
+    MPL_TRY(arrive(exec, step));
+    if (exec->options.checked)
+        MPL_TRY(mpl_checked_before(exec, step));
+    *apart_ns += mpl_clock_ns() - begin;
+out:
+    return st;
+}
+
+static mpl_status check_step(mpl_exec *exec, uint32_t step, int64_t *apart_ns)
+{
+    mpl_status st = MPL_OK;
+    int64_t begin;
+
+    MPL_TRY(exec->backend->wait(exec->dev));
+    begin = mpl_clock_ns();
+    MPL_TRY(mpl_checked_after(exec, step));
+    *apart_ns += mpl_clock_ns() - begin;
+out:
+    return st;
+}
+
+mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
+{
+    mpl_status st = MPL_OK;
+    int64_t begin, apart_ns = 0;
+
+    if (exec->options.checked)
+        MPL_TRY(mpl_checked_begin(exec));
+    begin = mpl_clock_ns();
+    for (uint32_t s = 0; s < exec->g->n_ops; s++) {
+        if (exec->n_arrivals > 0 || exec->options.checked)
+            MPL_TRY(prepare_step(exec, s, &apart_ns));
+        MPL_TRY(run_step(exec, s));
+        if (exec->options.checked)
+            MPL_TRY(check_step(exec, s, &apart_ns));
+    }
+    MPL_TRY(exec->backend->wait(exec->dev));
+    if (ns != NULL)
+        *ns = mpl_clock_ns() - begin - apart_ns;
+    if (exec->options.checked)
+        MPL_TRY(mpl_checked_end(exec));
+    if (!exec->ran) /* pages stay resident once touched: later runs add nothing but what others left */
+        MPL_TRY(exec->backend->resident(exec->dev, exec->slab[0].base, exec->slab[0].bytes, &exec->measured_bytes));
+    exec->ran = true;
+out:
+    return st;
+}
+
+mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data)
+{
+    mpl_status st = MPL_OK;
+    mpl_value v;
+
+    if (i >= exec->g->n_outputs)
+        MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s' has %u outputs; there is no output %u", exec->g->name,
+                 exec->g->n_outputs, i);
+    v = exec->g->output[i];
+    if (exec->g->value_bytes[v] > 0)
+        MPL_TRY(exec->backend->download(exec->dev, data, mpl_exec_value_at(exec, v), exec->g->value_bytes[v]));
+out:
+    return st;
+}
+
+const char *mpl_exec_how(const mpl_exec *exec, mpl_op op)
+{
+    return exec->op_how[op];
+}
+
+mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
+{
+    *facts = (mpl_exec_facts){
+        .arena_bytes = exec->slab[0].bytes,
+        .measured_bytes = exec->measured_bytes,
+        .workspace_bytes = exec->slab[exec->n_pools + MPL_SLAB_WORKSPACE].bytes,
+        .weight_bytes = exec->weight_bytes,
+        .pinned_bytes = exec->pinned_bytes,
+        .copied_bytes = exec->copied_bytes,
+    };
+    for (uint32_t i = 1; i < exec->n_pools; i++)
+        facts->workspace_bytes += exec->slab[i].bytes;
+    return MPL_OK;
+}

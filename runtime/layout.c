@@ -1,0 +1,231 @@
+/* layout.c -- where each value and workspace lies, and from when to when. See exec_priv.h. */
+#include "runtime/exec_priv.h"
+
+static uint32_t fixed_slab(const mpl_exec *exec, uint32_t which)
+{
+    return exec->n_pools + which;
+}
+
+/* The next aligned place at the end of a slab. */
+static mpl_status push(mpl_exec *exec, uint32_t slab, uint64_t bytes, uint64_t *offset)
+{
+    mpl_status st = MPL_OK;
+    uint64_t at, end;
+
+    if (!mpl_align_bytes(exec->slab[slab].bytes, exec->backend->align, &at) || !mpl_add_bytes(at, bytes, &end))
+        MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", exec->g->name);
+    *offset = at;
+    exec->slab[slab].bytes = end;
+out:
+    return st;
+}
+
+static void place(mpl_exec *exec, mpl_value v, uint32_t slab, uint64_t offset, uint32_t block)
+{
+    exec->value_slab[v] = slab;
+    exec->value_offset[v] = offset;
+    exec->value_block[v] = block;
+}
+
+/* Memory of its own for `v`, outside of the plan. */
+static mpl_status place_alone(mpl_exec *exec, mpl_value v, uint32_t slab)
+{
+    mpl_status st = MPL_OK;
+    uint64_t offset, bytes = exec->g->value_bytes[v];
+    bool weight = slab == fixed_slab(exec, MPL_SLAB_WEIGHTS);
+
+    MPL_TRY(push(exec, slab, bytes, &offset));
+    if (weight || bytes == 0) {
+        place(exec, v, slab, offset, MPL_NONE);
+    } else {
+        place(exec, v, slab, offset, exec->n_blocks);
+        exec->block[exec->n_blocks++] = (mpl_block){slab, offset, bytes, MPL_NONE, 0, MPL_NONE, v, MPL_NONE, 0};
+    }
+    exec->weight_bytes += weight ? bytes : 0;
+    exec->pinned_bytes += slab == fixed_slab(exec, MPL_SLAB_PINNED) ? bytes : 0;
+out:
+    return st;
+}
+
+static uint32_t own_slab(const mpl_exec *exec, mpl_value v)
+{
+    return fixed_slab(exec, exec->g->value_role[v] == MPL_WEIGHT ? MPL_SLAB_WEIGHTS : MPL_SLAB_PINNED);
+}
+
+static mpl_status place_unshared(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+
+    for (mpl_value v = 0; v < exec->g->n_values; v++)
+        MPL_TRY(place_alone(exec, v, exec->g->value_role[v] == MPL_TEMPORARY ? 0 : own_slab(exec, v)));
+out:
+    return st;
+}
+
+static mpl_status take_buffers(mpl_exec *exec, const mpl_problem *p, const mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < exec->n_pools; i++)
+        exec->slab[i].bytes = plan->pool_bytes[i];
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        uint64_t end;
+
+        if (p->pool[b] >= exec->n_pools || !mpl_add_bytes(plan->offset[b], p->bytes[b], &end) ||
+            end > plan->pool_bytes[p->pool[b]] || plan->offset[b] % p->align[b] != 0)
+            MPL_FAIL(exec->ctx, MPL_EINVALID, "buffer %u at offset %" PRIu64 " lies outside of its arena, or not at a "
+                     "multiple of %u bytes", b, plan->offset[b], p->align[b]);
+        exec->block[b] = (mpl_block){p->pool[b], plan->offset[b], p->bytes[b], MPL_NONE, 0, MPL_NONE, MPL_NONE,
+                                     MPL_NONE, 0};
+    }
+    exec->n_blocks = p->n;
+out:
+    return st;
+}
+
+/* The value whose place `v` shares: the root that holds its bytes, but `v` itself where the plan places only the root. */
+static mpl_value holder(const mpl_value_map *map, mpl_value v)
+{
+    mpl_value root = map->value_root[v];
+
+    return map->value_buffer[root] != map->value_buffer[v] ? v : root;
+}
+
+static mpl_status place_planned(mpl_exec *exec, const mpl_value_map *map)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    for (mpl_value v = 0; v < g->n_values; v++) { /* roots are made before their views, so ids ascend */
+        mpl_buffer b = map->value_buffer[v];
+        mpl_value from = holder(map, v);
+
+        if (b != MPL_NONE && g->value_bytes[v] > exec->block[b].bytes)
+            MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' has %" PRIu64 " bytes, its buffer %" PRIu64,
+                     g->value_name[v], g->value_bytes[v], exec->block[b].bytes);
+        if (b != MPL_NONE) {
+            place(exec, v, exec->block[b].slab, exec->block[b].offset, b);
+            if (exec->block[b].value == MPL_NONE)
+                exec->block[b].value = v;
+        } else if (from == v) {
+            MPL_TRY(place_alone(exec, v, own_slab(exec, v)));
+        } else {
+            place(exec, v, exec->value_slab[from], exec->value_offset[from], exec->value_block[from]);
+        }
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_value_map *map, const mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = exec->ctx;
+    const mpl_graph *g = exec->g;
+    uint32_t n_buffers = p != NULL ? p->n : 0;
+
+    if (p != NULL && (map->n_values != g->n_values || plan->n != p->n || plan->n_pools != p->n_pools))
+        MPL_FAIL(ctx, MPL_EINVALID, "graph, problem and plan do not belong together");
+    exec->n_pools = p != NULL ? p->n_pools : 1;
+    exec->n_slabs = exec->n_pools + MPL_N_FIXED_SLABS;
+    MPL_TRY(mpl_new(ctx, exec->slab, exec->n_slabs));
+    MPL_TRY(mpl_new(ctx, exec->block, (size_t)n_buffers + g->n_values + g->n_ops));
+    MPL_TRY(mpl_new(ctx, exec->value_slab, g->n_values));
+    MPL_TRY(mpl_new(ctx, exec->value_offset, g->n_values));
+    MPL_TRY(mpl_new(ctx, exec->value_block, g->n_values));
+    if (p != NULL) {
+        MPL_TRY(take_buffers(exec, p, plan));
+        MPL_TRY(place_planned(exec, map));
+    } else {
+        MPL_TRY(place_unshared(exec));
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    uint32_t slab = fixed_slab(exec, MPL_SLAB_WORKSPACE);
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_buffer b = map != NULL ? map->op_workspace[op] : MPL_NONE;
+        uint64_t bytes = exec->op_workspace_bytes[op], offset;
+
+        exec->op_block[op] = b;
+        if (b != MPL_NONE && bytes > exec->block[b].bytes)
+            MPL_FAIL(exec->ctx, MPL_EINVALID, "operation '%s' needs a workspace of %" PRIu64 " bytes; planned are %" PRIu64,
+                     g->op_name[op], bytes, exec->block[b].bytes);
+        if (b == MPL_NONE && bytes > 0) { /* not in the plan: of its own, at the end of the workspaces */
+            MPL_TRY(push(exec, slab, bytes, &offset));
+            exec->op_block[op] = exec->n_blocks;
+            exec->block[exec->n_blocks++] =
+                (mpl_block){slab, offset, bytes, MPL_NONE, 0, MPL_NONE, MPL_NONE, op, 0};
+        }
+        if (exec->op_block[op] != MPL_NONE)
+            exec->block[exec->op_block[op]].op = op;
+    }
+out:
+    return st;
+}
+
+static void touch(mpl_exec *exec, uint32_t block, uint32_t from, uint32_t to)
+{
+    mpl_block *b;
+
+    if (block == MPL_NONE)
+        return;
+    b = &exec->block[block];
+    b->birth = b->birth == MPL_NONE || from < b->birth ? from : b->birth;
+    b->death = to > b->death ? to : b->death;
+}
+
+static void touch_operands(mpl_exec *exec, uint32_t step)
+{
+    const mpl_graph *g = exec->g;
+    mpl_op op = exec->order[step];
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        if (g->op_in[i] != MPL_NONE)
+            touch(exec, exec->value_block[g->op_in[i]], step, step + 1);
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        if (g->op_out[i] != MPL_NONE)
+            touch(exec, exec->value_block[g->op_out[i]], step, step + 1);
+    touch(exec, exec->op_block[op], step, step + 1);
+}
+
+/* A view at its root's place touches nothing; where it took the place of another buffer, that one ends here. */
+static bool touches(const mpl_exec *exec, mpl_op op)
+{
+    const mpl_graph *g = exec->g;
+
+    return !exec->op_skipped[op] || exec->value_block[g->op_in[g->op_in_begin[op]]] !=
+                                        exec->value_block[g->op_out[g->op_out_begin[op]]];
+}
+
+void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p)
+{
+    const mpl_graph *g = exec->g;
+    uint32_t pinned = fixed_slab(exec, MPL_SLAB_PINNED);
+
+    for (uint32_t s = 0; s < g->n_ops; s++)
+        if (touches(exec, exec->order[s]))
+            touch_operands(exec, s);
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        if (exec->value_slab[g->input[i]] == pinned)
+            touch(exec, exec->value_block[g->input[i]], 0, g->n_ops);
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        uint32_t b = exec->value_block[g->output[i]];
+
+        if (b != MPL_NONE)
+            touch(exec, b, exec->block[b].birth != MPL_NONE ? exec->block[b].birth : 0, g->n_ops);
+    }
+    for (uint32_t i = 0; p != NULL && i < p->n_in_place; i++) {
+        mpl_block *in = &exec->block[p->in_place_in[i]], *out = &exec->block[p->in_place_out[i]];
+
+        if (in->slab == out->slab && in->offset == out->offset && out->birth != MPL_NONE &&
+            in->death == out->birth + 1 && in->bytes >= out->bytes)
+            out->over = p->in_place_in[i];
+    }
+}

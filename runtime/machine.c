@@ -1,0 +1,162 @@
+/* machine.c -- facts of the machine, and memory bound to a NUMA node, through hwloc. See machine.h. */
+#include "runtime/machine.h"
+
+#include <errno.h>
+#include <hwloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* The topology is a fact of the machine: read once for the process and kept until it ends. NULL: could not be read. */
+static hwloc_topology_t topology;
+static pthread_once_t topology_once = PTHREAD_ONCE_INIT;
+
+static void topology_free(void)
+{
+    hwloc_topology_destroy(topology);
+}
+
+static void topology_load(void)
+{
+    hwloc_topology_t t;
+
+    if (hwloc_topology_init(&t) != 0)
+        return;
+    if (hwloc_topology_load(t) != 0) {
+        hwloc_topology_destroy(t);
+        return;
+    }
+    topology = t;
+    atexit(topology_free);
+}
+
+static mpl_status topology_get(mpl_ctx *ctx)
+{
+    mpl_status st = MPL_OK;
+
+    pthread_once(&topology_once, topology_load);
+    if (topology == NULL)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "hwloc could not read the topology of this machine");
+out:
+    return st;
+}
+
+static uint32_t count_of(hwloc_obj_type_t type)
+{
+    int n = hwloc_get_nbobjs_by_type(topology, type);
+
+    return n > 0 ? (uint32_t)n : 1;
+}
+
+static const char *isa_name(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f"))
+        return "avx512";
+    if (__builtin_cpu_supports("avx2"))
+        return "avx2";
+    if (__builtin_cpu_supports("avx"))
+        return "avx";
+    return "sse2";
+#elif defined(__aarch64__)
+    return "neon";
+#else
+    return "scalar";
+#endif
+}
+
+mpl_status mpl_machine_get(mpl_ctx *ctx, mpl_machine *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_machine m = {.page_bytes = (uint32_t)sysconf(_SC_PAGESIZE)};
+    char host[256] = "";
+    const char *model;
+    struct utsname os;
+
+    MPL_TRY(topology_get(ctx));
+    if (gethostname(host, sizeof host - 1) != 0 || uname(&os) != 0)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "the system does not say its name: %s", strerror(errno));
+    snprintf(m.host, sizeof m.host, "%016" PRIx64, mpl_hash(MPL_HASH_SEED, host, strlen(host)));
+    model = hwloc_obj_get_info_by_name(hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0), "CPUModel");
+    snprintf(m.cpu, sizeof m.cpu, "%s", model != NULL ? model : os.machine);
+    snprintf(m.isa, sizeof m.isa, "%s", isa_name());
+    snprintf(m.os, sizeof m.os, "%.20s %.40s", os.sysname, os.release);
+    m.n_cores = count_of(HWLOC_OBJ_CORE);
+    m.n_threads = count_of(HWLOC_OBJ_PU);
+    m.n_nodes = count_of(HWLOC_OBJ_NUMANODE);
+    m.memory_bytes = hwloc_get_root_obj(topology)->total_memory;
+    m.binds_memory = hwloc_topology_get_support(topology)->membind->set_area_membind != 0;
+    *out = m;
+out:
+    return st;
+}
+
+/* Binds untouched pages to the node of the calling thread. Where the system cannot (mpl_machine.binds_memory,
+ * or a container that forbids it), its own rule stands: a page lies on the node of the thread that touches it
+ * first. */
+static void bind_locally(void *base, uint64_t bytes)
+{
+    hwloc_cpuset_t here = hwloc_bitmap_alloc();
+
+    if (here == NULL)
+        return;
+    if (hwloc_get_last_cpu_location(topology, here, HWLOC_CPUBIND_THREAD) == 0)
+        hwloc_set_area_membind(topology, base, bytes, here, HWLOC_MEMBIND_BIND, 0);
+    hwloc_bitmap_free(here);
+}
+
+mpl_status mpl_pages_new(mpl_ctx *ctx, uint64_t bytes, void **base)
+{
+    mpl_status st = MPL_OK;
+    void *pages;
+
+    MPL_TRY(topology_get(ctx));
+    if (bytes > SIZE_MAX - (uint64_t)sysconf(_SC_PAGESIZE))
+        MPL_FAIL(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages", bytes);
+    pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+        MPL_FAIL(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages: %s", bytes, strerror(errno));
+    bind_locally(pages, bytes);
+    /* A huge page would make its neighbours resident that nobody touched. Refused by kernels without huge pages. */
+    (void)madvise(pages, bytes, MADV_NOHUGEPAGE);
+    *base = pages;
+out:
+    return st;
+}
+
+void mpl_pages_free(void *base, uint64_t bytes)
+{
+    if (base != NULL)
+        munmap(base, bytes);
+}
+
+mpl_status mpl_pages_resident(mpl_ctx *ctx, const void *base, uint64_t bytes, uint64_t *resident)
+{
+    mpl_status st = MPL_OK;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), n = 0;
+    uintptr_t at = (uintptr_t)base & ~(uintptr_t)(page - 1), end = (uintptr_t)base + bytes;
+    unsigned char in_core[4096];
+
+    while (at < end) {
+        size_t pages = (size_t)mpl_min_u64((end - at + page - 1) / page, sizeof in_core);
+
+        if (mincore((void *)at, pages * page, in_core) != 0)
+            MPL_FAIL(ctx, MPL_EUNAVAIL, "the system does not tell resident pages: %s", strerror(errno));
+        for (size_t i = 0; i < pages; i++)
+            n += in_core[i] & 1;
+        at += pages * page;
+    }
+    *resident = n * page;
+out:
+    return st;
+}
+
+uint64_t mpl_rss_peak(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+}

@@ -1,0 +1,63 @@
+/* ref.c -- the reference backend: every operation by the plain loops of graphs/ops, on one thread. The oracle of the
+ * others; it prepares nothing and needs no workspace. */
+#include "runtime/host_priv.h"
+
+static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, mpl_device **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_device *dev = NULL;
+
+    (void)options;
+    MPL_TRY(mpl_new(ctx, dev, 1));
+    dev->ctx = ctx;
+    dev->n_threads = 1;
+    *out = dev;
+out:
+    return st;
+}
+
+static void close_device(mpl_device *dev)
+{
+    if (dev != NULL)
+        mpl_free(dev->ctx, dev);
+}
+
+static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
+                          uint64_t *workspace_bytes, const char **how)
+{
+    (void)dev, (void)g, (void)op;
+    *out = NULL;
+    *workspace_bytes = 0;
+    if (how != NULL)
+        *how = MPL_HOW_LOOPS;
+    return MPL_OK;
+}
+
+static void release(mpl_device *dev, mpl_prepared *prepared)
+{
+    (void)dev, (void)prepared;
+}
+
+static mpl_status run_op(mpl_device *dev, mpl_prepared *prepared, const mpl_op_call *call)
+{
+    (void)prepared;
+    return mpl_eval(dev->ctx, call);
+}
+
+const mpl_backend mpl_backend_ref = {
+    .name = "ref",
+    .about = "plain loops, one thread: the reference",
+    .align = 64,
+    .open = open_device,
+    .close = close_device,
+    .arena_new = mpl_host_arena_new,
+    .arena_free = mpl_host_arena_free,
+    .upload = mpl_host_upload,
+    .download = mpl_host_download,
+    .fill = mpl_host_fill,
+    .resident = mpl_host_resident,
+    .prepare = prepare,
+    .release = release,
+    .run_op = run_op,
+    .wait = mpl_host_wait,
+};

@@ -1,0 +1,21 @@
+/* registry.c -- the table of backends, made from backends.def. */
+#include "runtime/backend.h"
+
+#define BACKEND(name) extern const mpl_backend mpl_backend_##name;
+#include "runtime/backends.def"
+#undef BACKEND
+
+const mpl_backend *const mpl_backends[] = {
+#define BACKEND(name) &mpl_backend_##name,
+#include "runtime/backends.def"
+#undef BACKEND
+    NULL,
+};
+
+const mpl_backend *mpl_backend_find(const char *name)
+{
+    for (uint32_t i = 0; mpl_backends[i] != NULL; i++)
+        if (strcmp(mpl_backends[i]->name, name) == 0)
+            return mpl_backends[i];
+    return NULL;
+}

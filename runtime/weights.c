@@ -1,0 +1,236 @@
+/* weights.c -- the contents of weights and inputs: from the file, or pseudo-random from a seed and the value's name.
+ *
+ * The range of a pseudo-random weight is chosen by what reads it, so that activations neither vanish nor explode through
+ * a hundred layers: matrices and filters are uniform with variance 2 / fan_in (He, Zhang, Ren, Sun, "Delving deep into
+ * rectifiers", 2015, equation 10), scales and variances lie in [0.5, 1.5], shifts, means and biases in [-0.1, 0.1]. */
+#include "graphs/base/rng.h"
+#include "runtime/exec_priv.h"
+
+#include <math.h>
+
+typedef struct range {
+    double low, high;
+    bool parameter; /* a trained parameter; else a constant of the graph, such as an exponent, an index or a bound */
+} range;
+
+#define SCALE ((range){0.5, 1.5, true})
+#define SHIFT ((range){-0.1, 0.1, true})
+#define FIXED ((range){-1, 1, false})
+
+static range he(double fan_in)
+{
+    double limit = sqrt(6 / (fan_in > 1 ? fan_in : 1)); /* variance of uniform [-a, a]: a^2 / 3 */
+
+    return (range){-limit, limit, true};
+}
+
+static double product(const mpl_shape *s, uint32_t from)
+{
+    double n = 1;
+
+    for (uint32_t i = from; i < s->rank; i++)
+        n *= (double)s->dim[i];
+    return n;
+}
+
+/* Length of the sums in which a weight of a matrix product takes part. */
+static double product_depth(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
+{
+    bool gemm = g->op_kind[op] == MPL_OP_gemm;
+    bool turned = gemm && mpl_attr_int(g, op, operand == 0 ? MPL_ATTR_trans_a : MPL_ATTR_trans_b, 0) != 0;
+
+    if (s->rank < 2)
+        return product(s, 0);
+    return (double)s->dim[s->rank - ((operand == 0) != turned ? 1 : 2)];
+}
+
+/* An operand of element-wise arithmetic: one number for each channel is a parameter, a single one is a constant. */
+static range arithmetic(const mpl_shape *s, range parameter)
+{
+    uint64_t n;
+
+    return mpl_shape_count(s, &n) && n > 1 ? parameter : FIXED;
+}
+
+static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
+{
+    switch (g->op_kind[op]) {
+    case MPL_OP_conv:
+        return operand == 1 ? he(product(s, 1)) : operand == 2 ? SHIFT : (range){-1, 1, true};
+    case MPL_OP_conv_transpose:
+        return operand == 1 ? he(product(s, 0) / (s->rank > 1 ? (double)s->dim[1] : 1))
+               : operand == 2 ? SHIFT
+                              : (range){-1, 1, true};
+    case MPL_OP_gemm:
+    case MPL_OP_matmul:
+        return operand < 2 ? he(product_depth(g, op, operand, s)) : SHIFT;
+    case MPL_OP_batch_norm:
+        return operand == 1 || operand == 4 ? SCALE : SHIFT;
+    case MPL_OP_layer_norm:
+    case MPL_OP_instance_norm:
+    case MPL_OP_group_norm:
+    case MPL_OP_rms_norm:
+        return operand == 1 ? SCALE : SHIFT;
+    case MPL_OP_prelu:
+        return operand == 1 ? (range){0, 0.5, true} : FIXED;
+    case MPL_OP_mul:
+        return arithmetic(s, SCALE);
+    case MPL_OP_add:
+    case MPL_OP_sub:
+        return arithmetic(s, SHIFT);
+    case MPL_OP_gather:
+        return operand == 0 ? (range){-1, 1, true} : FIXED;
+    default:
+        return FIXED;
+    }
+}
+
+/* By the first operation that reads it and is not a view. */
+static range weight_range(const mpl_graph *g, mpl_value v)
+{
+    mpl_value read = v;
+
+    for (;;) {
+        mpl_op op;
+        uint32_t operand = 0;
+
+        if (g->value_use_begin[read] == g->value_use_begin[read + 1])
+            return FIXED;
+        op = g->value_use[g->value_use_begin[read]];
+        if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0) {
+            while (g->op_in[g->op_in_begin[op] + operand] != read)
+                operand++;
+            return range_of(g, op, operand, &g->value_shape[read]);
+        }
+        read = g->op_out[g->op_out_begin[op]];
+    }
+}
+
+static uint16_t narrow_f16(float x)
+{
+    /* |x| < 2^15 here, so neither infinity nor a carry into it can come: align, round to even, put together. */
+    uint32_t bits, sign, rounded;
+    float aligned = fabsf(x) * 0x1p-112f; /* the exponent's bias becomes that of the narrow type */
+
+    memcpy(&bits, &x, sizeof bits);
+    sign = bits >> 16 & 0x8000;
+    memcpy(&bits, &aligned, sizeof bits);
+    rounded = bits + 0xfff + (bits >> 13 & 1);
+    return (uint16_t)(sign | rounded >> 13);
+}
+
+static uint16_t narrow_bf16(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* Element i of an array of that type becomes x; integers are cut towards zero. */
+static void put(mpl_type type, void *array, uint64_t i, double x)
+{
+    switch (type) {
+    case MPL_TYPE_f64:
+        ((double *)array)[i] = x;
+        break;
+    case MPL_TYPE_f32:
+        ((float *)array)[i] = (float)x;
+        break;
+    case MPL_TYPE_f16:
+        ((uint16_t *)array)[i] = narrow_f16((float)x);
+        break;
+    case MPL_TYPE_bf16:
+        ((uint16_t *)array)[i] = narrow_bf16((float)x);
+        break;
+    case MPL_TYPE_i64:
+        ((int64_t *)array)[i] = (int64_t)x;
+        break;
+    case MPL_TYPE_i32:
+        ((int32_t *)array)[i] = (int32_t)x;
+        break;
+    case MPL_TYPE_i8:
+        ((int8_t *)array)[i] = (int8_t)x;
+        break;
+    case MPL_TYPE_u8:
+        ((uint8_t *)array)[i] = (uint8_t)x;
+        break;
+    case MPL_TYPE_bool:
+        ((uint8_t *)array)[i] = x != 0;
+        break;
+    case MPL_N_TYPES:
+        break;
+    }
+}
+
+static bool is_float(mpl_type type)
+{
+    return type == MPL_TYPE_f64 || type == MPL_TYPE_f32 || type == MPL_TYPE_f16 || type == MPL_TYPE_bf16;
+}
+
+/* The next n elements: uniform in the range, or 0 and 1 in types that are not floating. */
+static void put_random(mpl_rng *rng, mpl_type type, const range *r, void *array, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        double u = mpl_rng_float(rng);
+
+        put(type, array, i, is_float(type) ? r->low + (r->high - r->low) * u : u < 0.5 ? 0 : 1);
+    }
+}
+
+static void seed_by_name(mpl_rng *rng, uint64_t seed, const char *name)
+{
+    mpl_rng_init(rng, mpl_hash(mpl_hash(MPL_HASH_SEED, &seed, sizeof seed), name, strlen(name)));
+}
+
+mpl_status mpl_weights_make(mpl_exec *exec, mpl_value v, mpl_weight_sink *sink)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_type type = (mpl_type)g->value_type[v];
+    uint64_t size = mpl_type_bytes(type), n = g->value_bytes[v] / size;
+    range r = weight_range(g, v);
+    bool random = g->value_data[v] == NULL || (exec->options.random_weights && r.parameter && is_float(type));
+    mpl_rng rng;
+    double piece[2048]; /* aligned for every type */
+    uint64_t piece_n = sizeof piece / size;
+
+    if (!random && !g->value_splat[v])
+        return sink(exec, v, 0, g->value_data[v], g->value_bytes[v]);
+    seed_by_name(&rng, exec->options.weight_seed, g->value_name[v]);
+    for (uint64_t i = 0; !random && i < piece_n; i++)
+        memcpy((char *)piece + i * size, g->value_data[v], size);
+    for (uint64_t i = 0; i < n; i += piece_n) {
+        uint64_t count = mpl_min_u64(piece_n, n - i);
+
+        if (random)
+            put_random(&rng, type, &r, piece, count);
+        MPL_TRY(sink(exec, v, i * size, piece, count * size));
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uint64_t seed, void *data)
+{
+    mpl_status st = MPL_OK;
+    mpl_value v;
+    mpl_type type;
+    mpl_rng rng;
+    uint64_t n;
+
+    if (i >= g->n_inputs)
+        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has %u inputs; there is no input %u", g->name, g->n_inputs, i);
+    v = g->input[i];
+    type = (mpl_type)g->value_type[v];
+    n = g->value_bytes[v] / mpl_type_bytes(type);
+    if (seed != 0) {
+        seed_by_name(&rng, seed, g->value_name[v]);
+        put_random(&rng, type, &FIXED, data, n);
+    } else {
+        for (uint64_t k = 0; k < n; k++)
+            put(type, data, k, (double)k / (double)n);
+    }
+out:
+    return st;
+}
