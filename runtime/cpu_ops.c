@@ -4,7 +4,7 @@
  * code for fewer. What oneDNN would compute by its own reference loops is left to ours. */
 #include "runtime/cpu_priv.h"
 
-#include <float.h>
+#include <math.h>
 
 typedef mpl_cpu_recipe recipe;
 
@@ -123,7 +123,7 @@ static void eltwise(recipe *r, dnnl_alg_kind_t algorithm, float alpha, float bet
 
 static void clip(recipe *r)
 {
-    float low = -FLT_MAX, high = FLT_MAX;
+    float low = -INFINITY, high = INFINITY;
 
     if ((r->n_in > 1 && r->in[1] != NULL && !known_number(r, 1, &low)) ||
         (r->n_in > 2 && r->in[2] != NULL && !known_number(r, 2, &high)) || low > high)
@@ -484,13 +484,8 @@ static void product_dims(const mpl_shape *s, uint32_t operand, uint32_t rank, in
 {
     mpl_shape matrix = *s;
 
-    if (s->rank == 1) {
-        matrix.rank = 2;
-        matrix.dim[operand] = s->dim[0];
-        matrix.dim[1 - operand] = 1;
-        if (operand == 0)
-            matrix.dim[0] = 1, matrix.dim[1] = s->dim[0];
-    }
+    if (s->rank == 1)
+        matrix = (mpl_shape){2, {operand == 0 ? 1 : s->dim[0], operand == 0 ? s->dim[0] : 1}};
     for (uint32_t i = 0; i < rank; i++)
         dim[i] = dim_from_right(&matrix, rank, i);
 }
