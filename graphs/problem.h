@@ -151,6 +151,16 @@ mpl_status mpl_naive_bytes(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, ui
  * the offsets where the file has them, else NULL. Times past 2^22 are renumbered to their ranks. MPL_EINPUT with one line
  * `FILE:LINE: ..`. Writing gives the buffers of pool 0, by name where every name can stand in a row, else by id. */
 mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint64_t **offset);
+/* A recorded problem with a partial order: NAME.tensors.csv (`id,bytes[,buffer,offset]`) with NAME.before.csv (`a,b`, arcs)
+ * beside it, as libnnc's were recorded. record (may be NULL) receives the production plan: block and offset within
+ * it per tensor. Alignment 64, as libnnc's on CPU. */
+typedef struct mpl_nnc_record {
+    bool has_plan;
+    uint64_t *block;
+    uint64_t *offset; /* within the block [byte] */
+} mpl_nnc_record;
+mpl_status mpl_nnc_read(mpl_ctx *ctx, const char *path, mpl_problem **out, mpl_nnc_record *record);
+void mpl_nnc_record_fini(mpl_ctx *ctx, mpl_nnc_record *record);
 mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p, const uint64_t *offset);
 
 #endif

@@ -1,0 +1,397 @@
+/* nnc_graph.c -- the allocation graph. See nnc_graph.h.
+ *
+ * Invariant: the ranges on the edges that leave (enter) an inserted buffer tile its own range exactly; flow is conserved.
+ * Cost      O(n) edges; an insertion scans them once and measures two longest paths, O(n + arcs).
+ * Limits    n^2 / 4 bytes for the two relations: 65,536 buffers need 1 GiB. */
+#include "planners/nnc_graph.h"
+
+#include "graphs/analysis/before.h"
+#include "graphs/analysis/fold.h"
+
+#include <stdlib.h>
+
+#define MAX_BUFFERS 65536
+
+void mpl_nnc_graph_free(mpl_nnc_graph *g)
+{
+    if (g == NULL)
+        return;
+    void *arrays[] = {g->after,       g->open,       g->pool_mask, g->size,   g->count,     g->edge,     g->cursor,
+                      g->block_bytes, g->block_pool, g->block,     g->offset, g->time.rank, g->time.hop, g->hop_to,
+                      g->hop_from};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        mpl_free(g->ctx, arrays[i]);
+    mpl_free(g->ctx, g);
+}
+
+static mpl_status start_time(mpl_nnc_graph *g)
+{
+    mpl_status st = MPL_OK;
+    const mpl_access *access = g->p->access;
+    mpl_nnc_time *t = &g->time;
+
+    t->n = access != NULL ? access->n_events : g->p->n;
+    t->begin = access != NULL ? access->edge_begin : g->p->before->red_begin;
+    t->item = access != NULL ? access->edge_item : g->p->before->red_item;
+    t->penalty = t->n + 1;
+    MPL_TRY(mpl_new(g->ctx, t->rank, t->n));
+    MPL_TRY(mpl_new(g->ctx, t->hop, t->n));
+    if (access == NULL)
+        MPL_TRY(mpl_before_rank(g->ctx, g->p->before, t->rank));
+    for (uint32_t e = 0; access != NULL && e < t->n; e++)
+        t->rank[e] = e; /* events stand in program order */
+out:
+    return st;
+}
+
+/* Interfering, not inserted buffers of b as words: neither before nor after it, of its pool, not itself. */
+static uint64_t rivals(const mpl_nnc_graph *g, mpl_buffer b, uint32_t w)
+{
+    size_t at = (size_t)b * g->n_words + w;
+    uint64_t bits = ~(g->p->before->row[at] | g->after[at]) & g->open[w] & g->pool_mask[(size_t)g->p->pool[b] * g->n_words + w];
+
+    if (w == b / 64)
+        bits &= ~(UINT64_C(1) << (b % 64));
+    return bits;
+}
+
+static mpl_status start_counts(mpl_nnc_graph *g)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = g->p;
+    char label[24];
+
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        g->open[b / 64] |= UINT64_C(1) << (b % 64);
+        g->pool_mask[(size_t)p->pool[b] * g->n_words + b / 64] |= UINT64_C(1) << (b % 64);
+        if (!mpl_align_bytes(p->bytes[b], p->align[b], &g->size[b]))
+            MPL_FAIL(g->ctx, MPL_EINPUT, "buffer '%s' is too large", mpl_buffer_label(p, b, label));
+    }
+    for (mpl_buffer b = 0; b < p->n; b++)
+        for (uint32_t w = 0; w < g->n_words; w++)
+            g->count[b] += (uint32_t)__builtin_popcountll(rivals(g, b, w));
+    g->n_open = p->n;
+out:
+    return st;
+}
+
+mpl_status mpl_nnc_graph_new(mpl_ctx *ctx, const mpl_problem *p, mpl_nnc_graph **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_nnc_graph *g = NULL;
+
+    MPL_TRY(mpl_new(ctx, g, 1));
+    g->ctx = ctx;
+    g->p = p;
+    g->n_words = p->before->n_words;
+    MPL_TRY(mpl_before_transpose(ctx, p->before, &g->after));
+    MPL_TRY(mpl_new(ctx, g->open, g->n_words));
+    MPL_TRY(mpl_new(ctx, g->pool_mask, (size_t)p->n_pools * g->n_words));
+    MPL_TRY(mpl_new(ctx, g->size, p->n));
+    MPL_TRY(mpl_new(ctx, g->count, p->n));
+    MPL_TRY(mpl_new(ctx, g->cursor, p->n));
+    MPL_TRY(mpl_new(ctx, g->block, p->n));
+    MPL_TRY(mpl_new(ctx, g->offset, p->n));
+    MPL_TRY(mpl_new(ctx, g->hop_to, p->n));
+    MPL_TRY(mpl_new(ctx, g->hop_from, p->n));
+    MPL_TRY(start_counts(g));
+    MPL_TRY(start_time(g));
+    *out = g, g = NULL;
+out:
+    mpl_nnc_graph_free(g);
+    return st;
+}
+
+/* hop_to[b]: edges on the longest path from a last use of b to a first use of `first`; 0 where there is none. */
+static void measure_to(mpl_nnc_graph *g, mpl_buffer first)
+{
+    const mpl_access *access = g->p->access;
+    mpl_nnc_time *t = &g->time;
+
+    memset(t->hop, 0, t->n * sizeof *t->hop);
+    /* hop counts nodes here, so that 0 means unreached; the ends' own node is taken off below */
+    if (access == NULL)
+        t->hop[first] = 1;
+    for (uint32_t i = access != NULL ? access->first_begin[first] : 0; access != NULL && i < access->first_begin[first + 1]; i++)
+        t->hop[access->first_item[i]] = 1;
+    for (uint32_t at = t->n; at-- > 0;) {
+        uint32_t e = t->rank[at];
+
+        for (uint32_t i = t->begin[e]; i < t->begin[e + 1]; i++)
+            if (t->hop[t->item[i]] > 0 && t->hop[e] < t->hop[t->item[i]] + 1)
+                t->hop[e] = t->hop[t->item[i]] + 1;
+    }
+    for (mpl_buffer b = 0; b < g->p->n; b++) {
+        uint32_t most = access == NULL ? t->hop[b] : 0;
+
+        for (uint32_t i = access != NULL ? access->last_begin[b] : 0; access != NULL && i < access->last_begin[b + 1]; i++)
+            if (t->hop[access->last_item[i]] > most)
+                most = t->hop[access->last_item[i]];
+        g->hop_to[b] = most > 0 ? most - 1 : 0;
+    }
+}
+
+/* hop_from[b]: the same from a last use of `last` to a first use of b. */
+static void measure_from(mpl_nnc_graph *g, mpl_buffer last)
+{
+    const mpl_access *access = g->p->access;
+    mpl_nnc_time *t = &g->time;
+
+    memset(t->hop, 0, t->n * sizeof *t->hop);
+    if (access == NULL)
+        t->hop[last] = 1;
+    for (uint32_t i = access != NULL ? access->last_begin[last] : 0; access != NULL && i < access->last_begin[last + 1]; i++)
+        t->hop[access->last_item[i]] = 1;
+    for (uint32_t at = 0; at < t->n; at++) {
+        uint32_t e = t->rank[at];
+
+        for (uint32_t i = t->begin[e]; t->hop[e] > 0 && i < t->begin[e + 1]; i++)
+            if (t->hop[t->item[i]] < t->hop[e] + 1)
+                t->hop[t->item[i]] = t->hop[e] + 1;
+    }
+    for (mpl_buffer b = 0; b < g->p->n; b++) {
+        uint32_t most = access == NULL ? t->hop[b] : 0;
+
+        for (uint32_t i = access != NULL ? access->first_begin[b] : 0; access != NULL && i < access->first_begin[b + 1]; i++)
+            if (t->hop[access->first_item[i]] > most)
+                most = t->hop[access->first_item[i]];
+        g->hop_from[b] = most > 0 ? most - 1 : 0;
+    }
+}
+
+static bool usable(const mpl_nnc_graph *g, const mpl_nnc_edge *e, mpl_buffer first, mpl_buffer last, uint64_t need)
+{
+    uint32_t n = g->p->n;
+
+    if (e->bytes < need || g->block_pool[e->block] != g->p->pool[first] || (e->from == n && e->to == n + 1))
+        return false;
+    return (e->from == n || mpl_is_before(g->p->before, e->from, first)) &&
+           (e->to == n + 1 || mpl_is_before(g->p->before, last, e->to));
+}
+
+bool mpl_nnc_has_edge(mpl_nnc_graph *g, mpl_buffer b)
+{
+    uint32_t *at = &g->cursor[b];
+
+    while (*at < g->n_edges && !usable(g, &g->edge[*at], b, b, g->size[b])) {
+        ++*at;
+        g->ticks++;
+    }
+    return *at < g->n_edges;
+}
+
+static uint64_t largest(const mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < tuple->n; i++)
+        most = mpl_max_u64(most, g->size[tuple->member[i]]);
+    return most;
+}
+
+uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
+{
+    mpl_buffer first = tuple->member[0], last = tuple->member[tuple->n - 1];
+    uint64_t need = largest(g, tuple), least = UINT64_MAX;
+    uint32_t best = MPL_NONE, n = g->p->n;
+    bool measured = false;
+
+    for (uint32_t i = tuple->n == 1 ? g->cursor[first] : 0; i < g->n_edges; i++) {
+        const mpl_nnc_edge *e = &g->edge[i];
+        uint64_t hops;
+
+        g->ticks++;
+        if (!usable(g, e, first, last, need))
+            continue;
+        if (!measured) {
+            measure_to(g, first);
+            measure_from(g, last);
+            measured = true;
+        }
+        hops = (uint64_t)(e->from == n ? g->time.penalty : g->hop_to[e->from]) +
+               (e->to == n + 1 ? g->time.penalty : g->hop_from[e->to]);
+        if (hops < least) {
+            least = hops;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static mpl_status push_edge(mpl_nnc_graph *g, uint32_t from, uint32_t to, uint32_t block, uint64_t bytes, uint64_t offset)
+{
+    mpl_status st = MPL_OK;
+
+    if (bytes == 0)
+        return MPL_OK;
+    if (g->n_edges == MPL_NONE - 1)
+        MPL_FAIL(g->ctx, MPL_EINPUT, "the allocation graph has more than 2^32 edges");
+    MPL_TRY(mpl_reserve(g->ctx, g->edge, g->cap_edges, (size_t)g->n_edges + 1));
+    g->edge[g->n_edges++] = (mpl_nnc_edge){from, to, block, bytes, offset};
+out:
+    return st;
+}
+
+static mpl_status open_block(mpl_nnc_graph *g, uint64_t bytes, uint32_t pool, uint32_t *block)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_reserve(g->ctx, g->block_bytes, g->cap_block_bytes, (size_t)g->n_blocks + 1));
+    MPL_TRY(mpl_reserve(g->ctx, g->block_pool, g->cap_block_pool, (size_t)g->n_blocks + 1));
+    g->block_bytes[g->n_blocks] = bytes;
+    g->block_pool[g->n_blocks] = pool;
+    *block = g->n_blocks++;
+out:
+    return st;
+}
+
+static void close_buffer(mpl_nnc_graph *g, mpl_buffer b, uint32_t block, uint64_t offset)
+{
+    for (uint32_t w = 0; w < g->n_words; w++)
+        for (uint64_t bits = rivals(g, b, w); bits != 0; bits &= bits - 1)
+            g->count[w * 64 + (uint32_t)__builtin_ctzll(bits)]--;
+    g->open[b / 64] &= ~(UINT64_C(1) << (b % 64));
+    g->n_open--;
+    g->block[b] = block;
+    g->offset[b] = offset;
+}
+
+/* Edges of the tuple inside (from, to): the parts of [offset, offset + size) that each member takes over from the one
+ * before it in time, and hands on. */
+static mpl_status push_tuple(mpl_nnc_graph *g, const mpl_nnc_tuple *t, uint32_t from, uint32_t to, uint32_t block,
+                             uint64_t offset)
+{
+    mpl_status st = MPL_OK;
+    uint64_t covered = 0;
+
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint64_t size = g->size[t->member[i]];
+
+        if (size > covered) {
+            MPL_TRY(push_edge(g, from, t->member[i], block, size - covered, offset + covered));
+            covered = size;
+        }
+    }
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint64_t size = g->size[t->member[i]];
+
+        covered = 0;
+        for (uint32_t k = i + 1; k < t->n; k++) {
+            uint64_t both = mpl_min_u64(size, g->size[t->member[k]]);
+
+            if (both > covered) {
+                MPL_TRY(push_edge(g, t->member[i], t->member[k], block, both - covered, offset + covered));
+                covered = both;
+            }
+        }
+        MPL_TRY(push_edge(g, t->member[i], to, block, size - covered, offset + covered));
+    }
+out:
+    return st;
+}
+
+/* Whether the ranges that leave and those that enter every inserted buffer add up to its size. */
+static bool flow_is_conserved(const mpl_nnc_graph *g)
+{
+    for (mpl_buffer b = 0; b < g->p->n; b++) {
+        uint64_t in = 0, out = 0;
+
+        if ((g->open[b / 64] >> (b % 64) & 1) != 0)
+            continue;
+        for (uint32_t i = 0; i < g->n_edges; i++) {
+            const mpl_nnc_edge *e = &g->edge[i];
+            bool inside = e->block == g->block[b] && e->offset >= g->offset[b] &&
+                          e->offset + e->bytes <= g->offset[b] + g->size[b];
+
+            if ((e->to == b || e->from == b) && e->bytes > 0 && !inside)
+                return false;
+            in += e->to == b ? e->bytes : 0;
+            out += e->from == b ? e->bytes : 0;
+        }
+        if (in != g->size[b] || out != g->size[b])
+            return false;
+    }
+    return true;
+}
+
+mpl_status mpl_nnc_insert(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t edge)
+{
+    mpl_status st = MPL_OK;
+    uint64_t need = largest(g, tuple), offset = 0;
+    uint32_t from = g->p->n, to = g->p->n + 1, block;
+
+    if (edge == MPL_NONE) {
+        MPL_TRY(open_block(g, need, g->p->pool[tuple->member[0]], &block));
+    } else {
+        mpl_nnc_edge *e = &g->edge[edge];
+
+        from = e->from;
+        to = e->to;
+        block = e->block;
+        offset = e->offset;
+        e->bytes -= need;
+        e->offset += need;
+    }
+    MPL_TRY(push_tuple(g, tuple, from, to, block, offset));
+    for (uint32_t i = 0; i < tuple->n; i++)
+        close_buffer(g, tuple->member[i], block, offset);
+    mpl_assert_slow(flow_is_conserved(g));
+out:
+    return st;
+}
+
+/* Blocks end to end in their pools; block ids and offsets of the folded problem to the buffers of the whole one. */
+static mpl_status write_plan(const mpl_nnc_graph *g, const mpl_problem *p, const uint32_t *into, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    uint64_t *base = NULL, *end = NULL;
+
+    MPL_TRY(mpl_new(g->ctx, base, g->n_blocks));
+    MPL_TRY(mpl_new(g->ctx, end, p->n_pools));
+    MPL_TRY(mpl_new(g->ctx, out->block, p->n));
+    for (mpl_buffer b = 0; b < g->p->n; b++) /* a block starts aligned for all that is in it */
+        if (base[g->block[b]] < g->p->align[b])
+            base[g->block[b]] = g->p->align[b];
+    for (uint32_t i = 0; i < g->n_blocks; i++) {
+        uint64_t *at = &end[g->block_pool[i]];
+
+        if (!mpl_align_bytes(*at, base[i], &base[i]) || !mpl_add_bytes(base[i], g->block_bytes[i], at))
+            MPL_FAIL(g->ctx, MPL_EINPUT, "the blocks of problem '%.200s' need more than 2^64 bytes", p->name);
+    }
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        out->block[b] = g->block[into[b]];
+        out->offset[b] = base[out->block[b]] + g->offset[into[b]];
+    }
+    out->claim = MPL_FEASIBLE;
+out:
+    mpl_free(g->ctx, base);
+    mpl_free(g->ctx, end);
+    return st;
+}
+
+mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out, mpl_status (*insert_next)(mpl_nnc_graph *g))
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *folded = NULL;
+    mpl_nnc_graph *g = NULL;
+    uint32_t *into = NULL;
+
+    if (p->n > MAX_BUFFERS)
+        MPL_FAIL(run->ctx, MPL_EUNAVAIL, "problem '%.200s' has %u buffers; this planner takes up to %d", p->name, p->n,
+                 MAX_BUFFERS);
+    MPL_TRY(mpl_new(run->ctx, into, p->n));
+    MPL_TRY(mpl_problem_fold(run->ctx, p, &folded, into));
+    if (folded->before == NULL)
+        MPL_TRY(mpl_problem_as_parallel(run->ctx, folded));
+    MPL_TRY(mpl_nnc_graph_new(run->ctx, folded, &g));
+    while (g->n_open > 0)
+        MPL_TRY(insert_next(g));
+    mpl_assert_ok(flow_is_conserved(g));
+    MPL_TRY(write_plan(g, p, into, out));
+    run->ticks = g->ticks;
+out:
+    mpl_nnc_graph_free(g);
+    mpl_problem_free(run->ctx, folded);
+    mpl_free(run->ctx, into);
+    return st;
+}

@@ -1,0 +1,78 @@
+/* nnc_graph.h -- NNC's allocation graph, shared by nnc_2018 and nnc_2019: they differ in whom they insert next.
+ *
+ * Source   libnnc (github.com/liuliu/ccv), its tensor allocation as of May 2018 and since July 2019; Liu Liu, "The NNC
+ *          Tensor Allocation Algorithm", 2018. Differs: ties end in the id, where production leaves them to its sort. */
+#ifndef MPL_NNC_GRAPH_H
+#define MPL_NNC_GRAPH_H
+
+#include "planners/planner.h"
+
+/* A contiguous range that the buffers at its two ends hand on: free between the last use of `from` and the first of
+ * `to`. Node n is the source, n + 1 the sink. */
+typedef struct mpl_nnc_edge {
+    uint32_t from, to;
+    uint32_t block;
+    uint64_t bytes, offset; /* within the block [byte] */
+} mpl_nnc_edge;
+
+/* Longest paths are measured over this: the events of the problem, or else its buffers. */
+typedef struct mpl_nnc_time {
+    uint32_t n;
+    const uint32_t *begin, *item; /* successors */
+    uint32_t *rank;               /* [n] a topological order */
+    uint32_t *hop;                /* [n] result of the last measurement */
+    uint32_t penalty;             /* what an end at the source or sink counts: more than any path */
+} mpl_nnc_time;
+
+typedef struct mpl_nnc_graph {
+    mpl_ctx *ctx;
+    const mpl_problem *p; /* with `before`, without in-place pairs */
+    uint32_t n_words;
+    uint64_t *after;      /* rows of `before` turned round */
+    uint64_t *open;       /* bit set: not inserted yet */
+    uint64_t *pool_mask;  /* [n_pools rows] buffers of each pool */
+    uint64_t *size;       /* [n] bytes rounded up to alignment */
+    uint32_t *count;      /* [n] interfering buffers not inserted yet */
+    uint32_t n_open;
+
+    uint32_t n_edges;
+    mpl_nnc_edge *edge;   /* only appended to; a range that is used up has bytes = 0 */
+    size_t cap_edges;
+    uint32_t *cursor;     /* [n] edges below it are known to be too small or in the wrong place for a lone buffer */
+
+    uint32_t n_blocks;
+    uint64_t *block_bytes;
+    uint32_t *block_pool;
+    size_t cap_block_bytes, cap_block_pool;
+    uint32_t *block;      /* [n] */
+    uint64_t *offset;     /* [n] within the block [byte] */
+
+    mpl_nnc_time time;
+    uint32_t *hop_to, *hop_from; /* [n] */
+    uint64_t ticks;
+} mpl_nnc_graph;
+
+/* At most three buffers that take one offset, in time order. */
+typedef struct mpl_nnc_tuple {
+    uint32_t n;
+    mpl_buffer member[3];
+} mpl_nnc_tuple;
+
+mpl_status mpl_nnc_graph_new(mpl_ctx *ctx, const mpl_problem *p, mpl_nnc_graph **out);
+void mpl_nnc_graph_free(mpl_nnc_graph *g);
+
+/* Whether the buffer alone has a usable edge now. Amortised: each edge is looked at once per buffer while it fails. */
+bool mpl_nnc_has_edge(mpl_nnc_graph *g, mpl_buffer b);
+
+/* The usable edge of fewest hops for a tuple, ties by age; MPL_NONE: there is none. */
+uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple);
+
+/* Inserts the tuple at the front of `edge`, or, for MPL_NONE, into a new block of its largest size. */
+mpl_status mpl_nnc_insert(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t edge);
+
+/* Runs one of the two on any problem: in-place pairs folded first, a serial problem read as interval precedence,
+ * blocks end to end in their pools afterwards. `insert_next` inserts one tuple. */
+mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out,
+                        mpl_status (*insert_next)(mpl_nnc_graph *g));
+
+#endif
