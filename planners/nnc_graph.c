@@ -369,6 +369,22 @@ out:
     return st;
 }
 
+mpl_status mpl_nnc_check(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+    char label[24];
+
+    if (p->n > MAX_BUFFERS)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "problem '%.200s' has %u buffers; NNC's planners take up to %d", p->name, p->n,
+                 MAX_BUFFERS);
+    for (mpl_buffer b = 0; p->fixed != NULL && b < p->n; b++)
+        if (p->fixed[b] != MPL_UNFIXED)
+            MPL_FAIL(ctx, MPL_EUNAVAIL, "buffer '%.100s' has a fixed place, which NNC's planners cannot keep",
+                     mpl_buffer_label(p, b, label));
+out:
+    return st;
+}
+
 mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out, mpl_status (*insert_next)(mpl_nnc_graph *g))
 {
     mpl_status st = MPL_OK;
@@ -376,9 +392,7 @@ mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out, mpl_s
     mpl_nnc_graph *g = NULL;
     uint32_t *into = NULL;
 
-    if (p->n > MAX_BUFFERS)
-        MPL_FAIL(run->ctx, MPL_EUNAVAIL, "problem '%.200s' has %u buffers; this planner takes up to %d", p->name, p->n,
-                 MAX_BUFFERS);
+    MPL_TRY(mpl_nnc_check(run->ctx, p));
     MPL_TRY(mpl_new(run->ctx, into, p->n));
     MPL_TRY(mpl_problem_fold(run->ctx, p, &folded, into));
     if (folded->before == NULL)

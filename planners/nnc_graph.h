@@ -70,6 +70,9 @@ uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple);
 /* Inserts the tuple at the front of `edge`, or, for MPL_NONE, into a new block of its largest size. */
 mpl_status mpl_nnc_insert(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t edge);
 
+/* MPL_EUNAVAIL for what these planners cannot take: fixed places, more than 65,536 buffers. */
+mpl_status mpl_nnc_check(mpl_ctx *ctx, const mpl_problem *p);
+
 /* Runs one of the two on any problem: in-place pairs folded first, a serial problem read as interval precedence,
  * blocks end to end in their pools afterwards. `insert_next` inserts one tuple. */
 mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out,
