@@ -13,4 +13,11 @@
  */
 mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan);
 
+/* Parallel safety from the graph itself, by reachability of its own (the planner's relation is not looked at): of two
+ * buffers that overlap in memory, every operation that touches the one must have run before any that touches the
+ * other can start, or one may overwrite the other in place (checked against the operator table). For a plan that mpl_verify
+ * accepted. MPL_EINVALID naming two buffers and two operations. O(ops * edges / 64 + overlaps); ops^2 / 8 bytes. */
+mpl_status mpl_verify_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map, const mpl_problem *p,
+                            const mpl_plan *plan);
+
 #endif

@@ -24,6 +24,10 @@ mpl_status mpl_before_from_rows_take(mpl_ctx *ctx, uint32_t n, uint64_t **rows, 
 /* The relation turned round: row b of *rows (n * n_words words, the caller's) has bit a set when a is before b. */
 mpl_status mpl_before_transpose(mpl_ctx *ctx, const mpl_before *before, uint64_t **rows);
 
+/* A parallel problem of n buffers or one more or two, shaped like the training of a network with shortcuts and side branches;
+ * the same for the same seed. 64-byte alignment. */
+mpl_status mpl_problem_synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t seed, mpl_problem **out);
+
 /* Heaviest set of buffers of one pool that are pairwise not before one another (an antichain of the order, to which
  * each in-place pair is added as in before out): no plan that is safe in parallel needs less. Sizes rounded up to
  * their alignment. member[n] (may be NULL) receives 1 for the buffers of one such set, the witness; *bytes its weight. By weighted
