@@ -730,17 +730,18 @@ static void transpose(recipe *r)
     const mpl_shape *x = r->in[0];
     uint32_t n;
     const int64_t *perm = mpl_attr_ints(r->g, r->op, MPL_ATTR_perm, &n);
-    dnnl_dims_t stride = {1};
+    dnnl_dims_t dim = {1}, stride = {1}; /* DNNL_MAX_NDIMS long, as the call declares them */
     dnnl_memory_desc_t src, dst = plain_shape(r->out[0]);
 
     if (x->rank == 0)
         return;
+    memcpy(dim, r->out[0]->dim, x->rank * sizeof *dim);
     for (uint32_t i = 0; i < x->rank; i++) {
         uint32_t from = n == x->rank ? (uint32_t)perm[i] : x->rank - 1 - i;
 
         stride[i] = count(x, from + 1, x->rank);
     }
-    if (dnnl_memory_desc_init_by_strides(&src, (int)x->rank, r->out[0]->dim, dnnl_f32, stride) != dnnl_success ||
+    if (dnnl_memory_desc_init_by_strides(&src, (int)x->rank, dim, dnnl_f32, stride) != dnnl_success ||
         dnnl_reorder_primitive_desc_create(&r->pd, &src, r->engine, &dst, r->engine, r->attr) != dnnl_success) {
         r->pd = NULL;
         return;
