@@ -53,7 +53,7 @@ typedef struct mpl_problem {
     char **pool_name;
     uint64_t *pool_capacity; /* [byte] or MPL_NO_CAPACITY */
 
-    /* In-place pairs: `out`, born at `step`, may lie at the very offset of `in`, whose last use is at `step`;
+    /* In-place pairs: `out`, born at `step`, may lie at the very offset of `in`, born earlier, whose last use is at `step`;
      * bytes[out] <= bytes[in]. Sorted by (step, out, in). Without the same offset they conflict like any two. */
     uint32_t n_in_place;
     mpl_buffer *in_place_in;
@@ -134,10 +134,11 @@ const mpl_order_kind *mpl_order_find(const char *name); /* NULL: there is none *
 
 /* ---- bounds ---------------------------------------------------------------------------------------------- */
 
-/* Peak live bytes of one pool of a serial problem: max over steps of the live bytes, sizes rounded up to their
- * alignment, where an output counts together with at most one input that it may overwrite at that step, at the
- * largest saving. No valid plan needs less. live[n_steps] (may be NULL) receives each step's sum, *peak_step
- * (may be NULL) the first step that reaches the peak. MPL_EINPUT if a sum passes 2^63. O(n log n + n_steps). */
+/* Peak live bytes of one pool of a serial problem: max over steps of the live bytes, where an output counts together with at
+ * most one input that it may overwrite at that step, at the largest saving. Sizes are rounded up to the pool's least
+ * alignment, less the largest rest among the live ones, since a plan ends where its topmost buffer ends. No valid plan
+ * needs less. live[n_steps] (may be NULL) receives each step's figure, *peak_step (may be NULL) the first step that
+ * reaches the peak. MPL_EINPUT: a sum passes 2^63, or the problem has a partial order. O(n log n + n_steps). */
 mpl_status mpl_peak_live(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *peak, uint64_t *live,
                          uint32_t *peak_step);
 

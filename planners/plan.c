@@ -61,7 +61,7 @@ typedef struct packer {
     uint64_t *after;    /* [n * words] parallel: the buffers that every buffer of the block is before */
     uint64_t *member;   /* [n * words] parallel: its own buffers */
     uint32_t words;
-    block **met;        /* [n] scratch: placed blocks that conflict with the one to be placed */
+    block **met; /* [n] scratch: placed blocks that conflict with the one to be placed */
     uint32_t n_met;
 } packer;
 
@@ -114,7 +114,8 @@ static void insert(packer *k, const block *b)
 
 static bool block_before(const packer *k, const block *a, const block *b)
 {
-    const uint64_t *after = k->after + (size_t)a->id * k->words, *member = k->member + (size_t)b->id * k->words;
+    const uint64_t *after = k->after + (size_t)a->id * k->words,
+                   *member = k->member + (size_t)b->id * k->words;
 
     for (uint32_t w = 0; w < k->words; w++)
         if ((member[w] & ~after[w]) != 0)

@@ -32,9 +32,9 @@ typedef struct check {
     const mpl_problem *p;
     const mpl_plan *plan;
     key *by_offset, *by_birth, *by_death; /* [n] */
-    uint32_t *rank;       /* [n] of each buffer in by_offset */
-    uint8_t *overwritten; /* [n] 1: a buffer born at this step lies on it in place */
-    mpl_buffer *waiting;  /* [n] born in place at the last step, not yet in `live` */
+    uint32_t *rank;                       /* [n] of each buffer in by_offset */
+    uint8_t *overwritten;                 /* [n] 1: a buffer born at this step lies on it in place */
+    mpl_buffer *waiting;                  /* [n] born in place at the last step, not yet in `live` */
     uint32_t n_waiting;
     bitset live;          /* ranks */
     uint64_t *pool_bytes; /* [n_pools] */
@@ -119,7 +119,8 @@ static uint64_t end_of(const check *c, mpl_buffer b)
 
 static bool share_memory(const check *c, mpl_buffer a, mpl_buffer b)
 {
-    return c->p->pool[a] == c->p->pool[b] && c->plan->offset[a] < end_of(c, b) && c->plan->offset[b] < end_of(c, a);
+    return c->p->pool[a] == c->p->pool[b] && c->plan->offset[a] < end_of(c, b) &&
+           c->plan->offset[b] < end_of(c, a);
 }
 
 /* Whether the problem offers (in, out) as an in-place pair. The pairs are sorted by (step, out, in) where steps exist;
@@ -170,8 +171,8 @@ static mpl_status refuse_pair(const check *c, mpl_buffer a, mpl_buffer b, uint32
     if (step != MPL_NONE)
         snprintf(when, sizeof when, " at step %u", step);
     return mpl_fail(c->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                    "buffers '%.100s' and '%.100s' overlap%s: bytes [%" PRIu64 ", %" PRIu64 ") and [%" PRIu64 ", %" PRIu64
-                    ") of pool '%.60s'",
+                    "buffers '%.100s' and '%.100s' overlap%s: bytes [%" PRIu64 ", %" PRIu64 ") and [%" PRIu64
+                    ", %" PRIu64 ") of pool '%.60s'",
                     mpl_buffer_label(p, a, text_a), mpl_buffer_label(p, b, text_b), when, c->plan->offset[a],
                     end_of(c, a), c->plan->offset[b], end_of(c, b), p->pool_name[p->pool[a]]);
 }
@@ -187,16 +188,19 @@ static mpl_status check_place(check *c, mpl_buffer b)
     const char *label = mpl_buffer_label(p, b, text);
 
     if (!mpl_add_bytes(offset, p->bytes[b], &end) || end > INT64_MAX)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' at offset %" PRIu64 " ends beyond 2^63 - 1 bytes", label, offset);
+        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' at offset %" PRIu64 " ends beyond 2^63 - 1 bytes",
+                 label, offset);
     if (offset % p->align[b] != 0)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' at offset %" PRIu64 " is not aligned to %u bytes", label, offset,
-                 p->align[b]);
+        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' at offset %" PRIu64 " is not aligned to %u bytes",
+                 label, offset, p->align[b]);
     if (capacity != MPL_NO_CAPACITY && end > capacity)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' ends at byte %" PRIu64 ", beyond the %" PRIu64
-                 " bytes of pool '%.60s'", label, end, capacity, p->pool_name[p->pool[b]]);
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "buffer '%.100s' ends at byte %" PRIu64 ", beyond the %" PRIu64 " bytes of pool '%.60s'",
+                 label, end, capacity, p->pool_name[p->pool[b]]);
     if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED && p->fixed[b] != offset)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' is fixed at offset %" PRIu64 ", and the plan has it at %" PRIu64,
-                 label, p->fixed[b], offset);
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "buffer '%.100s' is fixed at offset %" PRIu64 ", and the plan has it at %" PRIu64, label,
+                 p->fixed[b], offset);
     c->pool_bytes[p->pool[b]] = mpl_max_u64(c->pool_bytes[p->pool[b]], end);
 out:
     return st;
@@ -255,7 +259,8 @@ static mpl_status name_conflict(check *c, uint32_t step)
                 st = refuse_pair(c, alive[i], alive[j], step);
                 goto out;
             }
-    MPL_FAIL(c->ctx, MPL_EINVALID, "buffers overlap at step %u", step); /* not reached: the sweep found a pair */
+    MPL_FAIL(c->ctx, MPL_EINVALID, "buffers overlap at step %u",
+             step); /* not reached: the sweep found a pair */
 out:
     mpl_free(c->ctx, candidate);
     mpl_free(c->ctx, alive);
@@ -387,14 +392,15 @@ static mpl_status check_blocks(check *c)
         bool same = reach != MPL_NONE && p->pool[reach] == p->pool[b] && c->plan->block[reach] == block;
 
         if (block >= p->n)
-            MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' is in block %u of at most %u", mpl_buffer_label(p, b, text_a),
-                     block, p->n);
+            MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' is in block %u of at most %u",
+                     mpl_buffer_label(p, b, text_a), block, p->n);
         if (!same && closed[block])
             MPL_FAIL(c->ctx, MPL_EINVALID, "block %u has buffer '%.100s' beyond another block", block,
                      mpl_buffer_label(p, b, text_a));
         if (!same && reach != MPL_NONE && share_memory(c, reach, b))
             MPL_FAIL(c->ctx, MPL_EINVALID, "blocks %u and %u overlap: buffers '%.100s' and '%.100s'",
-                     c->plan->block[reach], block, mpl_buffer_label(p, reach, text_a), mpl_buffer_label(p, b, text_b));
+                     c->plan->block[reach], block, mpl_buffer_label(p, reach, text_a),
+                     mpl_buffer_label(p, b, text_b));
         closed[block] = 1;
         if (!same || end_of(c, b) > end_of(c, reach))
             reach = b;
@@ -410,11 +416,14 @@ static mpl_status check_claims(const check *c)
     uint64_t peak = c->pool_bytes[0], bound = c->plan->bound_bytes;
 
     if (peak < bound)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan needs %" PRIu64 " bytes, less than the %" PRIu64
-                 " that it claims nobody can do without", peak, bound);
-    if (c->plan->claim == MPL_OPTIMAL && peak != bound)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan claims to be optimal with %" PRIu64 " bytes, and its bound is %" PRIu64,
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the plan needs %" PRIu64 " bytes, less than the %" PRIu64
+                 " that it claims nobody can do without",
                  peak, bound);
+    if (c->plan->claim == MPL_OPTIMAL && peak != bound)
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the plan claims to be optimal with %" PRIu64 " bytes, and its bound is %" PRIu64, peak,
+                 bound);
 out:
     return st;
 }

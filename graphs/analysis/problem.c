@@ -60,10 +60,23 @@ void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p)
         mpl_free(ctx, p->pool_name[i]);
     mpl_before_free(ctx, (mpl_before *)p->before); /* const for its readers only: the problem owns it */
     mpl_access_free(ctx, (mpl_access *)p->access);
-    void *arrays[] = {p->name,          p->buffer_name,   p->bytes,       p->align,        p->pool,
-                      p->birth,         p->death,         p->pool_name,   p->pool_capacity, p->in_place_in,
-                      p->in_place_out,  p->in_place_step, p->fixed,       p->type_id,      p->shape_id,
-                      p->no_reuse,      p};
+    void *arrays[] = {p->name,
+                      p->buffer_name,
+                      p->bytes,
+                      p->align,
+                      p->pool,
+                      p->birth,
+                      p->death,
+                      p->pool_name,
+                      p->pool_capacity,
+                      p->in_place_in,
+                      p->in_place_out,
+                      p->in_place_step,
+                      p->fixed,
+                      p->type_id,
+                      p->shape_id,
+                      p->no_reuse,
+                      p};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
 }
@@ -100,18 +113,20 @@ static mpl_status check_buffer(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
         MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' has %" PRIu64 " bytes; 1 to 2^63 - 1 are possible", label,
                  p->bytes[b]);
     if (p->align[b] == 0 || (p->align[b] & (p->align[b] - 1)) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is aligned to %u bytes; a power of two is needed", label, p->align[b]);
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is aligned to %u bytes; a power of two is needed", label,
+                 p->align[b]);
     if (p->pool[b] >= p->n_pools)
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is in pool %u; there are %u", label, p->pool[b], p->n_pools);
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is in pool %u; there are %u", label, p->pool[b],
+                 p->n_pools);
     if (p->before == NULL && p->birth[b] >= p->death[b])
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' lives in [%u, %u); it must live for at least one step", label,
-                 p->birth[b], p->death[b]);
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' lives in [%u, %u); it must live for at least one step",
+                 label, p->birth[b], p->death[b]);
     if (p->before == NULL && p->death[b] > p->n_steps)
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' lives until step %u; the last step ends at %u", label, p->death[b],
-                 p->n_steps);
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' lives until step %u; the last step ends at %u", label,
+                 p->death[b], p->n_steps);
     if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED && p->fixed[b] % p->align[b] != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is fixed at %" PRIu64 ", which is not a multiple of %u", label,
-                 p->fixed[b], p->align[b]);
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is fixed at %" PRIu64 ", which is not a multiple of %u",
+                 label, p->fixed[b], p->align[b]);
 out:
     return st;
 }
@@ -127,12 +142,16 @@ static mpl_status check_pair(mpl_ctx *ctx, const mpl_problem *p, uint32_t i)
     if (p->pool[in] != p->pool[out])
         MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u joins buffers of different pools", i);
     if (p->bytes[out] > p->bytes[in])
-        MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u: buffer %u has %" PRIu64 " bytes, more than the %" PRIu64
-                 " of buffer %u that it would overwrite", i, out, p->bytes[out], p->bytes[in], in);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "in-place pair %u: buffer %u has %" PRIu64 " bytes, more than the %" PRIu64
+                 " of buffer %u that it would overwrite",
+                 i, out, p->bytes[out], p->bytes[in], in);
     if (p->before == NULL && (p->birth[out] != step || p->death[in] - 1 != step || p->birth[in] >= step))
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "in-place pair %u at step %u: buffer %u lives from step %u, and buffer %u in [%u, %u), which does not "
-                 "end there", i, step, out, p->birth[out], in, p->birth[in], p->death[in]);
+                 "in-place pair %u at step %u: buffer %u lives from step %u, and buffer %u in [%u, %u), "
+                 "which does not "
+                 "end there",
+                 i, step, out, p->birth[out], in, p->birth[in], p->death[in]);
     if (i > 0) {
         uint64_t last = (uint64_t)p->in_place_step[i - 1] << 32 | p->in_place_out[i - 1];
         uint64_t key = (uint64_t)step << 32 | out;
@@ -197,7 +216,8 @@ uint64_t mpl_problem_hash(const mpl_problem *p)
     h = mpl_hash(h, p->bytes, p->n * sizeof *p->bytes);
     h = mpl_hash(h, p->align, p->n * sizeof *p->align);
     h = mpl_hash(h, p->pool, p->n * sizeof *p->pool);
-    h = hash_optional(h, before != NULL ? before->red_begin : NULL, (p->n + (size_t)1) * sizeof *before->red_begin);
+    h = hash_optional(h, before != NULL ? before->red_begin : NULL,
+                      (p->n + (size_t)1) * sizeof *before->red_begin);
     if (before != NULL) {
         h = mpl_hash(h, before->red_item, before->red_begin[p->n] * sizeof *before->red_item);
     } else {

@@ -52,8 +52,9 @@ mpl_status mpl_file_begin(mpl_ctx *ctx, const char *path, mpl_new_file *file)
         MPL_TRY(mpl_new(ctx, fresh.temporary, room));
         snprintf(fresh.temporary, room, "%s.%ld.tmp", path, (long)getpid());
     }
-    fd = fresh.temporary != NULL ? open(fresh.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666)
-                                 : open(path, O_WRONLY | O_CLOEXEC);
+    fd = fresh.temporary != NULL
+             ? open(fresh.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666)
+             : open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0 || (fresh.stream = fdopen(fd, "wb")) == NULL) {
         int why = errno;
 

@@ -18,9 +18,9 @@ static const struct {
     const char *name;
     int col;
 } col_names[] = {
-    {"id", COL_ID},       {"buffer", COL_ID},   {"buffer_id", COL_ID}, {"lower", COL_LOWER},      {"begin", COL_LOWER},
-    {"start", COL_LOWER}, {"upper", COL_UPPER}, {"end", COL_UPPER},    {"size", COL_SIZE},        {"alignment", COL_ALIGN},
-    {"offset", COL_OFFSET},
+    {"id", COL_ID},       {"buffer", COL_ID},       {"buffer_id", COL_ID},  {"lower", COL_LOWER},
+    {"begin", COL_LOWER}, {"start", COL_LOWER},     {"upper", COL_UPPER},   {"end", COL_UPPER},
+    {"size", COL_SIZE},   {"alignment", COL_ALIGN}, {"offset", COL_OFFSET},
 };
 static const char *const col_label[N_COLS] = {"id", "lower", "upper", "size", "alignment", "offset"};
 
@@ -34,13 +34,13 @@ typedef struct field {
 typedef struct reader {
     mpl_ctx *ctx;
     const char *path;
-    const char *at, *end; /* what is left of the file */
-    uint32_t line;        /* of the row that was read last */
-    uint32_t n_fields;    /* columns of the header */
+    const char *at, *end;   /* what is left of the file */
+    uint32_t line;          /* of the row that was read last */
+    uint32_t n_fields;      /* columns of the header */
     uint32_t where[N_COLS]; /* column of each; MPL_NONE: absent */
-    field *row;           /* [n_fields] */
+    field *row;             /* [n_fields] */
 
-    uint32_t n;           /* buffers so far, and their arrays */
+    uint32_t n; /* buffers so far, and their arrays */
     char **name;
     uint64_t *lower, *upper, *size, *offset;
     uint32_t *align, *row_line;
@@ -115,13 +115,14 @@ static mpl_status read_header(reader *r)
             if (strlen(col_names[i].name) != name.n || memcmp(col_names[i].name, name.text, name.n) != 0)
                 continue;
             if (r->where[c] != MPL_NONE)
-                MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: two columns give the %s", r->path, r->line, col_label[c]);
+                MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: two columns give the %s", r->path, r->line,
+                         col_label[c]);
             r->where[c] = r->n_fields;
         }
     for (int c = COL_ID; c <= COL_SIZE; c++)
         if (r->where[c] == MPL_NONE)
-            MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: no column '%s'; the header must name id,lower,upper,size", r->path,
-                     r->line, col_label[c]);
+            MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: no column '%s'; the header must name id,lower,upper,size",
+                     r->path, r->line, col_label[c]);
     MPL_TRY(mpl_new(r->ctx, r->row, r->n_fields));
 out:
     return st;
@@ -135,17 +136,18 @@ static mpl_status read_number(reader *r, int col, uint64_t *out)
     uint64_t value = 0;
 
     if (f.n > 1 && f.text[0] == '-' && f.text[1] >= '0' && f.text[1] <= '9')
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is negative: '%.*s'", r->path, r->line, col_label[col], shown(f), f.text);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is negative: '%.*s'", r->path, r->line, col_label[col],
+                 shown(f), f.text);
     if (f.n == 0)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is missing", r->path, r->line, col_label[col]);
     for (uint32_t i = 0; i < f.n; i++) {
         if (f.text[i] < '0' || f.text[i] > '9')
-            MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is no whole number: '%.*s'", r->path, r->line, col_label[col],
-                     shown(f), f.text);
+            MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is no whole number: '%.*s'", r->path, r->line,
+                     col_label[col], shown(f), f.text);
         if (!mpl_mul_bytes(value, 10, &value) || !mpl_add_bytes(value, (uint64_t)(f.text[i] - '0'), &value) ||
             value > INT64_MAX)
-            MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s passes 2^63 - 1: '%.*s'", r->path, r->line, col_label[col], shown(f),
-                     f.text);
+            MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s passes 2^63 - 1: '%.*s'", r->path, r->line,
+                     col_label[col], shown(f), f.text);
     }
     *out = value;
 out:
@@ -180,7 +182,8 @@ static mpl_status split_row(reader *r, field line)
         if (n < r->n_fields)
             r->row[n] = f;
     if (n != r->n_fields)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %u fields; the header names %u", r->path, r->line, n, r->n_fields);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %u fields; the header names %u", r->path, r->line, n,
+                 r->n_fields);
     if (r->row[r->where[COL_ID]].n == 0)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: id is missing", r->path, r->line);
 out:
@@ -204,13 +207,14 @@ static mpl_status read_row(reader *r, field line)
     if (r->where[COL_OFFSET] != MPL_NONE)
         MPL_TRY(read_number(r, COL_OFFSET, &r->offset[b]));
     if (r->lower[b] >= r->upper[b])
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: lower %" PRIu64 " is not below upper %" PRIu64 "; lifetimes are half-open",
-                 r->path, r->line, r->lower[b], r->upper[b]);
+        MPL_FAIL(r->ctx, MPL_EINPUT,
+                 "%s:%u: lower %" PRIu64 " is not below upper %" PRIu64 "; lifetimes are half-open", r->path,
+                 r->line, r->lower[b], r->upper[b]);
     if (r->size[b] == 0)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: size is 0; at least 1 byte is needed", r->path, r->line);
     if (align == 0 || (align & (align - 1)) != 0 || align > UINT32_C(1) << 31)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: alignment %" PRIu64 " is no power of two up to 2^31", r->path, r->line,
-                 align);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: alignment %" PRIu64 " is no power of two up to 2^31", r->path,
+                 r->line, align);
     r->align[b] = (uint32_t)align;
     r->row_line[b] = r->line;
     id = r->row[r->where[COL_ID]];
@@ -236,8 +240,8 @@ static mpl_status check_ids(reader *r)
 
         for (; slot[at] != 0; at = (at + 1) & mask)
             if (strcmp(r->name[slot[at] - 1], r->name[b]) == 0)
-                MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: id '%.60s' stands in line %u already", r->path, r->row_line[b],
-                         r->name[b], r->row_line[slot[at] - 1]);
+                MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: id '%.60s' stands in line %u already", r->path,
+                         r->row_line[b], r->name[b], r->row_line[slot[at] - 1]);
         slot[at] = b + 1;
     }
 out:

@@ -1,0 +1,194 @@
+/* access.c -- which operations touch which buffer first and last, in the partial order of the graph. See access.h. */
+#include "graphs/analysis/access.h"
+
+#include <stdlib.h>
+
+typedef struct tracer {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    mpl_access *a;
+    uint32_t *pred_begin, *pred;   /* edges backwards */
+    uint32_t *touch_begin, *touch; /* [n + 1] events of each buffer, ascending, distinct */
+    uint32_t *seen;                /* [n_events] the search that came here last */
+    uint32_t *target;              /* [n_events] the buffer whose event it was last */
+    uint32_t *stack;               /* [n_edges + 1] */
+    uint32_t search;
+} tracer;
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Sorts each list and drops what stands in it twice. */
+static void tidy(uint32_t n, uint32_t *begin, uint32_t *item)
+{
+    uint32_t kept = 0, from = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t to = begin[i + 1], first = kept;
+
+        qsort(item + from, to - from, sizeof *item, by_number);
+        for (uint32_t j = from; j < to; j++)
+            if (kept == first || item[j] != item[kept - 1])
+                item[kept++] = item[j];
+        begin[i] = first;
+        from = to;
+    }
+    begin[n] = kept;
+}
+
+static mpl_status make_edges(tracer *t)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = t->g;
+    uint32_t n_in = g->op_in_begin[g->n_ops], n_edges = 0, *at = NULL;
+
+    MPL_TRY(mpl_new(t->ctx, t->pred_begin, (size_t)g->n_ops + 1));
+    MPL_TRY(mpl_new(t->ctx, t->pred, n_in));
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        t->pred_begin[op] = n_edges;
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            if (g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE)
+                t->pred[n_edges++] = g->value_op[g->op_in[i]];
+    }
+    t->pred_begin[g->n_ops] = n_edges;
+    tidy(g->n_ops, t->pred_begin, t->pred);
+    n_edges = t->pred_begin[g->n_ops];
+    MPL_TRY(mpl_new(t->ctx, t->a->edge_begin, (size_t)g->n_ops + 1));
+    MPL_TRY(mpl_new(t->ctx, t->a->edge_item, n_edges));
+    MPL_TRY(mpl_new(t->ctx, at, (size_t)g->n_ops + 1));
+    for (uint32_t i = 0; i < n_edges; i++)
+        t->a->edge_begin[t->pred[i] + 1]++;
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        t->a->edge_begin[op + 1] += t->a->edge_begin[op];
+    memcpy(at, t->a->edge_begin, g->n_ops * sizeof *at);
+    for (mpl_op op = 0; op < g->n_ops; op++) /* ascending, so each list of successors ascends */
+        for (uint32_t i = t->pred_begin[op]; i < t->pred_begin[op + 1]; i++)
+            t->a->edge_item[at[t->pred[i]]++] = op;
+out:
+    mpl_free(t->ctx, at);
+    return st;
+}
+
+/* Events of each buffer: who makes its values, and who reads them. */
+static mpl_status collect(tracer *t, uint32_t n, const mpl_buffer *value_buffer,
+                          const mpl_buffer *op_workspace)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = t->g;
+    uint32_t *at = NULL;
+
+    MPL_TRY(mpl_new(t->ctx, t->touch_begin, (size_t)n + 1));
+    MPL_TRY(mpl_new(t->ctx, at, (size_t)n + 1));
+    for (int pass = 0; pass < 2; pass++) { /* count, then fill */
+        for (mpl_op op = 0; op < g->n_ops; op++) {
+            const uint32_t *begin[] = {g->op_in_begin, g->op_out_begin};
+            const mpl_value *item[] = {g->op_in, g->op_out};
+
+            for (int side = 0; side < 2; side++)
+                for (uint32_t i = begin[side][op]; i < begin[side][op + 1]; i++) {
+                    mpl_buffer b = item[side][i] == MPL_NONE ? MPL_NONE : value_buffer[item[side][i]];
+
+                    if (b != MPL_NONE && pass == 0)
+                        t->touch_begin[b + 1]++;
+                    else if (b != MPL_NONE)
+                        t->touch[at[b]++] = op;
+                }
+            if (op_workspace[op] != MPL_NONE && pass == 0)
+                t->touch_begin[op_workspace[op] + 1]++;
+            else if (op_workspace[op] != MPL_NONE)
+                t->touch[at[op_workspace[op]]++] = op;
+        }
+        if (pass == 1)
+            break;
+        for (uint32_t b = 0; b < n; b++)
+            t->touch_begin[b + 1] += t->touch_begin[b];
+        memcpy(at, t->touch_begin, n * sizeof *at);
+        MPL_TRY(mpl_new(t->ctx, t->touch, t->touch_begin[n]));
+    }
+    tidy(n, t->touch_begin, t->touch);
+out:
+    mpl_free(t->ctx, at);
+    return st;
+}
+
+/* Whether another event of buffer b can be reached from event e along `begin`, `item`, staying within [low, high].
+ * Goes to the far end first: where there is a way it is mostly short. */
+static bool reaches(tracer *t, uint32_t b, uint32_t e, const uint32_t *begin, const uint32_t *item,
+                    uint32_t low, uint32_t high)
+{
+    bool up = begin == t->a->edge_begin;
+    uint32_t n = 0;
+
+    t->search++;
+    t->stack[n++] = e;
+    while (n > 0) {
+        uint32_t at = t->stack[--n];
+
+        if (at != e && t->target[at] == b + 1)
+            return true;
+        for (uint32_t k = begin[at]; k < begin[at + 1]; k++) {
+            /* The last one pushed is looked at first: the highest successor, the lowest predecessor. */
+            uint32_t next = up ? item[k] : item[begin[at] + begin[at + 1] - 1 - k];
+
+            if (next < low || next > high || t->seen[next] == t->search)
+                continue;
+            t->seen[next] = t->search;
+            t->stack[n++] = next;
+        }
+    }
+    return false;
+}
+
+/* Events of each buffer from which no other of it can be reached. */
+static mpl_status extremes(tracer *t, uint32_t n, const uint32_t *begin, const uint32_t *item,
+                           uint32_t **out_begin, uint32_t **out_item)
+{
+    mpl_status st = MPL_OK;
+    uint32_t count = 0;
+
+    MPL_TRY(mpl_new(t->ctx, *out_begin, (size_t)n + 1));
+    MPL_TRY(mpl_new(t->ctx, *out_item, t->touch_begin[n]));
+    for (uint32_t b = 0; b < n; b++) {
+        const uint32_t *touch = t->touch + t->touch_begin[b];
+        uint32_t n_touch = t->touch_begin[b + 1] - t->touch_begin[b];
+
+        (*out_begin)[b] = count;
+        for (uint32_t i = 0; i < n_touch; i++)
+            t->target[touch[i]] = b + 1;
+        for (uint32_t i = 0; i < n_touch; i++)
+            if (!reaches(t, b, touch[i], begin, item, touch[0], touch[n_touch - 1]))
+                (*out_item)[count++] = touch[i];
+    }
+    (*out_begin)[n] = count;
+out:
+    return st;
+}
+
+mpl_status mpl_access_new(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_buffer *value_buffer,
+                          const mpl_buffer *op_workspace, mpl_access **out)
+{
+    mpl_status st = MPL_OK;
+    tracer t = {.ctx = ctx, .g = g};
+
+    MPL_TRY(mpl_new(ctx, t.a, 1));
+    t.a->n_events = g->n_ops;
+    MPL_TRY(make_edges(&t));
+    MPL_TRY(collect(&t, n, value_buffer, op_workspace));
+    MPL_TRY(mpl_new(ctx, t.seen, g->n_ops));
+    MPL_TRY(mpl_new(ctx, t.target, g->n_ops));
+    MPL_TRY(mpl_new(ctx, t.stack, (size_t)g->n_ops + 1));
+    MPL_TRY(extremes(&t, n, t.pred_begin, t.pred, &t.a->first_begin, &t.a->first_item));
+    memset(t.target, 0, g->n_ops * sizeof *t.target);
+    MPL_TRY(extremes(&t, n, t.a->edge_begin, t.a->edge_item, &t.a->last_begin, &t.a->last_item));
+    *out = t.a, t.a = NULL;
+out:
+    mpl_access_free(ctx, t.a);
+    void *arrays[] = {t.pred_begin, t.pred, t.touch_begin, t.touch, t.seen, t.target, t.stack};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        mpl_free(ctx, arrays[i]);
+    return st;
+}

@@ -1,0 +1,346 @@
+/* from_graph.c -- the problem of a graph and an order. See problem.h.
+ *
+ * Buffers come in the order of their values' ids, workspaces behind them in the order of their operations. A root that
+ * a graph output is a view of is an output itself: its storage is what the caller gets. */
+#include "graphs/analysis/access.h"
+#include "graphs/analysis/liveness.h"
+#include "graphs/problem.h"
+
+#include <stdlib.h>
+
+typedef struct maker {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    const mpl_problem_options *options;
+    mpl_ranges *ranges;
+    uint8_t *is_output; /* [n_values] a root that holds a graph output */
+    mpl_value_map *map;
+    mpl_problem *p;
+    uint32_t n_values, n; /* buffers of values; all */
+} maker;
+
+mpl_problem_options mpl_problem_options_default(void)
+{
+    return (mpl_problem_options){
+        .in_place = true,
+        .views = true,
+        .pin_weights = true,
+        .pin_inputs = true,
+        .pin_outputs = true,
+        .align = 64,
+        .capacity = MPL_NO_CAPACITY,
+    };
+}
+
+void mpl_value_map_free(mpl_ctx *ctx, mpl_value_map *map)
+{
+    if (map == NULL)
+        return;
+    mpl_free(ctx, map->value_buffer);
+    mpl_free(ctx, map->value_root);
+    mpl_free(ctx, map->op_workspace);
+    mpl_free(ctx, map->step_of);
+    mpl_free(ctx, map);
+}
+
+static bool is_pinned(const maker *m, mpl_value root)
+{
+    return (m->is_output[root] && m->options->pin_outputs) ||
+           (m->g->value_role[root] == MPL_INPUT && m->options->pin_inputs) ||
+           (m->g->value_role[root] == MPL_WEIGHT && m->options->pin_weights);
+}
+
+/* What must still be there when the last operation is done. */
+static bool is_kept(const maker *m, mpl_value root)
+{
+    return m->is_output[root] || m->g->value_role[root] == MPL_WEIGHT;
+}
+
+static mpl_status check_options(mpl_ctx *ctx, const mpl_problem_options *o)
+{
+    if (o->align != 0 && (o->align & (o->align - 1)) == 0)
+        return MPL_OK;
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "alignment %u is no power of two", o->align);
+}
+
+/* Numbers the buffers: map->value_buffer of roots first, then of their views, map->op_workspace, and pinned bytes. */
+static mpl_status number_buffers(maker *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_value_map *map = m->map;
+    uint64_t bytes;
+
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        map->value_buffer[v] = MPL_NONE;
+        if (m->ranges->root[v] != v || g->value_bytes[v] == 0)
+            continue;
+        if (!is_pinned(m, v))
+            map->value_buffer[v] = m->n++;
+        else if (!mpl_align_bytes(g->value_bytes[v], m->options->align, &bytes) ||
+                 !mpl_add_bytes(map->pinned_bytes, bytes, &map->pinned_bytes) ||
+                 map->pinned_bytes > INT64_MAX)
+            MPL_FAIL(m->ctx, MPL_EINPUT, "the pinned values of '%.100s' together pass 2^63 bytes", g->name);
+    }
+    for (mpl_value v = 0; v < g->n_values; v++)
+        map->value_buffer[v] = map->value_buffer[m->ranges->root[v]];
+    m->n_values = m->n;
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        map->op_workspace[op] =
+            m->options->op_workspace_bytes != NULL && m->options->op_workspace_bytes[op] > 0 ? m->n++
+                                                                                             : MPL_NONE;
+out:
+    return st;
+}
+
+static mpl_status add_workspace_pool(maker *m)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = m->p;
+
+    MPL_TRY(mpl_realloc_bytes(m->ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
+    MPL_TRY(mpl_realloc_bytes(m->ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
+    MPL_TRY((p->pool_name[1] = mpl_strdup(m->ctx, "workspace")) != NULL ? MPL_OK : MPL_EMEM);
+    p->pool_capacity[1] = MPL_NO_CAPACITY;
+    p->n_pools = 2;
+out:
+    return st;
+}
+
+static mpl_status fill_values(maker *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_problem *p = m->p;
+
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        mpl_buffer b = m->map->value_buffer[v];
+        uint64_t count = 1;
+
+        if (b == MPL_NONE || m->ranges->root[v] != v)
+            continue;
+        mpl_shape_count(&g->value_shape[v], &count);
+        p->bytes[b] = g->value_bytes[v];
+        p->birth[b] = m->ranges->first[v];
+        p->death[b] = is_kept(m, v) ? p->n_steps : m->ranges->last[v] + 1;
+        p->type_id[b] = g->value_type[v];
+        p->no_reuse[b] = count == 1;
+        MPL_TRY((p->buffer_name[b] = mpl_strdup(m->ctx, g->value_name[v])) != NULL ? MPL_OK : MPL_EMEM);
+    }
+out:
+    return st;
+}
+
+static mpl_status fill_workspaces(maker *m)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = m->p;
+    char name[32];
+
+    for (mpl_op op = 0; op < m->g->n_ops; op++) {
+        mpl_buffer b = m->map->op_workspace[op];
+
+        if (b == MPL_NONE)
+            continue;
+        p->bytes[b] = m->options->op_workspace_bytes[op];
+        p->pool[b] = m->options->plan_workspaces ? 0 : 1;
+        p->birth[b] = m->ranges->step_of[op];
+        p->death[b] = p->birth[b] + 1;
+        p->type_id[b] = MPL_N_TYPES;
+        snprintf(name, sizeof name, "workspace:%u", op);
+        MPL_TRY((p->buffer_name[b] = mpl_strdup(m->ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    }
+out:
+    return st;
+}
+
+/* Equal ids for equal dims: the lowest buffer that has them, found through a table with open addressing. A workspace is
+ * one dimension of bytes. */
+static mpl_status fill_shapes(maker *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_problem *p = m->p;
+    mpl_shape *shape = NULL;
+    mpl_buffer *slot = NULL;
+    size_t mask = 15;
+
+    while (mask <= 2 * (size_t)p->n)
+        mask = 2 * mask + 1;
+    MPL_TRY(mpl_new(m->ctx, shape, p->n));
+    MPL_TRY(mpl_new(m->ctx, slot, mask + 1));
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (m->map->value_buffer[v] != MPL_NONE && m->ranges->root[v] == v)
+            shape[m->map->value_buffer[v]] = g->value_shape[v];
+    for (mpl_buffer b = m->n_values; b < p->n; b++)
+        shape[b] = (mpl_shape){.rank = 1, .dim = {(int64_t)p->bytes[b]}};
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        uint64_t h = mpl_hash(MPL_HASH_SEED, shape[b].dim, shape[b].rank * sizeof *shape[b].dim);
+        size_t at = h & mask;
+
+        while (slot[at] != 0 && !mpl_shape_equal(&shape[slot[at] - 1], &shape[b]))
+            at = (at + 1) & mask;
+        if (slot[at] == 0)
+            slot[at] = b + 1;
+        p->shape_id[b] = slot[at] - 1;
+    }
+out:
+    mpl_free(m->ctx, shape);
+    mpl_free(m->ctx, slot);
+    return st;
+}
+
+/* Whether output 0 of `op` may be written over its input `i`. */
+static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
+{
+    const mpl_graph *g = m->g;
+    const mpl_value *in = g->op_in + g->op_in_begin[op];
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+    unsigned traits = mpl_op_table[g->op_kind[op]].traits;
+    mpl_value out = g->op_out[g->op_out_begin[op]],
+              root = in[i] == MPL_NONE ? MPL_NONE : m->ranges->root[in[i]];
+    bool same_dims;
+
+    if (root == MPL_NONE || m->map->value_buffer[in[i]] == MPL_NONE || is_kept(m, root) ||
+        m->ranges->last[root] != m->ranges->step_of[op] ||
+        m->ranges->first[root] ==
+            m->ranges->step_of[op] || /* an input of the first operation: pairs need a step between */
+        g->value_type[in[i]] != g->value_type[out] ||
+        g->value_bytes[out] > g->value_bytes[root])
+        return false;
+    /* A view that is copied moves no byte: its new dims do not matter. */
+    same_dims = mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]);
+    if (!same_dims && !(traits & MPL_VIEW))
+        return false;
+    /* The same storage read as another operand: safe where each element is read just before it is written. */
+    for (uint32_t j = 0; j < n_in; j++)
+        if (j != i && in[j] != MPL_NONE && m->ranges->root[in[j]] == root &&
+            !((traits & MPL_ELEMENTWISE) && mpl_shape_equal(&g->value_shape[in[j]], &g->value_shape[in[i]])))
+            return false;
+    return true;
+}
+
+/* Buffers that output 0 of `op` may overwrite, ascending and distinct, into `found`; their number. */
+static uint32_t sources_of(const maker *m, mpl_op op, mpl_buffer *found)
+{
+    const mpl_graph *g = m->g;
+    const mpl_value *in = g->op_in + g->op_in_begin[op];
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op], n = 0;
+    unsigned traits = mpl_op_table[g->op_kind[op]].traits;
+    mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+
+    if (!(traits & (MPL_IN_PLACE_0 | MPL_IN_PLACE_ANY)) || out == MPL_NONE || m->ranges->root[out] != out ||
+        m->map->value_buffer[out] == MPL_NONE)
+        return 0;
+    if (!(traits & MPL_IN_PLACE_ANY) && n_in > 1)
+        n_in = 1;
+    for (uint32_t i = 0; i < n_in; i++) {
+        uint32_t at = n;
+        mpl_buffer b;
+
+        if (!may_overwrite(m, op, i))
+            continue;
+        b = m->map->value_buffer[in[i]];
+        while (at > 0 && found[at - 1] > b)
+            at--;
+        if (at > 0 && found[at - 1] == b)
+            continue;
+        memmove(found + at + 1, found + at, (n - at) * sizeof *found);
+        found[at] = b;
+        n++;
+    }
+    return n;
+}
+
+/* Steps ascend and each step has one output, so the pairs come out sorted by (step, out, in). */
+static mpl_status add_pairs(maker *m, const mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_problem *p = m->p;
+    mpl_buffer *found = NULL;
+    size_t in_cap = 0, out_cap = 0, step_cap = 0;
+    uint32_t most = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (g->op_in_begin[op + 1] - g->op_in_begin[op] > most)
+            most = g->op_in_begin[op + 1] - g->op_in_begin[op];
+    MPL_TRY(mpl_new(m->ctx, found, (size_t)most + 1));
+    for (uint32_t step = 0; step < g->n_ops; step++) {
+        uint32_t n = sources_of(m, order[step], found);
+
+        MPL_TRY(mpl_reserve(m->ctx, p->in_place_in, in_cap, (size_t)p->n_in_place + n));
+        MPL_TRY(mpl_reserve(m->ctx, p->in_place_out, out_cap, (size_t)p->n_in_place + n));
+        MPL_TRY(mpl_reserve(m->ctx, p->in_place_step, step_cap, (size_t)p->n_in_place + n));
+        for (uint32_t i = 0; i < n; i++) {
+            p->in_place_in[p->n_in_place] = found[i];
+            p->in_place_out[p->n_in_place] = m->map->value_buffer[g->op_out[g->op_out_begin[order[step]]]];
+            p->in_place_step[p->n_in_place++] = step;
+        }
+    }
+out:
+    mpl_free(m->ctx, found);
+    return st;
+}
+
+static mpl_status make_problem(maker *m, const mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem_options *o = m->options;
+    mpl_access *access = NULL;
+    mpl_problem *p;
+
+    MPL_TRY(mpl_problem_new(m->ctx, m->g->name, m->n, &m->p));
+    p = m->p;
+    p->n_steps = m->g->n_ops > 0 ? m->g->n_ops : 1;
+    p->pool_capacity[0] = o->capacity;
+    if (m->n > m->n_values && !o->plan_workspaces)
+        MPL_TRY(add_workspace_pool(m));
+    MPL_TRY(mpl_new(m->ctx, p->buffer_name, p->n));
+    MPL_TRY(mpl_new(m->ctx, p->type_id, p->n));
+    MPL_TRY(mpl_new(m->ctx, p->shape_id, p->n));
+    MPL_TRY(mpl_new(m->ctx, p->no_reuse, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        p->align[b] = o->align;
+    MPL_TRY(fill_values(m));
+    MPL_TRY(fill_workspaces(m));
+    MPL_TRY(fill_shapes(m));
+    if (o->in_place)
+        MPL_TRY(add_pairs(m, order));
+    MPL_TRY(mpl_access_new(m->ctx, m->g, p->n, m->map->value_buffer, m->map->op_workspace, &access));
+    p->access = access;
+    MPL_TRY(mpl_problem_check(m->ctx,
+                              p)); /* a workspace can be too large: that is the backend's word, not ours */
+out:
+    return st;
+}
+
+mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                                  const mpl_problem_options *options, mpl_problem **problem,
+                                  mpl_value_map **map)
+{
+    mpl_status st = MPL_OK;
+    maker m = {.ctx = ctx, .g = g, .options = options};
+
+    MPL_TRY(check_options(ctx, options));
+    MPL_TRY(mpl_ranges_new(ctx, g, order, options->views, &m.ranges));
+    MPL_TRY(mpl_new(ctx, m.is_output, g->n_values));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        m.is_output[m.ranges->root[g->output[i]]] = 1;
+    MPL_TRY(mpl_new(ctx, m.map, 1));
+    m.map->n_values = g->n_values;
+    MPL_TRY(mpl_new(ctx, m.map->value_buffer, g->n_values));
+    MPL_TRY(mpl_new(ctx, m.map->op_workspace, g->n_ops));
+    MPL_TRY(number_buffers(&m));
+    MPL_TRY(make_problem(&m, order));
+    m.map->value_root = m.ranges->root, m.ranges->root = NULL;
+    m.map->step_of = m.ranges->step_of, m.ranges->step_of = NULL;
+    *problem = m.p, m.p = NULL;
+    *map = m.map, m.map = NULL;
+out:
+    mpl_ranges_free(ctx, m.ranges);
+    mpl_free(ctx, m.is_output);
+    mpl_value_map_free(ctx, m.map);
+    mpl_problem_free(ctx, m.p);
+    return st;
+}

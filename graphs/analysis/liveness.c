@@ -1,0 +1,166 @@
+/* liveness.c -- who is alive where. See liveness.h. */
+#include "graphs/analysis/liveness.h"
+
+uint32_t mpl_flow_words(const mpl_flow *flow)
+{
+    return flow->n_vars / 64 + 1;
+}
+
+/* Recomputes both sets of a node; true when live_in grew. */
+static bool flow_step(const mpl_flow *f, uint32_t node, uint64_t *live_in, uint64_t *live_out, uint64_t *next)
+{
+    uint32_t words = mpl_flow_words(f);
+    uint64_t *in = live_in + (size_t)node * words, *out = live_out + (size_t)node * words;
+    bool grew = false;
+
+    for (uint32_t i = f->succ_begin[node]; i < f->succ_begin[node + 1]; i++)
+        for (uint32_t w = 0; w < words; w++)
+            out[w] |= live_in[(size_t)f->succ_item[i] * words + w];
+    memcpy(next, out, words * sizeof *next);
+    for (uint32_t i = f->def_begin[node]; i < f->def_begin[node + 1]; i++)
+        next[f->def_item[i] / 64] &= ~(UINT64_C(1) << (f->def_item[i] % 64));
+    for (uint32_t i = f->use_begin[node]; i < f->use_begin[node + 1]; i++)
+        next[f->use_item[i] / 64] |= UINT64_C(1) << (f->use_item[i] % 64);
+    for (uint32_t w = 0; w < words; w++) {
+        grew = grew || (next[w] & ~in[w]) != 0;
+        in[w] |= next[w];
+    }
+    return grew;
+}
+
+/* Predecessors of each node, from the successors. */
+static mpl_status flow_preds(mpl_ctx *ctx, const mpl_flow *f, uint32_t **begin, uint32_t **item)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n_edges = f->succ_begin[f->n_nodes], *at = NULL;
+
+    MPL_TRY(mpl_new(ctx, *begin, (size_t)f->n_nodes + 1));
+    MPL_TRY(mpl_new(ctx, *item, n_edges));
+    MPL_TRY(mpl_new(ctx, at, (size_t)f->n_nodes + 1));
+    for (uint32_t i = 0; i < n_edges; i++)
+        (*begin)[f->succ_item[i] + 1]++;
+    for (uint32_t node = 0; node < f->n_nodes; node++)
+        (*begin)[node + 1] += (*begin)[node];
+    memcpy(at, *begin, f->n_nodes * sizeof *at);
+    for (uint32_t node = 0; node < f->n_nodes; node++)
+        for (uint32_t i = f->succ_begin[node]; i < f->succ_begin[node + 1]; i++)
+            (*item)[at[f->succ_item[i]]++] = node;
+out:
+    mpl_free(ctx, at);
+    return st;
+}
+
+mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *f, uint64_t *live_in, uint64_t *live_out)
+{
+    mpl_status st = MPL_OK;
+    uint32_t words = mpl_flow_words(f), n_stack = 0;
+    uint32_t *pred_begin = NULL, *pred = NULL, *stack = NULL;
+    uint8_t *queued = NULL;
+    uint64_t *next = NULL;
+
+    MPL_TRY(flow_preds(ctx, f, &pred_begin, &pred));
+    MPL_TRY(mpl_new(ctx, stack, f->n_nodes));
+    MPL_TRY(mpl_new(ctx, queued, f->n_nodes));
+    MPL_TRY(mpl_new(ctx, next, words));
+    memset(live_in, 0, (size_t)f->n_nodes * words * sizeof *live_in);
+    memset(live_out, 0, (size_t)f->n_nodes * words * sizeof *live_out);
+    for (uint32_t node = 0; node < f->n_nodes;
+         node++) /* the last node comes off first: liveness flows backwards */
+        stack[n_stack++] = node, queued[node] = 1;
+    while (n_stack > 0) {
+        uint32_t node = stack[--n_stack];
+
+        queued[node] = 0;
+        if (!flow_step(f, node, live_in, live_out, next))
+            continue;
+        for (uint32_t i = pred_begin[node]; i < pred_begin[node + 1]; i++)
+            if (!queued[pred[i]])
+                stack[n_stack++] = pred[i], queued[pred[i]] = 1;
+    }
+out:
+    mpl_free(ctx, pred_begin);
+    mpl_free(ctx, pred);
+    mpl_free(ctx, stack);
+    mpl_free(ctx, queued);
+    mpl_free(ctx, next);
+    return st;
+}
+
+void mpl_value_roots(const mpl_graph *g, bool views, mpl_value *root)
+{
+    for (mpl_value v = 0; v < g->n_values; v++)
+        root[v] = v;
+    for (mpl_op op = 0; views && op < g->n_ops; op++) {
+        mpl_value in, out;
+
+        if (!(mpl_op_table[g->op_kind[op]].traits & MPL_VIEW))
+            continue;
+        in = g->op_in[g->op_in_begin[op]];
+        out = g->op_out[g->op_out_begin[op]];
+        root[out] =
+            root[in]; /* operations stand behind those that make their inputs, so this root is final */
+    }
+}
+
+static mpl_status place_steps(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, uint32_t *step_of)
+{
+    mpl_status st = MPL_OK;
+
+    memset(step_of, 0xff, g->n_ops * sizeof *step_of);
+    for (uint32_t step = 0; step < g->n_ops; step++) {
+        if (order[step] >= g->n_ops || step_of[order[step]] != MPL_NONE)
+            MPL_FAIL(ctx, MPL_EINPUT, "the order's step %u has operation %u: %s", step, order[step],
+                     order[step] >= g->n_ops ? "there is none" : "it stands twice");
+        step_of[order[step]] = step;
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, bool views, mpl_ranges **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_ranges *r = NULL;
+
+    MPL_TRY(mpl_new(ctx, r, 1));
+    MPL_TRY(mpl_new(ctx, r->root, g->n_values));
+    MPL_TRY(mpl_new(ctx, r->step_of, g->n_ops));
+    MPL_TRY(mpl_new(ctx, r->first, g->n_values));
+    MPL_TRY(mpl_new(ctx, r->last, g->n_values));
+    MPL_TRY(place_steps(ctx, g, order, r->step_of));
+    mpl_value_roots(g, views, r->root);
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        r->first[v] = g->value_op[v] == MPL_NONE ? 0 : r->step_of[g->value_op[v]];
+        r->last[v] = r->first[v];
+    }
+    for (uint32_t step = 0; step < g->n_ops; step++)
+        for (uint32_t i = g->op_in_begin[order[step]]; i < g->op_in_begin[order[step] + 1]; i++) {
+            mpl_value v = g->op_in[i];
+
+            if (v == MPL_NONE)
+                continue;
+            if (g->value_op[v] != MPL_NONE && r->first[v] >= step)
+                MPL_FAIL(ctx, MPL_EINPUT,
+                         "the order has operation '%.100s' at step %u, before '%.100s' is made",
+                         g->op_name[order[step]], step, g->value_name[v]);
+            r->last[r->root[v]] = step;
+        }
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (r->root[v] != v)
+            r->first[v] = r->last[v] = MPL_NONE;
+    *out = r, r = NULL;
+out:
+    mpl_ranges_free(ctx, r);
+    return st;
+}
+
+void mpl_ranges_free(mpl_ctx *ctx, mpl_ranges *r)
+{
+    if (r == NULL)
+        return;
+    mpl_free(ctx, r->root);
+    mpl_free(ctx, r->step_of);
+    mpl_free(ctx, r->first);
+    mpl_free(ctx, r->last);
+    mpl_free(ctx, r);
+}

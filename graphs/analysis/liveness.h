@@ -1,0 +1,46 @@
+/* liveness.h -- who is alive where: data flow over a control-flow graph, and its closed form over one order. Private to
+ * graphs/ and its tests. */
+#ifndef MPL_LIVENESS_H
+#define MPL_LIVENESS_H
+
+#include "graphs/graph.h"
+
+/* ---- data flow over a control-flow graph of operations ---------------------------------------------------------- */
+
+/* Nodes with successors, and the variables that each reads and writes: lists of lists. */
+typedef struct mpl_flow {
+    uint32_t n_nodes, n_vars;
+    const uint32_t *succ_begin, *succ_item; /* [n_nodes + 1] into succ_item; likewise the others */
+    const uint32_t *use_begin, *use_item;
+    const uint32_t *def_begin, *def_item;
+} mpl_flow;
+
+/* 64-bit words of one set of variables. */
+uint32_t mpl_flow_words(const mpl_flow *flow);
+
+/* The least solution of live_in(n) = use(n) + (live_out(n) - def(n)), live_out(n) = union of live_in over the successors,
+ * by a worklist (Paddle, "Memory Optimization" design; Appel, Modern Compiler Implementation, 10.1). live_in and live_out
+ * have n_nodes rows of mpl_flow_words words. O(rounds * edges * words). */
+mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *flow, uint64_t *live_in, uint64_t *live_out);
+
+/* ---- one order ------------------------------------------------------------------------------------------------- */
+
+/* root[v]: the value in whose storage v lies: the input of a chain of view operations, v itself where it is none (or
+ * where views is false). O(size). */
+void mpl_value_roots(const mpl_graph *g, bool views, mpl_value *root);
+
+/* Live ranges over an order. For a root: first is the step that makes it (0 for inputs and weights), last the last step
+ * that reads it or a view of it (first where nobody does). Values that are no roots have MPL_NONE. */
+typedef struct mpl_ranges {
+    mpl_value *root;   /* [n_values] */
+    uint32_t *step_of; /* [n_ops] */
+    uint32_t *first;   /* [n_values] [step] */
+    uint32_t *last;    /* [n_values] [step] */
+} mpl_ranges;
+
+/* MPL_EINPUT when `order` is no permutation of the operations that respects the graph; names the operation. O(size). */
+mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, bool views,
+                          mpl_ranges **out);
+void mpl_ranges_free(mpl_ctx *ctx, mpl_ranges *ranges);
+
+#endif
