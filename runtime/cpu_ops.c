@@ -10,20 +10,30 @@ typedef mpl_cpu_recipe recipe;
 
 /* ---- pieces -------------------------------------------------------------------------------------------- */
 
+static dnnl_memory_desc_t strided(uint32_t rank, const int64_t *dim, const int64_t *stride)
+{
+    dnnl_memory_desc_t md;
+    dnnl_dims_t dims = {0}, strides = {0};
+
+    memcpy(dims, dim, rank * sizeof *dim);
+    memcpy(strides, stride, rank * sizeof *stride);
+    dnnl_memory_desc_init_by_strides(&md, (int)rank, dims, dnnl_f32, strides);
+    return md;
+}
+
 /* Row-major f32 of these dims; no dims: one element. */
 static dnnl_memory_desc_t plain(uint32_t rank, const int64_t *dim)
 {
-    dnnl_memory_desc_t md;
-    dnnl_dims_t dims = {1}, strides = {1};
-    int64_t stride = 1;
+    static const int64_t one = 1;
+    int64_t stride[MPL_MAX_RANK + 1], n = 1;
 
+    if (rank == 0)
+        return strided(1, &one, &one);
     for (uint32_t i = rank; i-- > 0;) {
-        dims[i] = dim[i];
-        strides[i] = stride;
-        stride *= dim[i];
+        stride[i] = n;
+        n *= dim[i];
     }
-    dnnl_memory_desc_init_by_strides(&md, rank > 0 ? (int)rank : 1, dims, dnnl_f32, strides);
-    return md;
+    return strided(rank, dim, stride);
 }
 
 static dnnl_memory_desc_t plain_shape(const mpl_shape *s)
@@ -371,8 +381,7 @@ static void conv(recipe *r)
 /* Filters of a transposed convolution lie as (in, out / g, spatial ..); oneDNN names them (g, out / g, in / g, ..). */
 static dnnl_memory_desc_t transposed_filter(const mpl_shape *s, int64_t groups)
 {
-    dnnl_memory_desc_t md;
-    dnnl_dims_t dim = {0}, stride = {0};
+    int64_t dim[MPL_MAX_RANK + 1], stride[MPL_MAX_RANK + 1];
     int64_t kernel = count(s, 2, s->rank), in = s->dim[0] / groups, out = s->dim[1];
     uint32_t n = 0;
 
@@ -382,8 +391,7 @@ static dnnl_memory_desc_t transposed_filter(const mpl_shape *s, int64_t groups)
     dim[n] = in, stride[n++] = out * kernel;
     for (uint32_t i = 2; i < s->rank; i++)
         dim[n] = s->dim[i], stride[n++] = count(s, i + 1, s->rank);
-    dnnl_memory_desc_init_by_strides(&md, (int)n, dim, dnnl_f32, stride);
-    return md;
+    return strided(n, dim, stride);
 }
 
 static void conv_transpose(recipe *r)
@@ -516,11 +524,10 @@ static void matmul(recipe *r)
 
 static dnnl_memory_desc_t matrix(const mpl_shape *s, bool turned)
 {
-    dnnl_memory_desc_t md;
-    dnnl_dims_t dim = {s->dim[turned], s->dim[!turned]}, stride = {turned ? 1 : s->dim[1], turned ? s->dim[1] : 1};
+    int64_t dim[2] = {s->dim[turned], s->dim[!turned]};
+    int64_t stride[2] = {turned ? 1 : s->dim[1], turned ? s->dim[1] : 1};
 
-    dnnl_memory_desc_init_by_strides(&md, 2, dim, dnnl_f32, stride);
-    return md;
+    return strided(2, dim, stride);
 }
 
 /* alpha A B + C with C read once for each row. */
@@ -730,19 +737,18 @@ static void transpose(recipe *r)
     const mpl_shape *x = r->in[0];
     uint32_t n;
     const int64_t *perm = mpl_attr_ints(r->g, r->op, MPL_ATTR_perm, &n);
-    dnnl_dims_t dim = {1}, stride = {1}; /* DNNL_MAX_NDIMS long, as the call declares them */
+    int64_t stride[MPL_MAX_RANK];
     dnnl_memory_desc_t src, dst = plain_shape(r->out[0]);
 
     if (x->rank == 0)
         return;
-    memcpy(dim, r->out[0]->dim, x->rank * sizeof *dim);
     for (uint32_t i = 0; i < x->rank; i++) {
         uint32_t from = n == x->rank ? (uint32_t)perm[i] : x->rank - 1 - i;
 
         stride[i] = count(x, from + 1, x->rank);
     }
-    if (dnnl_memory_desc_init_by_strides(&src, (int)x->rank, dim, dnnl_f32, stride) != dnnl_success ||
-        dnnl_reorder_primitive_desc_create(&r->pd, &src, r->engine, &dst, r->engine, r->attr) != dnnl_success) {
+    src = strided(x->rank, r->out[0]->dim, stride);
+    if (dnnl_reorder_primitive_desc_create(&r->pd, &src, r->engine, &dst, r->engine, r->attr) != dnnl_success) {
         r->pd = NULL;
         return;
     }
