@@ -3,6 +3,7 @@
  * Buffers come in the order of their values' ids, workspaces behind them in the order of their operations. A root that
  * a graph output is a view of is an output itself: its storage is what the caller gets. */
 #include "graphs/analysis/access.h"
+#include "graphs/analysis/before.h"
 #include "graphs/analysis/liveness.h"
 #include "graphs/problem.h"
 
@@ -315,6 +316,55 @@ out:
     return st;
 }
 
+/* From lifetimes to the partial order. Values that outlive the graph are before nothing, values that are there from the
+ * start are after nothing; an input may be overwritten only where nothing else can still read it: where the
+ * operation is its only last event. */
+static mpl_status make_parallel(maker *m)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = m->p;
+    mpl_before *before = NULL;
+    uint64_t *rows = NULL;
+    uint32_t n_kept = 0, n_words = p->n / 64 + (p->n % 64 != 0);
+    uint8_t *held = NULL, *given = NULL;
+
+    MPL_TRY(mpl_new(m->ctx, held, p->n));
+    MPL_TRY(mpl_new(m->ctx, given, p->n));
+    for (mpl_value v = 0; v < m->g->n_values; v++)
+        if (m->map->value_buffer[v] != MPL_NONE && m->ranges->root[v] == v) {
+            held[m->map->value_buffer[v]] = is_kept(m, v);
+            given[m->map->value_buffer[v]] = m->g->value_op[v] == MPL_NONE;
+        }
+    MPL_TRY(mpl_before_from_access(m->ctx, p->n, p->access, &before));
+    MPL_TRY(mpl_new(m->ctx, rows, (size_t)p->n * n_words));
+    for (uint32_t a = 0; a < p->n; a++)
+        for (uint32_t b = 0; b < p->n && !held[a]; b++)
+            if (!given[b] && mpl_is_before(before, a, b))
+                rows[(size_t)a * n_words + b / 64] |= UINT64_C(1) << (b % 64);
+    mpl_before_free(m->ctx, before), before = NULL;
+    MPL_TRY(mpl_before_from_rows_take(m->ctx, p->n, &rows, &before));
+    p->before = before, before = NULL;
+    for (uint32_t i = 0; i < p->n_in_place; i++) {
+        mpl_buffer in = p->in_place_in[i];
+
+        if (p->access->last_begin[in + 1] - p->access->last_begin[in] != 1)
+            continue;
+        p->in_place_in[n_kept] = in;
+        p->in_place_out[n_kept] = p->in_place_out[i];
+        p->in_place_step[n_kept++] = p->in_place_step[i];
+    }
+    p->n_in_place = n_kept;
+    p->n_steps = 0;
+    memset(p->birth, 0, p->n * sizeof *p->birth);
+    memset(p->death, 0, p->n * sizeof *p->death);
+out:
+    mpl_free(m->ctx, held);
+    mpl_free(m->ctx, given);
+    mpl_free(m->ctx, rows);
+    mpl_before_free(m->ctx, before);
+    return st;
+}
+
 mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                   const mpl_problem_options *options, mpl_problem **problem,
                                   mpl_value_map **map)
@@ -333,6 +383,8 @@ mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op
     MPL_TRY(mpl_new(ctx, m.map->op_workspace, g->n_ops));
     MPL_TRY(number_buffers(&m));
     MPL_TRY(make_problem(&m, order));
+    if (options->parallel)
+        MPL_TRY(make_parallel(&m));
     m.map->value_root = m.ranges->root, m.ranges->root = NULL;
     m.map->step_of = m.ranges->step_of, m.ranges->step_of = NULL;
     *problem = m.p, m.p = NULL;
