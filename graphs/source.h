@@ -37,6 +37,8 @@ mpl_status mpl_text_read(mpl_ctx *ctx, const char *path, mpl_graph **out);
 mpl_status mpl_text_read_memory(mpl_ctx *ctx, const char *path, const char *data, size_t size,
                                 mpl_graph **out);
 mpl_status mpl_text_write(mpl_ctx *ctx, const char *path, const mpl_graph *g);
+/* The same into memory: *text is the caller's (mpl_free), zero-terminated, *size characters without the zero. */
+mpl_status mpl_text_write_memory(mpl_ctx *ctx, const mpl_graph *g, char **text, size_t *size);
 
 /* ---- zoo --------------------------------------------------------------------------------------------------- */
 
@@ -44,6 +46,7 @@ typedef struct mpl_zoo_param {
     const char *key;
     int64_t otherwise, min, max;
     const char *about;
+    const char *const *choices; /* NULL: a number; else max + 1 words, and the value is the index of one */
 } mpl_zoo_param;
 
 struct mpl_zoo_args;
@@ -56,7 +59,11 @@ typedef struct mpl_zoo_entry {
 
 extern const mpl_zoo_entry *const mpl_zoo[]; /* NULL-terminated, in the order of zoo.def */
 
-/* "resnet50:batch=16,image=224". MPL_EINPUT: no such network or parameter, a number out of range. */
+/* The entry of that name (n characters), or NULL. */
+const mpl_zoo_entry *mpl_zoo_find(const char *name, size_t n);
+
+/* "resnet50:batch=16,image=224". The graph's name is the network's with the parameters that are not the default's.
+ * MPL_EINPUT: no such network or parameter, a number out of range. */
 mpl_status mpl_zoo_build(mpl_ctx *ctx, const char *spec, mpl_graph **out);
 
 /* ---- any of them ---------------------------------------------------------------------------------------------- */

@@ -1,0 +1,231 @@
+/* net.c -- the builder that the generators share. See zoo_priv.h. */
+#include "graphs/zoo/zoo_priv.h"
+
+#include <stdarg.h>
+
+enum { NAME_SIZE = 128 };
+
+/* The scope, a dot, the name and a suffix into text[NAME_SIZE]. */
+static const char *full_name(const mpl_net *net, const char *name, const char *suffix, char *text)
+{
+    snprintf(text, NAME_SIZE, "%s%s%s%s", net->scope, net->scope[0] != '\0' ? "." : "", name, suffix);
+    return text;
+}
+
+int64_t mpl_zoo_arg(const mpl_zoo_args *args, const char *key)
+{
+    const mpl_zoo_param *param = args->entry->params;
+    uint32_t i = 0;
+
+    while (strcmp(param[i].key, key) != 0)
+        i++;
+    return args->value[i];
+}
+
+void mpl_net_begin(mpl_net *net, mpl_ctx *ctx, const mpl_zoo_args *args)
+{
+    const mpl_zoo_param *param = args->entry->params;
+    char name[256];
+    size_t n = (size_t)snprintf(name, sizeof name, "%s", args->entry->name);
+    char mark = ':';
+
+    for (uint32_t i = 0; param[i].key != NULL; i++) {
+        if (args->value[i] == param[i].otherwise)
+            continue;
+        if (param[i].choices != NULL)
+            n += (size_t)snprintf(name + n, sizeof name - n, "%c%s=%s", mark, param[i].key,
+                                  param[i].choices[args->value[i]]);
+        else
+            n += (size_t)snprintf(name + n, sizeof name - n, "%c%s=%" PRId64, mark, param[i].key, args->value[i]);
+        mark = ',';
+    }
+    *net = (mpl_net){.ctx = ctx, .args = args};
+    net->st = mpl_graph_new(ctx, name, &net->graph);
+}
+
+mpl_status mpl_net_end(mpl_net *net, mpl_value y, mpl_graph **out)
+{
+    mpl_status st = net->st;
+
+    MPL_TRY(st);
+    MPL_TRY(mpl_graph_add_output(net->ctx, net->graph, y));
+    MPL_TRY(mpl_graph_finish(net->ctx, net->graph));
+    *out = net->graph, net->graph = NULL;
+out:
+    mpl_graph_free(net->ctx, net->graph);
+    net->graph = NULL;
+    return st;
+}
+
+void mpl_net_scope(mpl_net *net, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(net->scope, sizeof net->scope, format, args);
+    va_end(args);
+}
+
+int64_t mpl_net_dim(const mpl_net *net, mpl_value x, uint32_t axis)
+{
+    return net->st == MPL_OK ? net->graph->value_shape[x].dim[axis] : 1;
+}
+
+static mpl_value add_value(mpl_net *net, const char *name, mpl_role role, uint32_t rank, const int64_t *dim)
+{
+    mpl_shape shape = {.rank = rank};
+    mpl_value v = MPL_NONE;
+
+    if (net->st != MPL_OK)
+        return MPL_NONE;
+    memcpy(shape.dim, dim, rank * sizeof *dim);
+    net->st = mpl_graph_add_value(net->ctx, net->graph, name, role, MPL_TYPE_f32, &shape, &v);
+    return v;
+}
+
+mpl_value mpl_net_input(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim)
+{
+    char text[NAME_SIZE];
+
+    return add_value(net, full_name(net, name, "", text), MPL_INPUT, rank, dim);
+}
+
+mpl_value mpl_net_image(mpl_net *net, int64_t channels)
+{
+    int64_t image = mpl_zoo_arg(net->args, "image");
+
+    return mpl_net_input(net, "data", 4, (int64_t[]){mpl_zoo_arg(net->args, "batch"), channels, image, image});
+}
+
+mpl_value mpl_net_weight(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim)
+{
+    char text[NAME_SIZE];
+
+    return add_value(net, full_name(net, name, "", text), MPL_WEIGHT, rank, dim);
+}
+
+/* A weight of the operation `name`. */
+static mpl_value weight_of(mpl_net *net, const char *name, const char *suffix, uint32_t rank, const int64_t *dim)
+{
+    char text[NAME_SIZE];
+
+    return add_value(net, full_name(net, name, suffix, text), MPL_WEIGHT, rank, dim);
+}
+
+mpl_value mpl_net_scalar(mpl_net *net, const char *name, float number)
+{
+    char text[NAME_SIZE];
+    mpl_shape shape = {.rank = 0};
+    mpl_value v = MPL_NONE;
+
+    if (net->st == MPL_OK)
+        net->st = mpl_graph_add_const(net->ctx, net->graph, full_name(net, name, "", text), MPL_TYPE_f32, &shape,
+                                      &number, false, &v);
+    return v;
+}
+
+mpl_value mpl_net_op(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in, const mpl_value *in,
+                     uint32_t n_attr, const mpl_attr *attr)
+{
+    char text[NAME_SIZE];
+    const char *out_name = full_name(net, name, "", text);
+    mpl_value v = MPL_NONE;
+
+    if (net->st == MPL_OK)
+        net->st = mpl_graph_add_op(net->ctx, net->graph, kind, out_name, n_in, in, n_attr, attr, 1, &out_name, &v);
+    return v;
+}
+
+mpl_value mpl_net_unary(mpl_net *net, mpl_op_kind kind, const char *name, mpl_value x)
+{
+    return mpl_net_op(net, kind, name, 1, &x, 0, NULL);
+}
+
+mpl_value mpl_net_binary(mpl_net *net, mpl_op_kind kind, const char *name, mpl_value a, mpl_value b)
+{
+    return mpl_net_op(net, kind, name, 2, (mpl_value[]){a, b}, 0, NULL);
+}
+
+mpl_value mpl_net_concat(mpl_net *net, const char *name, uint32_t n, const mpl_value *in)
+{
+    return mpl_net_op(net, MPL_OP_concat, name, n, in, 1, &MPL_INT(axis, 1));
+}
+
+mpl_value mpl_net_pool(mpl_net *net, mpl_op_kind kind, const char *name, mpl_value x, mpl_window w)
+{
+    const mpl_attr attr[] = {
+        MPL_INTS(kernel_shape, 2, w.kernel),
+        MPL_INTS(strides, 2, ((const int64_t[]){w.stride, w.stride})),
+        MPL_INTS(pads, 4, ((const int64_t[]){w.pad[0], w.pad[1], w.pad[0], w.pad[1]})),
+    };
+
+    return mpl_net_op(net, kind, name, 1, &x, 3, attr);
+}
+
+mpl_value mpl_net_conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w, int64_t group,
+                       bool bias)
+{
+    const mpl_attr attr[] = {
+        MPL_INTS(kernel_shape, 2, w.kernel),
+        MPL_INTS(strides, 2, ((const int64_t[]){w.stride, w.stride})),
+        MPL_INTS(pads, 4, ((const int64_t[]){w.pad[0], w.pad[1], w.pad[0], w.pad[1]})),
+        MPL_INT(group, group),
+    };
+    int64_t dim[] = {channels, mpl_net_dim(net, x, 1) / group, w.kernel[0], w.kernel[1]};
+    mpl_value in[] = {x, weight_of(net, name, ".w", 4, dim), MPL_NONE};
+
+    if (bias)
+        in[2] = weight_of(net, name, ".b", 1, &channels);
+    return mpl_net_op(net, MPL_OP_conv, name, bias ? 3 : 2, in, group == 1 ? 3 : 4, attr);
+}
+
+mpl_value mpl_net_norm(mpl_net *net, const char *name, mpl_value x, double epsilon)
+{
+    static const char *const suffix[] = {".scale", ".bias", ".mean", ".var"};
+    int64_t channels = mpl_net_dim(net, x, 1);
+    mpl_value in[5] = {x};
+
+    for (int i = 0; i < 4; i++)
+        in[i + 1] = weight_of(net, name, suffix[i], 1, &channels);
+    return mpl_net_op(net, MPL_OP_batch_norm, name, 5, in, 1, &MPL_FLOAT(epsilon, epsilon));
+}
+
+mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
+                            int64_t group, double epsilon)
+{
+    char text[NAME_SIZE];
+
+    snprintf(text, sizeof text, "%s.conv", name);
+    x = mpl_net_conv(net, text, x, channels, w, group, false);
+    snprintf(text, sizeof text, "%s.bn", name);
+    return mpl_net_norm(net, text, x, epsilon);
+}
+
+mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x)
+{
+    int64_t features = mpl_net_dim(net, x, 1) * mpl_net_dim(net, x, 2) * mpl_net_dim(net, x, 3);
+    int64_t dim[] = {mpl_net_dim(net, x, 0), features};
+
+    return mpl_net_op(net, MPL_OP_reshape, name, 1, &x, 1, &MPL_INTS(shape, 2, dim));
+}
+
+mpl_value mpl_net_dense(mpl_net *net, const char *name, mpl_value x, int64_t units)
+{
+    int64_t dim[] = {units, mpl_net_dim(net, x, 1)};
+    mpl_value in[] = {x, weight_of(net, name, ".w", 2, dim), weight_of(net, name, ".b", 1, &units)};
+
+    return mpl_net_op(net, MPL_OP_gemm, name, 3, in, 1, &MPL_INT(trans_b, 1));
+}
+
+mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout)
+{
+    mpl_window all = {{mpl_net_dim(net, x, 2), mpl_net_dim(net, x, 3)}, 1, {0, 0}};
+
+    mpl_net_scope(net, "%s", "");
+    x = mpl_net_pool(net, MPL_OP_avg_pool, "pool", x, all);
+    if (dropout)
+        x = mpl_net_unary(net, MPL_OP_dropout, "dropout", x);
+    x = mpl_net_flatten(net, "flat", x);
+    x = mpl_net_dense(net, "fc", x, mpl_zoo_arg(net->args, "classes"));
+    return mpl_net_unary(net, MPL_OP_softmax, "prob", x);
+}

@@ -1,0 +1,85 @@
+/* resnet.c -- residual networks of 18 to 152 layers.
+ *
+ * Source   K. He, X. Zhang, S. Ren, J. Sun, "Deep Residual Learning for Image Recognition", CVPR 2016: table 1, with
+ *          projections where the dims change (option B).
+ * Differs  The stride of a bottleneck stands on its 3x3 convolution, where the paper has it on the first 1x1: so have
+ *          the Caffe2 model in the ONNX zoo, which resnet50 equals operator by operator, and what most people run. */
+#include "graphs/zoo/zoo_priv.h"
+
+typedef struct family {
+    const char *name;
+    bool bottleneck;
+    uint8_t blocks[4];
+} family;
+
+static const family families[] = {
+    {"resnet18", false, {2, 2, 2, 2}},  {"resnet34", false, {3, 4, 6, 3}},  {"resnet50", true, {3, 4, 6, 3}},
+    {"resnet101", true, {3, 4, 23, 3}}, {"resnet152", true, {3, 8, 36, 3}},
+};
+
+static const double epsilon = 1e-5;
+
+static mpl_value conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, int64_t kernel, int64_t stride)
+{
+    return mpl_net_conv_norm(net, name, x, channels, MPL_WINDOW(kernel, stride, kernel / 2), 1, epsilon);
+}
+
+/* `width` channels inside, four times as many at the end of a bottleneck. */
+static mpl_value block(mpl_net *net, mpl_value x, bool bottleneck, int64_t width, int64_t stride)
+{
+    int64_t channels = bottleneck ? 4 * width : width;
+    mpl_value y, shortcut = x;
+
+    y = conv(net, "a", x, width, bottleneck ? 1 : 3, bottleneck ? 1 : stride);
+    y = mpl_net_unary(net, MPL_OP_relu, "a.relu", y);
+    y = conv(net, "b", y, width, 3, bottleneck ? stride : 1);
+    if (bottleneck) {
+        y = mpl_net_unary(net, MPL_OP_relu, "b.relu", y);
+        y = conv(net, "c", y, channels, 1, 1);
+    }
+    if (stride != 1 || mpl_net_dim(net, x, 1) != channels)
+        shortcut = conv(net, "shortcut", x, channels, 1, stride);
+    y = mpl_net_binary(net, MPL_OP_sum, "sum", y, shortcut);
+    return mpl_net_unary(net, MPL_OP_relu, "relu", y);
+}
+
+static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
+{
+    const family *f = families;
+    mpl_net net;
+    mpl_value x;
+
+    while (strcmp(f->name, args->entry->name) != 0)
+        f++;
+    mpl_net_begin(&net, ctx, args);
+    x = conv(&net, "stem", mpl_net_image(&net, 3), 64, 7, 2);
+    x = mpl_net_unary(&net, MPL_OP_relu, "stem.relu", x);
+    x = mpl_net_pool(&net, MPL_OP_max_pool, "stem.pool", x, MPL_WINDOW(3, 2, 1));
+    for (int stage = 0; stage < 4; stage++)
+        for (int i = 0; i < f->blocks[stage]; i++) {
+            mpl_net_scope(&net, "res%d_%d", stage + 2, i);
+            x = block(&net, x, f->bottleneck, 64 << stage, stage > 0 && i == 0 ? 2 : 1);
+        }
+    return mpl_net_end(&net, mpl_net_classify(&net, x, false), out);
+}
+
+static const mpl_zoo_param params[] = {
+    MPL_PARAM_BATCH(1),
+    MPL_PARAM_IMAGE(224, 32),
+    MPL_PARAM_CLASSES(1000),
+    MPL_PARAM_END,
+};
+
+#define RESNET(layers)                                                                                       \
+    const mpl_zoo_entry mpl_zoo_resnet##layers = {                                                           \
+        .name = "resnet" #layers,                                                                            \
+        .about = "residual network of " #layers " layers (He et al. 2016), stride on the 3x3",               \
+        .params = params,                                                                                    \
+        .build = build,                                                                                      \
+    }
+
+RESNET(18);
+RESNET(34);
+RESNET(50);
+RESNET(101);
+RESNET(152);

@@ -1,0 +1,71 @@
+/* small.c -- a perceptron and a small convolutional network, for a first look and for tests.
+ *
+ * Source   mlp: no one's in particular. mnist_conv: the MNIST example of Owl ("Functional Design of Computation
+ *          Graph"): one 5x5 convolution, one pool, two dense layers; padding as Owl's default, which keeps sizes. */
+#include "graphs/zoo/zoo_priv.h"
+
+static mpl_status build_mlp(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
+{
+    mpl_net net;
+    mpl_value x;
+
+    mpl_net_begin(&net, ctx, args);
+    x = mpl_net_input(&net, "data", 2, (int64_t[]){mpl_zoo_arg(args, "batch"), mpl_zoo_arg(args, "input")});
+    for (int64_t i = 1; i <= mpl_zoo_arg(args, "layers"); i++) {
+        mpl_net_scope(&net, "hidden%" PRId64, i);
+        x = mpl_net_dense(&net, "gemm", x, mpl_zoo_arg(args, "hidden"));
+        x = mpl_net_unary(&net, MPL_OP_relu, "relu", x);
+    }
+    mpl_net_scope(&net, "%s", "");
+    x = mpl_net_dense(&net, "fc", x, mpl_zoo_arg(args, "classes"));
+    x = mpl_net_unary(&net, MPL_OP_softmax, "prob", x);
+    return mpl_net_end(&net, x, out);
+}
+
+static const mpl_zoo_param mlp_params[] = {
+    MPL_PARAM_BATCH(1),
+    {"layers", 2, 1, 10000, "hidden layers", NULL},
+    {"input", 784, 1, 1000000, "features of the input", NULL},
+    {"hidden", 512, 1, 1000000, "units of each hidden layer", NULL},
+    MPL_PARAM_CLASSES(10),
+    MPL_PARAM_END,
+};
+
+const mpl_zoo_entry mpl_zoo_mlp = {
+    .name = "mlp",
+    .about = "dense layers with relu, then softmax",
+    .params = mlp_params,
+    .build = build_mlp,
+};
+
+static mpl_status build_mnist_conv(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
+{
+    mpl_net net;
+    mpl_value x;
+
+    mpl_net_begin(&net, ctx, args);
+    x = mpl_net_conv(&net, "conv", mpl_net_image(&net, 1), 32, MPL_WINDOW(5, 1, 2), 1, true);
+    x = mpl_net_unary(&net, MPL_OP_relu, "conv.relu", x);
+    x = mpl_net_pool(&net, MPL_OP_max_pool, "pool", x, MPL_WINDOW(2, 2, 0));
+    x = mpl_net_unary(&net, MPL_OP_dropout, "dropout", x);
+    x = mpl_net_flatten(&net, "flat", x);
+    x = mpl_net_dense(&net, "fc1", x, 1024);
+    x = mpl_net_unary(&net, MPL_OP_relu, "fc1.relu", x);
+    x = mpl_net_dense(&net, "fc2", x, mpl_zoo_arg(args, "classes"));
+    x = mpl_net_unary(&net, MPL_OP_softmax, "prob", x);
+    return mpl_net_end(&net, x, out);
+}
+
+static const mpl_zoo_param mnist_params[] = {
+    MPL_PARAM_BATCH(100),
+    MPL_PARAM_IMAGE(28, 2),
+    MPL_PARAM_CLASSES(10),
+    MPL_PARAM_END,
+};
+
+const mpl_zoo_entry mpl_zoo_mnist_conv = {
+    .name = "mnist_conv",
+    .about = "one convolution, two dense layers (Owl's MNIST example)",
+    .params = mnist_params,
+    .build = build_mnist_conv,
+};

@@ -1,0 +1,74 @@
+/* zoo_priv.h -- what the generators share: a builder with a sticky error, so that networks read like tables.
+ *
+ * Every helper returns the value it made, and does nothing but return MPL_NONE once something failed; mpl_net_end
+ * returns the first failure. Names are the scope, a dot, and the name given; weights add ".w", ".b" and the like.
+ * Images are f32 in NCHW. */
+#ifndef MPL_ZOO_PRIV_H
+#define MPL_ZOO_PRIV_H
+
+#include "graphs/source.h"
+
+#define MPL_ZOO_MAX_PARAMS 8
+
+typedef struct mpl_zoo_args {
+    const mpl_zoo_entry *entry;
+    int64_t value[MPL_ZOO_MAX_PARAMS]; /* in the order of entry->params, each in its range */
+} mpl_zoo_args;
+
+/* Value of a parameter that the entry has. */
+int64_t mpl_zoo_arg(const mpl_zoo_args *args, const char *key);
+
+#define MPL_PARAM_BATCH(otherwise)   {"batch", otherwise, 1, 65536, "images or sequences at once", NULL}
+#define MPL_PARAM_IMAGE(size, least) {"image", size, least, 8192, "height and width of the image [pixel]", NULL}
+#define MPL_PARAM_CLASSES(otherwise) {"classes", otherwise, 1, 1000000, "classes told apart", NULL}
+#define MPL_PARAM_END                {NULL, 0, 0, 0, NULL, NULL}
+
+typedef struct mpl_net {
+    mpl_ctx *ctx;
+    const mpl_zoo_args *args;
+    mpl_graph *graph;
+    mpl_status st;
+    char scope[64];
+} mpl_net;
+
+/* A graph named after the network and its parameters; `args` is borrowed until mpl_net_end. */
+void mpl_net_begin(mpl_net *net, mpl_ctx *ctx, const mpl_zoo_args *args);
+/* Makes y the output, finishes the graph and hands it over; frees it and returns the first failure otherwise. */
+mpl_status mpl_net_end(mpl_net *net, mpl_value y, mpl_graph **out);
+
+/* The scope of the names that follow; "" for none. */
+void mpl_net_scope(mpl_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+int64_t mpl_net_dim(const mpl_net *net, mpl_value x, uint32_t axis); /* 1 after a failure */
+mpl_value mpl_net_input(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
+mpl_value mpl_net_image(mpl_net *net, int64_t channels); /* input "data" [batch, channels, image, image] */
+mpl_value mpl_net_weight(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
+mpl_value mpl_net_scalar(mpl_net *net, const char *name, float number); /* a constant */
+
+/* Any operation with one output, which takes the operation's name. */
+mpl_value mpl_net_op(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in, const mpl_value *in,
+                     uint32_t n_attr, const mpl_attr *attr);
+mpl_value mpl_net_unary(mpl_net *net, mpl_op_kind kind, const char *name, mpl_value x);
+mpl_value mpl_net_binary(mpl_net *net, mpl_op_kind kind, const char *name, mpl_value a, mpl_value b);
+mpl_value mpl_net_concat(mpl_net *net, const char *name, uint32_t n, const mpl_value *in); /* channels */
+
+/* Kernel, stride and pads of convolutions and pools; the same pads at both ends. */
+typedef struct mpl_window {
+    int64_t kernel[2], stride, pad[2];
+} mpl_window;
+
+#define MPL_WINDOW(k, s, p) ((mpl_window){{k, k}, s, {p, p}})
+
+mpl_value mpl_net_pool(mpl_net *net, mpl_op_kind kind, const char *name, mpl_value x, mpl_window w);
+mpl_value mpl_net_conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w, int64_t group,
+                       bool bias);
+mpl_value mpl_net_norm(mpl_net *net, const char *name, mpl_value x, double epsilon); /* batch_norm */
+/* NAME.conv without bias, then NAME.bn. */
+mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
+                            int64_t group, double epsilon);
+mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x); /* [batch, the rest] by reshape */
+mpl_value mpl_net_dense(mpl_net *net, const char *name, mpl_value x, int64_t units); /* gemm, weights transposed */
+/* What most classifiers end in: one value a channel (avg_pool over the whole image), flatten, dense, softmax. */
+mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout);
+
+#endif
