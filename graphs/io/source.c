@@ -1,0 +1,147 @@
+/* source.c -- GRAPH of the command line: a file by its content, else a network of the zoo. See source.h. */
+#include "graphs/base/file.h"
+#include "graphs/source.h"
+
+#include <sys/stat.h>
+
+typedef enum content { ONNX, TEXT, LIST, UNKNOWN } content;
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* The first line that is neither blank nor a comment; *n: its characters. */
+static const char *first_line(const char *data, size_t size, size_t *n)
+{
+    const char *at = data, *end = data + size;
+
+    for (;;) {
+        while (at < end && is_blank(*at))
+            at++;
+        if (at == end || *at != '#')
+            break;
+        while (at < end && *at != '\n')
+            at++;
+    }
+    *n = 0;
+    while (at + *n < end && at[*n] != '\n')
+        ++*n;
+    return at;
+}
+
+/* Text begins with 'graph ', a buffer list with a header of several columns; ONNX is binary, for its first field is a
+ * number below 32. */
+static content content_of(const char *data, size_t size)
+{
+    size_t n, probe = size < 512 ? size : 512;
+    const char *line = first_line(data, size, &n);
+
+    for (size_t i = 0; i < probe; i++)
+        if ((unsigned char)data[i] < ' ' && !is_blank(data[i]))
+            return ONNX;
+    if (n > 6 && memcmp(line, "graph", 5) == 0 && is_blank(line[5]))
+        return TEXT;
+    return n > 0 && memchr(line, ',', n) != NULL ? LIST : UNKNOWN;
+}
+
+static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_options *options, mpl_source *out)
+{
+    mpl_status st = MPL_OK;
+    char *data = NULL;
+    size_t size;
+
+    MPL_TRY(mpl_file_read(ctx, path, &data, &size));
+    if (size == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: the file is empty; it should hold ONNX, .graph text or a buffer list", path);
+    switch (content_of(data, size)) {
+    case ONNX:
+        MPL_TRY(mpl_onnx_read_memory(ctx, path, data, size, options, &out->graph));
+        break;
+    case TEXT:
+        MPL_TRY(mpl_text_read_memory(ctx, path, data, size, &out->graph));
+        break;
+    case LIST:
+        MPL_TRY(mpl_csv_read(ctx, path, &out->problem, &out->offset));
+        break;
+    case UNKNOWN:
+        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: neither ONNX, nor .graph text (which begins with 'graph NAME'), nor a buffer "
+                 "list (with a header such as 'id,lower,upper,size')", path);
+    }
+out:
+    mpl_free(ctx, data);
+    return st;
+}
+
+/* ---- names that nearly fit --------------------------------------------------------------------------------------- */
+
+enum { MAX_NAME = 32 };
+
+/* Least number of characters put in, left out or changed that makes b from the n characters at a; both at most MAX_NAME. */
+static uint32_t edits(const char *a, size_t n, const char *b)
+{
+    size_t m = strlen(b);
+    uint32_t row[MAX_NAME + 1];
+
+    for (size_t j = 0; j <= m; j++)
+        row[j] = (uint32_t)j;
+    for (size_t i = 1; i <= n; i++) {
+        uint32_t diagonal = row[0];
+
+        row[0] = (uint32_t)i;
+        for (size_t j = 1; j <= m; j++) {
+            uint32_t best = diagonal + (a[i - 1] != b[j - 1]);
+
+            diagonal = row[j];
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+        }
+    }
+    return row[m];
+}
+
+/* The network whose name is nearest, at most two edits away; NULL: none. */
+static const char *nearest(const char *name, size_t n)
+{
+    const char *best = NULL;
+    uint32_t least = 3;
+
+    for (size_t i = 0; mpl_zoo[i] != NULL && n <= MAX_NAME; i++) {
+        uint32_t distance = edits(name, n, mpl_zoo[i]->name);
+
+        if (distance < least) {
+            least = distance;
+            best = mpl_zoo[i]->name;
+        }
+    }
+    return best;
+}
+
+mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_options *options, mpl_source *out)
+{
+    mpl_status st = MPL_OK;
+    size_t n = strcspn(text, ":");
+    struct stat facts;
+    bool exists = stat(text, &facts) == 0, known = mpl_zoo_find(text, n) != NULL;
+    const char *near = nearest(text, n);
+
+    memset(out, 0, sizeof *out);
+    if (exists && !S_ISDIR(facts.st_mode))
+        return open_file(ctx, text, options, out);
+    if (known)
+        return mpl_zoo_build(ctx, text, &out->graph);
+    if (exists)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: is a folder; name a file in it", text);
+    MPL_FAIL(ctx, MPL_EINPUT, "%.200s: neither a file nor a network of the zoo%s%s%s; 'memplan list graphs' shows the "
+             "networks", text, near != NULL ? " (is '" : "", near != NULL ? near : "", near != NULL ? "' meant?)" : "");
+out:
+    return st;
+}
+
+void mpl_source_fini(mpl_ctx *ctx, mpl_source *source)
+{
+    mpl_graph_free(ctx, source->graph);
+    mpl_problem_free(ctx, source->problem);
+    mpl_free(ctx, source->offset);
+    memset(source, 0, sizeof *source);
+}

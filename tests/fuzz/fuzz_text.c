@@ -1,0 +1,40 @@
+/* fuzz_text.c -- .graph text: any bytes are refused in one line, or read, written and read again without loss. */
+#include "graphs/source.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool holds, const mpl_ctx *ctx)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "%s\n", ctx->message);
+    abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    mpl_ctx ctx;
+    mpl_graph *first = NULL, *second = NULL;
+    char *text = NULL, *again = NULL;
+    size_t n, n_again;
+
+    mpl_ctx_init(&ctx);
+    if (mpl_text_read_memory(&ctx, "fuzz", (const char *)data, size, &first) != MPL_OK) {
+        must(ctx.n_live == 0 && strncmp(ctx.message, "fuzz:", 5) == 0 && strchr(ctx.message, '\n') == NULL, &ctx);
+        return 0;
+    }
+    must(mpl_graph_ok(first), &ctx);
+    must(mpl_text_write_memory(&ctx, first, &text, &n) == MPL_OK, &ctx);
+    must(mpl_text_read_memory(&ctx, "again", text, n, &second) == MPL_OK, &ctx);
+    must(mpl_graph_hash(first) == mpl_graph_hash(second), &ctx);
+    must(mpl_text_write_memory(&ctx, second, &again, &n_again) == MPL_OK, &ctx);
+    must(n == n_again && memcmp(text, again, n) == 0, &ctx);
+    mpl_graph_free(&ctx, first);
+    mpl_graph_free(&ctx, second);
+    mpl_free(&ctx, text);
+    mpl_free(&ctx, again);
+    must(ctx.n_live == 0, &ctx);
+    return 0;
+}
