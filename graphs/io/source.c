@@ -53,7 +53,8 @@ static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_optio
 
     MPL_TRY(mpl_file_read(ctx, path, &data, &size));
     if (size == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: the file is empty; it should hold ONNX, .graph text or a buffer list", path);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: the file is empty; it should hold ONNX, .graph text or a buffer list",
+                 path);
     switch (content_of(data, size)) {
     case ONNX:
         MPL_TRY(mpl_onnx_read_memory(ctx, path, data, size, options, &out->graph));
@@ -65,8 +66,10 @@ static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_optio
         MPL_TRY(mpl_csv_read(ctx, path, &out->problem, &out->offset));
         break;
     case UNKNOWN:
-        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: neither ONNX, nor .graph text (which begins with 'graph NAME'), nor a buffer "
-                 "list (with a header such as 'id,lower,upper,size')", path);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s:1: neither ONNX, nor .graph text (which begins with 'graph NAME'), nor a buffer "
+                 "list (with a header such as 'id,lower,upper,size')",
+                 path);
     }
 out:
     mpl_free(ctx, data);
@@ -132,8 +135,10 @@ mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_option
         return mpl_zoo_build(ctx, text, &out->graph);
     if (exists)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: is a folder; name a file in it", text);
-    MPL_FAIL(ctx, MPL_EINPUT, "%.200s: neither a file nor a network of the zoo%s%s%s; 'memplan list graphs' shows the "
-             "networks", text, near != NULL ? " (is '" : "", near != NULL ? near : "", near != NULL ? "' meant?)" : "");
+    MPL_FAIL(ctx, MPL_EINPUT,
+             "%.200s: neither a file nor a network of the zoo%s%s%s; 'memplan list graphs' shows the "
+             "networks",
+             text, near != NULL ? " (is '" : "", near != NULL ? near : "", near != NULL ? "' meant?)" : "");
 out:
     return st;
 }

@@ -41,7 +41,11 @@ typedef struct type_item {
 } type_item;
 
 /* A list that is used again for every line. */
-#define LIST(type) struct { type *item; size_t n, cap; }
+#define LIST(type)                                                                                           \
+    struct {                                                                                                 \
+        type *item;                                                                                          \
+        size_t n, cap;                                                                                       \
+    }
 #define APPEND(r, list, value)                                                                               \
     MPL_TRY(mpl_reserve((r)->ctx, (list).item, (list).cap, (list).n + 1));                                   \
     (list).item[(list).n++] = (value)
@@ -282,7 +286,8 @@ static mpl_status take_element(reader *r, mpl_type type)
     MPL_TRY(mpl_reserve(r->ctx, r->raw.item, r->raw.cap, r->raw.n + size));
     if (r->next.kind != WORD ||
         !mpl_text_parse(type, r->next.start, r->next.n, r->raw.item, (int64_t)(r->raw.n / size)))
-        FAIL_AT(r, "%s where a number that %s can hold should stand", show(&r->next, text), mpl_type_name(type));
+        FAIL_AT(r, "%s where a number that %s can hold should stand", show(&r->next, text),
+                mpl_type_name(type));
     r->raw.n += size;
     MPL_TRY(advance(r));
 out:
@@ -376,11 +381,12 @@ static mpl_status read_declaration(reader *r)
     if (bound && (!constant || splat))
         FAIL_AT(r, "a bound input needs all its elements: '= data ..' or '= bytes ..'");
     if (constant && !bound) {
-        MPL_TRY(located(r, mpl_graph_add_const(r->ctx, r->g, r->text.item + name, type, &shape, r->raw.item, splat, &v)));
+        MPL_TRY(located(
+            r, mpl_graph_add_const(r->ctx, r->g, r->text.item + name, type, &shape, r->raw.item, splat, &v)));
         return MPL_OK;
     }
-    MPL_TRY(located(r, mpl_graph_add_value(r->ctx, r->g, r->text.item + name, input || bound ? MPL_INPUT : MPL_WEIGHT,
-                                           type, &shape, &v)));
+    MPL_TRY(located(r, mpl_graph_add_value(r->ctx, r->g, r->text.item + name,
+                                           input || bound ? MPL_INPUT : MPL_WEIGHT, type, &shape, &v)));
     if (bound)
         MPL_TRY(mpl_graph_bind_input(r->ctx, r->g, v, r->raw.item));
 out:
@@ -706,7 +712,8 @@ static mpl_status check_types(reader *r)
             continue;
         if (item->type != r->g->value_type[v] || !mpl_shape_equal(&item->shape, &r->g->value_shape[v]))
             FAIL_AT(r, "the type of '%.60s' is %s %s", r->g->value_name[v],
-                    mpl_type_name((mpl_type)r->g->value_type[v]), mpl_shape_text(&r->g->value_shape[v], dims));
+                    mpl_type_name((mpl_type)r->g->value_type[v]),
+                    mpl_shape_text(&r->g->value_shape[v], dims));
     }
 out:
     return st;
@@ -736,9 +743,9 @@ static mpl_status read_op(reader *r)
     }
     MPL_TRY(expect_end(r));
     MPL_TRY(resolve(r));
-    MPL_TRY(located(r, mpl_graph_add_op(r->ctx, r->g, kind, r->text.item + name, (uint32_t)r->in.n, r->in_value.item,
-                                        (uint32_t)r->attr.n, r->attr_value.item, (uint32_t)r->out.n, r->out_name.item,
-                                        r->out_value.item)));
+    MPL_TRY(located(r, mpl_graph_add_op(r->ctx, r->g, kind, r->text.item + name, (uint32_t)r->in.n,
+                                        r->in_value.item, (uint32_t)r->attr.n, r->attr_value.item,
+                                        (uint32_t)r->out.n, r->out_name.item, r->out_value.item)));
     MPL_TRY(check_types(r));
 out:
     return st;
@@ -788,21 +795,24 @@ out:
 
 static void free_lists(reader *r)
 {
-    void *const lists[] = {r->text.item,     r->out.item,       r->in.item,    r->attr.item,
-                           r->ints.item,     r->floats.item,    r->types.item, r->raw.item,
-                           r->in_value.item, r->out_name.item,  r->out_value.item, r->attr_value.item};
+    void *const lists[] = {r->text.item,     r->out.item,      r->in.item,        r->attr.item,
+                           r->ints.item,     r->floats.item,   r->types.item,     r->raw.item,
+                           r->in_value.item, r->out_name.item, r->out_value.item, r->attr_value.item};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         mpl_free(r->ctx, lists[i]);
 }
 
-mpl_status mpl_text_read_memory(mpl_ctx *ctx, const char *path, const char *data, size_t size, mpl_graph **out)
+mpl_status mpl_text_read_memory(mpl_ctx *ctx, const char *path, const char *data, size_t size,
+                                mpl_graph **out)
 {
     mpl_status st = MPL_OK;
     reader here = {.ctx = ctx, .path = path, .at = data, .end = data + size, .line = 1}, *r = &here;
     bool more;
 
     APPEND(r, r->text, '\0');
+    MPL_TRY(mpl_reserve(ctx, r->ints.item, r->ints.cap, 1)); /* an empty list has an address, too */
+    MPL_TRY(mpl_reserve(ctx, r->floats.item, r->floats.cap, 1));
     MPL_TRY(read_header(r));
     for (;;) {
         MPL_TRY(next_line(r, &more));

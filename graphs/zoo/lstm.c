@@ -32,12 +32,10 @@ static void add_layer(mpl_net *net, layer *l, int64_t index, int64_t batch, int6
 /* The activated sum of both products of one gate. */
 static mpl_value gate_of(mpl_net *net, const layer *l, int gate, mpl_value x)
 {
-    static const char *const names[N_GATES][4] = {{"xi", "hi", "si", "i"},
-                                                  {"xf", "hf", "sf", "f"},
-                                                  {"xg", "hg", "sg", "g"},
-                                                  {"xo", "ho", "so", "o"}};
-    mpl_value from_x = mpl_net_op(net, MPL_OP_gemm, names[gate][0], 3,
-                                  (mpl_value[]){x, l->w[gate], l->b[gate]}, 0, NULL);
+    static const char *const names[N_GATES][4] = {
+        {"xi", "hi", "si", "i"}, {"xf", "hf", "sf", "f"}, {"xg", "hg", "sg", "g"}, {"xo", "ho", "so", "o"}};
+    mpl_value from_x =
+        mpl_net_op(net, MPL_OP_gemm, names[gate][0], 3, (mpl_value[]){x, l->w[gate], l->b[gate]}, 0, NULL);
     mpl_value from_h = mpl_net_binary(net, MPL_OP_matmul, names[gate][1], l->h, l->u[gate]);
     mpl_value sum = mpl_net_binary(net, MPL_OP_add, names[gate][2], from_x, from_h);
 
@@ -53,7 +51,8 @@ static mpl_value cell(mpl_net *net, layer *l, mpl_value x)
     kept = mpl_net_binary(net, MPL_OP_mul, "fc", gate[FORGET_GATE], l->c);
     fresh = mpl_net_binary(net, MPL_OP_mul, "ig", gate[INPUT_GATE], gate[CELL_GATE]);
     l->c = mpl_net_binary(net, MPL_OP_add, "c", kept, fresh);
-    l->h = mpl_net_binary(net, MPL_OP_mul, "h", gate[OUTPUT_GATE], mpl_net_unary(net, MPL_OP_tanh, "tanh", l->c));
+    l->h = mpl_net_binary(net, MPL_OP_mul, "h", gate[OUTPUT_GATE],
+                          mpl_net_unary(net, MPL_OP_tanh, "tanh", l->c));
     return l->h;
 }
 

@@ -9,10 +9,11 @@
 static const double epsilon = 1e-5;
 
 /* v1: channels and stride of each pair. */
-static const int16_t pairs[13][2] = {{64, 1},  {128, 2}, {128, 1}, {256, 2}, {256, 1},  {512, 2},  {512, 1},
+static const int16_t pairs[13][2] = {{64, 1},  {128, 2}, {128, 1}, {256, 2}, {256, 1},  {512, 2}, {512, 1},
                                      {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1}};
 
-static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w, int64_t group)
+static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
+                           int64_t group)
 {
     char text[32];
 

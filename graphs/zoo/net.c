@@ -36,7 +36,8 @@ void mpl_net_begin(mpl_net *net, mpl_ctx *ctx, const mpl_zoo_args *args)
             n += (size_t)snprintf(name + n, sizeof name - n, "%c%s=%s", mark, param[i].key,
                                   param[i].choices[args->value[i]]);
         else
-            n += (size_t)snprintf(name + n, sizeof name - n, "%c%s=%" PRId64, mark, param[i].key, args->value[i]);
+            n += (size_t)snprintf(name + n, sizeof name - n, "%c%s=%" PRId64, mark, param[i].key,
+                                  args->value[i]);
         mark = ',';
     }
     *net = (mpl_net){.ctx = ctx, .args = args};
@@ -94,7 +95,8 @@ mpl_value mpl_net_image(mpl_net *net, int64_t channels)
 {
     int64_t image = mpl_zoo_arg(net->args, "image");
 
-    return mpl_net_input(net, "data", 4, (int64_t[]){mpl_zoo_arg(net->args, "batch"), channels, image, image});
+    return mpl_net_input(net, "data", 4,
+                         (int64_t[]){mpl_zoo_arg(net->args, "batch"), channels, image, image});
 }
 
 mpl_value mpl_net_weight(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim)
@@ -105,7 +107,8 @@ mpl_value mpl_net_weight(mpl_net *net, const char *name, uint32_t rank, const in
 }
 
 /* A weight of the operation `name`. */
-static mpl_value weight_of(mpl_net *net, const char *name, const char *suffix, uint32_t rank, const int64_t *dim)
+static mpl_value weight_of(mpl_net *net, const char *name, const char *suffix, uint32_t rank,
+                           const int64_t *dim)
 {
     char text[NAME_SIZE];
 
@@ -119,8 +122,8 @@ mpl_value mpl_net_scalar(mpl_net *net, const char *name, float number)
     mpl_value v = MPL_NONE;
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_const(net->ctx, net->graph, full_name(net, name, "", text), MPL_TYPE_f32, &shape,
-                                      &number, false, &v);
+        net->st = mpl_graph_add_const(net->ctx, net->graph, full_name(net, name, "", text), MPL_TYPE_f32,
+                                      &shape, &number, false, &v);
     return v;
 }
 
@@ -132,7 +135,8 @@ mpl_value mpl_net_op(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t 
     mpl_value v = MPL_NONE;
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_op(net->ctx, net->graph, kind, out_name, n_in, in, n_attr, attr, 1, &out_name, &v);
+        net->st =
+            mpl_graph_add_op(net->ctx, net->graph, kind, out_name, n_in, in, n_attr, attr, 1, &out_name, &v);
     return v;
 }
 
@@ -162,8 +166,8 @@ mpl_value mpl_net_pool(mpl_net *net, mpl_op_kind kind, const char *name, mpl_val
     return mpl_net_op(net, kind, name, 1, &x, 3, attr);
 }
 
-mpl_value mpl_net_conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w, int64_t group,
-                       bool bias)
+mpl_value mpl_net_conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
+                       int64_t group, bool bias)
 {
     const mpl_attr attr[] = {
         MPL_INTS(kernel_shape, 2, w.kernel),

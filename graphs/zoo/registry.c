@@ -47,8 +47,8 @@ static bool parse_number(const char *text, size_t n, int64_t *out)
     return true;
 }
 
-static mpl_status parse_value(mpl_ctx *ctx, const mpl_zoo_entry *entry, const mpl_zoo_param *p, const char *text,
-                              size_t n, int64_t *out)
+static mpl_status parse_value(mpl_ctx *ctx, const mpl_zoo_entry *entry, const mpl_zoo_param *p,
+                              const char *text, size_t n, int64_t *out)
 {
     mpl_status st = MPL_OK;
 
@@ -56,12 +56,12 @@ static mpl_status parse_value(mpl_ctx *ctx, const mpl_zoo_entry *entry, const mp
         for (int64_t i = 0; i <= p->max; i++)
             if (strlen(p->choices[i]) == n && memcmp(p->choices[i], text, n) == 0)
                 return *out = i, MPL_OK;
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%.*s' is none of the words for '%s'; the default is '%s'", entry->name,
-                 (int)(n < 64 ? n : 64), text, p->key, p->choices[p->otherwise]);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%.*s' is none of the words for '%s'; the default is '%s'",
+                 entry->name, (int)(n < 64 ? n : 64), text, p->key, p->choices[p->otherwise]);
     }
     if (!parse_number(text, n, out) || *out < p->min || *out > p->max)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s=%.*s is no number from %" PRId64 " to %" PRId64, entry->name, p->key,
-                 (int)(n < 64 ? n : 64), text, p->min, p->max);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s=%.*s is no number from %" PRId64 " to %" PRId64, entry->name,
+                 p->key, (int)(n < 64 ? n : 64), text, p->min, p->max);
 out:
     return st;
 }
@@ -76,11 +76,13 @@ static mpl_status parse_param(mpl_ctx *ctx, const char *text, size_t n, mpl_zoo_
     char list[200];
     uint32_t i = 0;
 
-    while (params[i].key != NULL && (strlen(params[i].key) != n_key || memcmp(params[i].key, text, n_key) != 0))
+    while (params[i].key != NULL &&
+           (strlen(params[i].key) != n_key || memcmp(params[i].key, text, n_key) != 0))
         i++;
     if (mark == NULL || params[i].key == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%.*s' is no parameter; write key=value with one of %s", args->entry->name,
-                 (int)(n < 64 ? n : 64), text, list_params(args->entry, list, sizeof list));
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%.*s' is no parameter; write key=value with one of %s",
+                 args->entry->name, (int)(n < 64 ? n : 64), text,
+                 list_params(args->entry, list, sizeof list));
     if (seen[i])
         MPL_FAIL(ctx, MPL_EINPUT, "%s: parameter '%s' is given twice", args->entry->name, params[i].key);
     seen[i] = true;

@@ -19,7 +19,8 @@ static const family families[] = {
 
 static const double epsilon = 1e-5;
 
-static mpl_value conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, int64_t kernel, int64_t stride)
+static mpl_value conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, int64_t kernel,
+                      int64_t stride)
 {
     return mpl_net_conv_norm(net, name, x, channels, MPL_WINDOW(kernel, stride, kernel / 2), 1, epsilon);
 }

@@ -7,8 +7,8 @@
 enum { POOL = 0 };
 
 /* Channels of each 3x3 convolution, or a pool. */
-static const int16_t layers[] = {64,  64,  POOL, 128, 128, POOL, 256, 256, 256,
-                                 POOL, 512, 512, 512, POOL, 512, 512, 512, POOL};
+static const int16_t layers[] = {64,   64,  POOL, 128, 128,  POOL, 256, 256, 256,
+                                 POOL, 512, 512,  512, POOL, 512,  512, 512, POOL};
 
 static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {

@@ -18,10 +18,12 @@ typedef struct mpl_zoo_args {
 /* Value of a parameter that the entry has. */
 int64_t mpl_zoo_arg(const mpl_zoo_args *args, const char *key);
 
+/* clang-format off */
 #define MPL_PARAM_BATCH(otherwise)   {"batch", otherwise, 1, 65536, "images or sequences at once", NULL}
 #define MPL_PARAM_IMAGE(size, least) {"image", size, least, 8192, "height and width of the image [pixel]", NULL}
 #define MPL_PARAM_CLASSES(otherwise) {"classes", otherwise, 1, 1000000, "classes told apart", NULL}
 #define MPL_PARAM_END                {NULL, 0, 0, 0, NULL, NULL}
+/* clang-format on */
 
 typedef struct mpl_net {
     mpl_ctx *ctx;
@@ -60,14 +62,15 @@ typedef struct mpl_window {
 #define MPL_WINDOW(k, s, p) ((mpl_window){{k, k}, s, {p, p}})
 
 mpl_value mpl_net_pool(mpl_net *net, mpl_op_kind kind, const char *name, mpl_value x, mpl_window w);
-mpl_value mpl_net_conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w, int64_t group,
-                       bool bias);
+mpl_value mpl_net_conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
+                       int64_t group, bool bias);
 mpl_value mpl_net_norm(mpl_net *net, const char *name, mpl_value x, double epsilon); /* batch_norm */
 /* NAME.conv without bias, then NAME.bn. */
 mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
                             int64_t group, double epsilon);
 mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x); /* [batch, the rest] by reshape */
-mpl_value mpl_net_dense(mpl_net *net, const char *name, mpl_value x, int64_t units); /* gemm, weights transposed */
+/* gemm, weights transposed */
+mpl_value mpl_net_dense(mpl_net *net, const char *name, mpl_value x, int64_t units);
 /* What most classifiers end in: one value a channel (avg_pool over the whole image), flatten, dense, softmax. */
 mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout);
 

@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     mpl_ctx_init(&ctx);
     if (mpl_text_read_memory(&ctx, "fuzz", (const char *)data, size, &first) != MPL_OK) {
-        must(ctx.n_live == 0 && strncmp(ctx.message, "fuzz:", 5) == 0 && strchr(ctx.message, '\n') == NULL, &ctx);
+        must(ctx.n_live == 0 && strncmp(ctx.message, "fuzz:", 5) == 0 && strchr(ctx.message, '\n') == NULL,
+             &ctx);
         return 0;
     }
     must(mpl_graph_ok(first), &ctx);

@@ -1,0 +1,252 @@
+/* Networks of the zoo: published numbers of parameters and multiplications, every parameter's range, wrong requests. */
+#include "tests/test.h"
+
+#include "graphs/source.h"
+
+/* Parameters as published: weights, biases, scale and bias of batch norms, 1000 classes. Multiply-adds of convolutions and
+ * dense layers, in units of 10^6, within half of the last digit published.
+ * Both: torchvision's model tables (resnet, densenet, inception_v3, vgg16, mobilenet_v2), the papers (mobilenet_v1: 569),
+ * bvlc_googlenet (inception_v1), Keras' mobilenet, the PyTorch Image Models tables (inception_v4). The multiplications of
+ * inception_v1 are not compared: the model that it follows rounds its pools down. */
+static const struct {
+    const char *name;
+    uint64_t params;
+    double mega, tolerance;
+} published[] = {
+    {"resnet18", 11689512, 1810, 10},      {"resnet34", 21797672, 3660, 10},
+    {"resnet50", 25557032, 4090, 10},      {"resnet101", 44549160, 7800, 10},
+    {"resnet152", 60192808, 11510, 10},    {"densenet121", 7978856, 2830, 10},
+    {"densenet169", 14149480, 3360, 10},   {"densenet201", 20013928, 4290, 10},
+    {"inception_v1", 6998552, 0, 0},       {"inception_v3", 23834568, 5710, 10},
+    {"inception_v4", 42679816, 12280, 30}, {"vgg16", 138357544, 15470, 10},
+    {"mobilenet_v1", 4231976, 569, 1},     {"mobilenet_v2", 3504872, 300, 1},
+};
+
+static mpl_graph *build(mpl_ctx *ctx, const char *spec)
+{
+    mpl_graph *g = NULL;
+
+    assert_ok(ctx, mpl_zoo_build(ctx, spec, &g));
+    assert_true(mpl_graph_ok(g));
+    return g;
+}
+
+static uint64_t count(const mpl_graph *g, mpl_value v)
+{
+    return g->value_bytes[v] / mpl_type_bytes((mpl_type)g->value_type[v]);
+}
+
+/* Elements of all weights but scalars and the running mean and variance of batch norms. */
+static uint64_t n_params(const mpl_graph *g)
+{
+    uint64_t n = 0;
+
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (g->value_role[v] == MPL_WEIGHT && g->value_shape[v].rank > 0)
+            n += count(g, v);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (g->op_kind[op] == MPL_OP_batch_norm)
+            n -= count(g, g->op_in[g->op_in_begin[op] + 3]) + count(g, g->op_in[g->op_in_begin[op] + 4]);
+    return n;
+}
+
+/* Multiply-adds: elements of the output times products a sum. */
+static double n_products(const mpl_graph *g)
+{
+    double n = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_value weight = g->op_in[g->op_in_begin[op] + 1], out = g->op_out[g->op_out_begin[op]];
+
+        if (g->op_kind[op] == MPL_OP_conv ||
+            g->op_kind[op] == MPL_OP_gemm) /* weights: one row an output channel */
+            n += (double)count(g, out) * (double)count(g, weight) / (double)g->value_shape[weight].dim[0];
+    }
+    return n;
+}
+
+static void test_published(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
+        mpl_graph *g = build(&ctx, published[i].name);
+        double mega = n_products(g) * 1e-6;
+
+        if (n_params(g) != published[i].params)
+            fail_msg("%s: %" PRIu64 " parameters, %" PRIu64 " published", g->name, n_params(g),
+                     published[i].params);
+        if (published[i].tolerance > 0 && (mega < published[i].mega - published[i].tolerance ||
+                                           mega > published[i].mega + published[i].tolerance))
+            fail_msg("%s: %.1f million multiply-adds, %.0f published", g->name, mega, published[i].mega);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* The same request gives the same graph; names are unique; the least image still gives a graph. */
+static void test_every_network(void **state)
+{
+    mpl_ctx ctx;
+    char spec[100];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; mpl_zoo[i] != NULL; i++) {
+        mpl_graph *g = build(&ctx, mpl_zoo[i]->name), *again = build(&ctx, mpl_zoo[i]->name);
+
+        assert_string_equal(g->name, mpl_zoo[i]->name);
+        assert_true(mpl_zoo_find(g->name, strlen(g->name)) == mpl_zoo[i]);
+        assert_true(mpl_graph_hash(g) == mpl_graph_hash(again));
+        assert_int_equal(g->n_outputs, 1);
+        for (mpl_op op = 0; op < g->n_ops; op++) /* nothing is computed for nobody */
+            for (uint32_t k = g->op_out_begin[op]; k < g->op_out_begin[op + 1]; k++)
+                assert_true(g->op_out[k] == g->output[0] ||
+                            g->value_use_begin[g->op_out[k]] < g->value_use_begin[g->op_out[k] + 1]);
+        mpl_graph_free(&ctx, g);
+        mpl_graph_free(&ctx, again);
+        for (const mpl_zoo_param *p = mpl_zoo[i]->params; p->key != NULL; p++)
+            if (strcmp(p->key, "image") == 0) {
+                snprintf(spec, sizeof spec, "%s:image=%" PRId64, mpl_zoo[i]->name, p->min);
+                mpl_graph_free(&ctx, build(&ctx, spec));
+            }
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Parameters that reach the graph: its name, the dims of its first input and of its output, its operations. */
+static const struct {
+    const char *spec, *name, *input, *output;
+    uint32_t n_ops;
+} variants[] = {
+    {"resnet50:batch=16,image=96,classes=10", "resnet50:batch=16,image=96,classes=10", "[16,3,96,96]",
+     "[16,10]", 176},
+    {"densenet121:classes=7", "densenet121:classes=7", "[1,3,224,224]", "[1,7,1,1]", 426},
+    {"inception_v1:image=128", "inception_v1:image=128", "[1,3,128,128]", "[1,1000]", 143},
+    {"inception_v3:image=299,batch=2", "inception_v3:batch=2", "[2,3,299,299]", "[2,1000]", 315},
+    {"mobilenet_v2", "mobilenet_v2", "[1,3,224,224]", "[1,1000]", 154},
+    {"mnist_conv", "mnist_conv", "[100,1,28,28]", "[100,10]", 9},
+    {"mlp:layers=3,input=5,hidden=4,batch=2", "mlp:batch=2,layers=3,input=5,hidden=4", "[2,5]", "[2,10]", 8},
+    {"lstm", "lstm", "[32,512]", "[32,512]", 2 * 32 * 21},
+    {"lstm:layers=1,steps=3,hidden=8,batch=2", "lstm:batch=2,layers=1,steps=3,hidden=8", "[2,8]", "[2,8]",
+     63},
+};
+
+static void test_variants(void **state)
+{
+    mpl_ctx ctx;
+    char text[200];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        mpl_graph *g = build(&ctx, variants[i].spec);
+
+        assert_string_equal(g->name, variants[i].name);
+        assert_string_equal(mpl_shape_text(&g->value_shape[g->input[0]], text), variants[i].input);
+        assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), variants[i].output);
+        assert_int_equal(g->n_ops, variants[i].n_ops);
+        mpl_graph_free(&ctx, g);
+    }
+}
+
+/* One cell computes c' = f c + i g, h' = o tanh(c'): the products stand between the right gates. */
+static void test_lstm_cell(void **state)
+{
+    static const char *const edges[][3] = {
+        {"step1.layer0.fc", "step1.layer0.f", "step0.layer0.c"},
+        {"step1.layer0.ig", "step1.layer0.i", "step1.layer0.g"},
+        {"step1.layer0.c", "step1.layer0.fc", "step1.layer0.ig"},
+        {"step1.layer0.h", "step1.layer0.o", "step1.layer0.tanh"},
+        {"step1.layer0.hf", "step0.layer0.h", "layer0.uf"},
+        {"step1.layer1.xf", "step1.layer0.h", "layer1.wf"},
+    };
+    mpl_ctx ctx;
+    mpl_graph *g;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    g = build(&ctx, "lstm:steps=2,hidden=4,batch=1");
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+        mpl_op op = g->value_op[mpl_graph_find(g, edges[i][0])];
+
+        for (uint32_t k = 0; k < 2; k++)
+            assert_string_equal(g->value_name[g->op_in[g->op_in_begin[op] + k]], edges[i][k + 1]);
+    }
+    mpl_graph_free(&ctx, g);
+}
+
+static const struct {
+    const char *spec, *says;
+} wrong[] = {
+    {"resnet51", "no network 'resnet51'"},
+    {"", "no network ''"},
+    {"resnet", "no network 'resnet'"},
+    {"resnet50:", "'' is no parameter"},
+    {"resnet50:batch", "'batch' is no parameter"},
+    {"resnet50:steps=2", "'steps=2' is no parameter; write key=value with one of batch, image, classes"},
+    {"resnet50:batch=0", "batch=0 is no number from 1 to 65536"},
+    {"resnet50:batch=-1", "batch=-1 is no number"},
+    {"resnet50:batch=", "batch= is no number"},
+    {"resnet50:batch=2x", "batch=2x is no number"},
+    {"resnet50:batch=99999999999999999999", "is no number"},
+    {"resnet50:batch=2,batch=2", "'batch' is given twice"},
+    {"resnet50:batch=2,", "'' is no parameter"},
+    {"inception_v3:image=74", "image=74 is no number from 75"},
+    {"lstm:image=32", "one of batch, layers, steps, hidden"},
+};
+
+static void test_wrong(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        mpl_graph *g = NULL;
+
+        assert_status(&ctx, mpl_zoo_build(&ctx, wrong[i].spec, &g), MPL_EINPUT);
+        assert_null(g);
+        if (strstr(ctx.message, wrong[i].says) == NULL)
+            fail_msg("'%s': \"%s\" does not say \"%s\"", wrong[i].spec, ctx.message, wrong[i].says);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* The k-th allocation fails, for every k: a status, nothing left behind. */
+static void test_out_of_memory(void **state)
+{
+    static const char *const specs[] = {"mlp:layers=1", "mnist_conv", "lstm:steps=1,layers=1",
+                                        "mobilenet_v1"};
+    mpl_ctx ctx;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        mpl_status st = MPL_EMEM;
+
+        for (int64_t k = 0; st == MPL_EMEM; k++) {
+            mpl_graph *g = NULL;
+
+            mpl_ctx_init(&ctx);
+            ctx.fail_after = k;
+            st = mpl_zoo_build(&ctx, specs[i], &g);
+            assert_true(st == MPL_EMEM ? g == NULL : st == MPL_OK);
+            mpl_graph_free(&ctx, g);
+            assert_int_equal(ctx.n_live, 0);
+        }
+        assert_ok(&ctx, st);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published), cmocka_unit_test(test_every_network),
+        cmocka_unit_test(test_variants),  cmocka_unit_test(test_lstm_cell),
+        cmocka_unit_test(test_wrong),     cmocka_unit_test(test_out_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
