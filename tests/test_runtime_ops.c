@@ -1,0 +1,494 @@
+/* test_runtime_ops.c -- conformance: every operator on every backend that opens, against `ref`, within
+ * |a - b| <= 1e-6 m + 1e-4 |b|, where m is 1 for element-wise operators (over a wide range of arguments) and the largest
+ * |b|, but at least 1, for those that add many numbers up; and that oneDNN really computes what it can.
+ *
+ * Catches: a wrong layout, axis, pad, group or scale in a backend; approximations that are too coarse; a silent
+ * fall back to loops. */
+#include "tests/test.h"
+
+#include "runtime/exec.h"
+
+#include <math.h>
+
+/* Operands are words "[TYPE:]DIMS[*SCALE][+]" (+: absolute values) or "=NUMBER" (a known f32 scalar); "-" leaves one out.
+ * Attributes are words "KEY=VALUE". how: what its name on the cpu backend must begin with, NULL: anything. */
+typedef struct row {
+    const char *op, *in, *attrs;
+    uint32_t n_out;
+    const char *how;
+} row;
+
+#define LOOPS MPL_HOW_LOOPS
+#ifdef __x86_64__
+#define IS_X64 1 /* oneDNN names its implementations otherwise elsewhere */
+#else
+#define IS_X64 0
+#endif
+
+static const row rows[] = {
+    {"relu", "3,77*20", "", 1, "jit"},
+    {"leaky_relu", "3,77*20", "alpha=0.2", 1, "jit"},
+    {"leaky_relu", "3,77*20", "", 1, "jit"},
+    {"elu", "3,77*20", "alpha=0.7", 1, "jit"},
+    {"selu", "3,77*20", "", 1, NULL},
+    {"celu", "3,77*20", "alpha=2.0", 1, NULL},
+    {"gelu", "3,777*20", "", 1, NULL},
+    {"gelu", "3,777*20", "approximate=tanh", 1, NULL},
+    {"sigmoid", "3,777*20", "", 1, "jit"},
+    {"hard_sigmoid", "3,77*20", "", 1, NULL},
+    {"hard_swish", "3,777*20", "", 1, "jit"},
+    {"swish", "3,777*20", "", 1, "jit"},
+    {"mish", "3,777*20", "", 1, NULL},
+    {"softplus", "3,777*20", "", 1, LOOPS},
+    {"softsign", "3,77*20", "", 1, NULL},
+    {"tanh", "3,777*20", "", 1, "jit"},
+    {"tanh", "3,777*0.01", "", 1, "jit"},
+    {"thresholded_relu", "3,77*20", "alpha=0.5", 1, NULL},
+    {"shrink", "3,77*20", "lambd=0.5 bias=0.1", 1, NULL},
+    {"exp", "3,777*20", "", 1, "jit"},
+    {"log", "3,777*20+", "", 1, LOOPS},
+    {"sqrt", "3,777*20+", "", 1, "jit"},
+    {"neg", "3,77*20", "", 1, "jit"},
+    {"abs", "3,77*20", "", 1, "jit"},
+    {"reciprocal", "3,77*20", "", 1, NULL},
+    {"floor", "3,77*20", "", 1, NULL},
+    {"ceil", "3,77*20", "", 1, NULL},
+    {"round", "3,77*20", "", 1, "jit"},
+    {"sign", "3,77*20", "", 1, NULL},
+    {"erf", "3,77*3", "", 1, NULL},
+    {"sin", "3,77*20", "", 1, NULL},
+    {"cos", "3,77*20", "", 1, NULL},
+    {"tan", "3,77", "", 1, NULL},
+    {"asin", "3,77", "", 1, NULL},
+    {"acos", "3,77", "", 1, NULL},
+    {"atan", "3,77*20", "", 1, NULL},
+    {"sinh", "3,77*5", "", 1, NULL},
+    {"cosh", "3,77*5", "", 1, NULL},
+    {"asinh", "3,77*20", "", 1, NULL},
+    {"acosh", "3,77*20+", "", 1, NULL}, /* NaN below 1 */
+    {"atanh", "3,77*0.9", "", 1, NULL},
+    {"not", "bool:3,7", "", 1, LOOPS},
+    {"is_nan", "3,7", "", 1, LOOPS},
+    {"is_inf", "3,7", "", 1, LOOPS},
+    {"bitwise_not", "i32:3,7", "", 1, LOOPS},
+    {"cast", "3,7*20", "to=i32", 1, LOOPS},
+    {"clip", "3,77*20 =-2 =3", "", 1, "jit"},
+    {"clip", "3,77*20 - =3", "", 1, "jit"},
+    {"clip", "3,77*20 =-2", "", 1, "jit"},
+    {"clip", "i32:3,7", "", 1, LOOPS},
+    {"add", "2,3,4,5 2,3,4,5", "", 1, "jit"},
+    {"add", "2,16,4,5 16,1,1", "", 1, "jit"},
+    {"add", "16,1,1 2,16,4,5", "", 1, "jit"},
+    {"add", "2,3,4,5 5", "", 1, NULL},
+    {"add", "2,3,1,5 1,4,1", "", 1, NULL},
+    {"add", "2,3 1", "", 1, NULL},
+    {"add", "1 1,1", "", 1, NULL},
+    {"add", "i64:3 i64:3", "", 1, LOOPS},
+    {"add", "f64:3 f64:3", "", 1, LOOPS},
+    {"sub", "2,3,4,5 2,3,4,5", "", 1, "jit"},
+    {"sub", "5 2,3,4,5", "", 1, NULL},
+    {"mul", "2,3,4,5 2,3,4,5", "", 1, "jit"},
+    {"mul", "2,16,4,5 1,16,1,1", "", 1, "jit"},
+    {"div", "2,3,4,5 2,3,4,5", "", 1, "jit"},
+    {"div", "2,1,4,5 2,3,4,5", "", 1, NULL},
+    {"pow", "3,77*3+ =2", "", 1, "jit"},
+    {"pow", "3,77*3+ =0.5", "", 1, "jit"},
+    {"pow", "3,77*3+ 77", "", 1, LOOPS},
+    {"mod", "i32:3,7 =i32:2", "", 1, LOOPS},
+    {"prelu", "2,3,4,5 3,1,1", "", 1, NULL},
+    {"bitwise_and", "i32:3,7 i32:7", "", 1, LOOPS},
+    {"bitwise_or", "i32:3,7 i32:7", "", 1, LOOPS},
+    {"bitwise_xor", "i32:3,7 i32:7", "", 1, LOOPS},
+    {"bit_shift", "u8:3,7 u8:7", "direction=LEFT", 1, LOOPS},
+    {"and", "bool:3,7 bool:7", "", 1, LOOPS},
+    {"or", "bool:3,7 bool:7", "", 1, LOOPS},
+    {"xor", "bool:3,7 bool:7", "", 1, LOOPS},
+    {"equal", "3,7 7", "", 1, LOOPS},
+    {"less", "3,7 7", "", 1, LOOPS},
+    {"greater", "3,7 7", "", 1, LOOPS},
+    {"less_equal", "3,7 7", "", 1, LOOPS},
+    {"greater_equal", "3,7 7", "", 1, LOOPS},
+    {"min", "3,7 3,7", "", 1, "jit"},
+    {"max", "3,7 3,7", "", 1, "jit"},
+    {"max", "3,7 3,7 7", "", 1, LOOPS},
+    {"sum", "3,7 3,7", "", 1, "jit"},
+    {"sum", "3,7 3,7 3,7", "", 1, LOOPS},
+    {"mean", "3,7 3,7", "", 1, NULL},
+    {"where", "bool:3,7 3,7 7", "", 1, LOOPS},
+
+    {"matmul", "33,65 65,17", "", 1, NULL},
+    {"matmul", "2,3,33,65 65,17", "", 1, NULL},
+    {"matmul", "2,3,5,6 2,3,6,7", "", 1, NULL},
+    {"matmul", "3,5,6 2,1,6,7", "", 1, NULL},
+    {"matmul", "6 6,7", "", 1, NULL},
+    {"matmul", "5,6 6", "", 1, NULL},
+    {"matmul", "2,5,6 6", "", 1, NULL},
+    {"matmul", "6 2,6,5", "", 1, NULL},
+    {"matmul", "6 6", "", 1, NULL},
+    {"gemm", "33,65 65,17", "", 1, NULL},
+    {"gemm", "33,65 17,65 17", "trans_b=1", 1, NULL},
+    {"gemm", "65,33 65,17 1,17", "trans_a=1", 1, NULL},
+    {"gemm", "5,6 6,7 5,7", "alpha=0.5 beta=0.25", 1, NULL},
+    {"gemm", "5,6 6,7 5,1", "", 1, NULL},
+    {"gemm", "1,512 1000,512 1000", "trans_b=1", 1, NULL},
+    {"conv", "1,3,32,32 8,3,7,7 8", "strides=2,2 pads=3,3,3,3", 1, "x64:gemm"},
+    {"conv", "2,16,14,15 8,16,3,3", "pads=1,0,2,1", 1, "x64:gemm"},
+    {"conv", "2,16,14,15 8,16,1,1 8", "strides=2,2", 1, "x64:gemm"},
+    {"conv", "2,16,14,15 8,16,3,3 8", "dilations=2,3 pads=2,3,2,3", 1, "x64:gemm"},
+    {"conv", "2,16,14,15 8,4,3,3 8", "group=4 pads=1,1,1,1", 1, "x64:gemm"},
+    {"conv", "2,16,14,15 16,1,3,3 16", "group=16 pads=1,1,1,1", 1, "x64:gemm"},
+    {"conv", "2,5,33 4,5,3 4", "pads=1,1", 1, NULL},
+    {"conv", "1,3,6,7,8 4,3,3,3,3 4", "pads=1,1,1,1,1,1", 1, NULL},
+    {"conv", "f64:1,2,5,5 f64:3,2,3,3", "", 1, LOOPS},
+    {"conv_transpose", "1,6,9,9 6,4,3,3 4", "strides=2,2 pads=1,1,1,1", 1, NULL},
+    {"conv_transpose", "1,6,9,9 6,4,3,3", "strides=2,2 pads=1,1,1,1 output_padding=1,1", 1, NULL},
+    {"conv_transpose", "1,6,9,8 6,2,3,2", "group=3 dilations=2,2", 1, NULL},
+    {"conv_transpose", "1,3,3,3 3,2,3,3", "strides=3,2 output_shape=10,8", 1, LOOPS},
+
+    {"max_pool", "2,3,32,32", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1", 1, NULL},
+    {"max_pool", "2,3,32,32", "kernel_shape=3,3 strides=2,2 ceil_mode=1", 1, NULL},
+    {"max_pool", "2,3,32,31", "kernel_shape=2,3 strides=2,1", 1, NULL},
+    {"max_pool", "1,3,16,16", "kernel_shape=2,2 dilations=2,2", 1, NULL},
+    {"max_pool", "1,2,8,8", "kernel_shape=2,2 strides=2,2", 2, LOOPS},
+    {"max_pool", "1,2,33", "kernel_shape=3", 1, NULL},
+    {"avg_pool", "2,3,32,32", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1", 1, NULL},
+    {"avg_pool", "2,3,32,32", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1 count_include_pad=1", 1, NULL},
+    {"avg_pool", "2,3,32,32", "kernel_shape=3,3 strides=2,2 ceil_mode=1", 1, NULL},
+    {"avg_pool", "2,3,32,32", "kernel_shape=3,3 strides=2,2 ceil_mode=1 count_include_pad=1", 1, NULL},
+    {"avg_pool", "1,2,9,9", "kernel_shape=5,5 strides=1,1 pads=2,1,0,2", 1, NULL},
+    {"lp_pool", "1,2,9,9", "kernel_shape=2,2", 1, NULL},
+    {"global_avg_pool", "2,16,7,7", "", 1, NULL},
+    {"global_max_pool", "2,16,7,9", "", 1, NULL},
+    {"global_lp_pool", "2,3,7,9", "", 1, NULL},
+
+    {"batch_norm", "2,16,7,9 16 16 16 16+", "epsilon=0.01", 1, NULL},
+    {"batch_norm", "2,16 16 16 16 16+", "epsilon=0.01", 1, NULL},
+    {"batch_norm", "2,5,17 5 5 5 5+", "epsilon=0.01", 1, NULL},
+    {"lrn", "2,17,6,7*5", "size=5 alpha=0.1 beta=0.6 bias=2.0", 1, NULL},
+    {"lrn", "2,17,6,7*5", "size=4", 1, LOOPS},
+    {"layer_norm", "3,5,33 33 33", "", 1, NULL},
+    {"layer_norm", "3,5,33 5,33", "axis=1 epsilon=0.01", 1, NULL},
+    {"layer_norm", "3,5,33 33 33", "", 3, LOOPS},
+    {"instance_norm", "2,3,5,5 3 3", "", 1, NULL},
+    {"group_norm", "2,4,5,5 4 4", "num_groups=2", 1, NULL},
+    {"rms_norm", "2,4,5 5", "", 1, NULL},
+    {"lp_norm", "2,4,5", "axis=1", 1, NULL},
+    {"mean_variance_norm", "2,3,4,5", "axes=0,2,3", 1, NULL},
+    {"softmax", "3,100*10", "", 1, NULL},
+    {"softmax", "3,10,7*10", "axis=1", 1, NULL},
+    {"softmax", "1,1000*10", "axis=1", 1, NULL},
+    {"log_softmax", "3,100*10", "", 1, NULL},
+    {"log_softmax", "3,10,7*10", "axis=0", 1, NULL},
+    {"hardmax", "3,10*10", "", 1, LOOPS},
+
+    {"reduce_sum", "3,4,50", "axes=2 keepdims=0", 1, NULL},
+    {"reduce_sum", "3,4,50", "axes=0,2", 1, NULL},
+    {"reduce_sum", "3,4,50", "", 1, NULL},
+    {"reduce_mean", "3,8,5,7", "axes=2,3", 1, NULL},
+    {"reduce_mean", "3,8,5,7", "axes=-1", 1, NULL},
+    {"reduce_mean", "3,8,5,7", "axes=1", 1, NULL},
+    {"reduce_max", "3,4,50", "axes=2", 1, NULL},
+    {"reduce_min", "3,4,50", "axes=2", 1, NULL},
+    {"reduce_prod", "3,4,20", "axes=2", 1, NULL},
+    {"reduce_l1", "3,4,50", "axes=2", 1, NULL},
+    {"reduce_l2", "3,4,50", "axes=2", 1, NULL},
+    {"reduce_log_sum", "3,4,50+", "axes=2", 1, NULL},
+    {"reduce_log_sum_exp", "3,4,50", "axes=2", 1, NULL},
+    {"reduce_sum_square", "3,4,50", "axes=2", 1, NULL},
+    {"arg_max", "3,4,50", "axis=2", 1, LOOPS},
+    {"arg_min", "3,4,50", "axis=2", 1, LOOPS},
+    {"cumsum", "3,4,50", "axis=2", 1, NULL},
+    {"top_k", "3,50", "k=4", 2, LOOPS},
+
+    {"reshape", "3,4", "shape=4,3", 1, MPL_HOW_COPY},
+    {"flatten", "3,4,5", "", 1, MPL_HOW_COPY},
+    {"squeeze", "3,1,5", "axes=1", 1, MPL_HOW_COPY},
+    {"unsqueeze", "3,5", "axes=1", 1, MPL_HOW_COPY},
+    {"identity", "3,5", "", 1, MPL_HOW_COPY},
+    {"identity", "i64:3,5", "", 1, MPL_HOW_COPY},
+    {"dropout", "3,5", "", 1, MPL_HOW_COPY},
+    {"dropout", "3,5", "", 2, LOOPS},
+
+    {"concat", "2,3,4,5 2,7,4,5 2,1,4,5", "axis=1", 1, NULL},
+    {"concat", "2,3 4,3", "axis=0", 1, NULL},
+    {"concat", "2,3 2,4", "axis=-1", 1, NULL},
+    {"split", "2,9", "axis=1 split=2,3,4", 3, NULL},
+    {"slice", "4,9", "starts=1,8 ends=3,0 steps=1,-2 axes=0,1", 1, NULL},
+    {"transpose", "2,3,4,5", "perm=0,2,3,1", 1, NULL},
+    {"transpose", "2,3,4", "", 1, NULL},
+    {"transpose", "33,65", "perm=1,0", 1, NULL},
+    {"expand", "3,1", "shape=2,3,4", 1, NULL},
+    {"tile", "3,2", "repeats=2,3", 1, NULL},
+    {"pad", "3,4", "pads=1,0,0,2", 1, NULL},
+    {"gather", "5,6 i64:2,2", "axis=1", 1, NULL},
+    {"gather_elements", "5,6 i64:5,6", "axis=1", 1, NULL},
+    {"gather_nd", "5,6 i64:3,2", "", 1, NULL},
+    {"scatter_elements", "5,6 i64:1,6 1,6", "axis=0", 1, NULL},
+    {"scatter_nd", "5,6 i64:1,1 1,6", "", 1, NULL},
+    {"depth_to_space", "1,8,3,3", "blocksize=2", 1, NULL},
+    {"space_to_depth", "1,2,6,6", "blocksize=2", 1, NULL},
+    {"one_hot", "i64:5 2", "depth=3", 1, NULL},
+    {"trilu", "5,6", "", 1, NULL},
+    {"reverse_sequence", "4,2,3 i64:2", "", 1, NULL},
+    {"resize", "1,2,5,5", "mode=nearest scales=1,1,2,2", 1, NULL},
+    {"resize", "1,2,5,5", "mode=linear sizes=1,2,8,9", 1, NULL},
+};
+
+/* ---- building a row's graph ---------------------------------------------------------------------------- */
+
+typedef struct operand {
+    float scale;
+    bool absolute;
+} operand;
+
+static mpl_shape parse_dims(const char *text)
+{
+    mpl_shape s = {0};
+    char *end = (char *)text;
+
+    while (*text >= '0' && *text <= '9') {
+        s.dim[s.rank++] = strtol(text, &end, 10);
+        text = *end == ',' ? end + 1 : end;
+    }
+    return s;
+}
+
+static mpl_value add_operand(mpl_ctx *ctx, mpl_graph *g, uint32_t i, const char *word, operand *how)
+{
+    mpl_type type = MPL_TYPE_f32;
+    const char *colon = strchr(word, ':'), *star = strchr(word, '*'), *dims = word + (word[0] == '=');
+    char name[16];
+    mpl_value v;
+
+    snprintf(name, sizeof name, "in%u", i);
+    if (colon != NULL) {
+        char type_name[8] = "";
+
+        memcpy(type_name, dims, (size_t)(colon - dims));
+        assert_true(mpl_type_find(type_name, &type));
+        dims = colon + 1;
+    }
+    if (word[0] == '=') {
+        float x = strtof(dims, NULL);
+        int32_t n = (int32_t)x;
+
+        assert_ok(ctx, mpl_graph_add_const(ctx, g, name, type, &(mpl_shape){0}, type == MPL_TYPE_f32 ? (void *)&x : &n,
+                                           false, &v));
+        return v;
+    }
+    how->scale = star != NULL ? strtof(star + 1, NULL) : 1;
+    how->absolute = word[strlen(word) - 1] == '+';
+    mpl_shape shape = parse_dims(dims);
+    assert_ok(ctx, mpl_graph_add_value(ctx, g, name, MPL_INPUT, type, &shape, &v));
+    return v;
+}
+
+/* Attributes of one row; the storage lives as long as the row is built. */
+typedef struct attrs {
+    uint32_t n;
+    mpl_attr attr[8];
+    int64_t ints[8][8];
+    double floats[8][8];
+    char text[256];
+} attrs;
+
+static void parse_attrs(const char *text, attrs *out)
+{
+    char *save = NULL;
+
+    memset(out, 0, sizeof *out);
+    snprintf(out->text, sizeof out->text, "%s", text);
+    for (char *word = strtok_r(out->text, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
+        mpl_attr *a = &out->attr[out->n];
+        char *value = strchr(word, '=');
+
+        *value++ = '\0';
+        assert_true(mpl_attr_find(word, &a->key));
+        a->ints = out->ints[out->n];
+        a->floats = out->floats[out->n];
+        a->text = value;
+        mpl_attr_kind kind = mpl_attr_kind_of(a->key);
+        if (kind == MPL_ATTR_TEXT) {
+            a->n = (uint32_t)strlen(value);
+        } else {
+            for (char *at = value; *at != '\0'; at += *at == ',') {
+                out->floats[out->n][a->n] = strtod(at, NULL);
+                out->ints[out->n][a->n++] = (int64_t)strtod(at, &at);
+            }
+        }
+        out->n++;
+    }
+}
+
+static mpl_graph *build(mpl_ctx *ctx, const row *r, operand *how)
+{
+    static const char *const names[] = {"out0", "out1", "out2", "out3"};
+    mpl_graph *g;
+    mpl_op_kind kind;
+    mpl_value in[8], out[4];
+    char words[128], *save = NULL;
+    uint32_t n_in = 0;
+    attrs a;
+
+    assert_true(mpl_op_find(r->op, &kind));
+    assert_ok(ctx, mpl_graph_new(ctx, r->op, &g));
+    snprintf(words, sizeof words, "%s", r->in);
+    for (char *word = strtok_r(words, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save), n_in++)
+        in[n_in] = strcmp(word, "-") == 0 ? MPL_NONE : add_operand(ctx, g, n_in, word, &how[g->n_inputs]);
+    parse_attrs(r->attrs, &a);
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, r->op, n_in, in, a.n, a.attr, r->n_out, names, out));
+    for (uint32_t i = 0; i < r->n_out; i++)
+        assert_ok(ctx, mpl_graph_add_output(ctx, g, out[i]));
+    assert_ok(ctx, mpl_graph_finish(ctx, g));
+    return g;
+}
+
+/* ---- running it ---------------------------------------------------------------------------------------- */
+
+static void set_inputs(mpl_ctx *ctx, mpl_exec *exec, const mpl_graph *g, const operand *how)
+{
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        mpl_value v = g->input[i];
+        float *data = mpl_alloc(ctx, g->value_bytes[v], 1);
+
+        assert_non_null(data);
+        assert_ok(ctx, mpl_exec_make_input(ctx, g, i, 7, data));
+        for (uint64_t k = 0; g->value_type[v] == MPL_TYPE_f32 && k < g->value_bytes[v] / sizeof *data; k++)
+            data[k] = (how[i].absolute ? fabsf(data[k]) : data[k]) * how[i].scale;
+        assert_ok(ctx, mpl_exec_set_input(exec, i, data));
+        mpl_free(ctx, data);
+    }
+}
+
+/* Outputs of the graph, one after the other; *how: what computed operation 0. */
+static char *run(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const operand *scale, uint64_t *bytes,
+                 char how[64])
+{
+    static const mpl_op order[] = {0};
+    mpl_device *dev;
+    mpl_exec *exec;
+    char *all, *at;
+
+    assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &dev));
+    assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, NULL, NULL, NULL, &(mpl_exec_options){.checked = true},
+                                &exec));
+    set_inputs(ctx, exec, g, scale);
+    assert_ok(ctx, mpl_exec_run(exec, NULL));
+    snprintf(how, 64, "%s", mpl_exec_how(exec, 0));
+    *bytes = 0;
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        *bytes += g->value_bytes[g->output[i]];
+    at = all = mpl_alloc(ctx, *bytes, 1);
+    assert_non_null(all);
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        assert_ok(ctx, mpl_exec_output(exec, i, at));
+        at += g->value_bytes[g->output[i]];
+    }
+    mpl_exec_free(ctx, exec);
+    backend->close(dev);
+    return all;
+}
+
+static float largest(const float *x, uint64_t n)
+{
+    float m = 1;
+
+    for (uint64_t i = 0; i < n; i++)
+        m = fabsf(x[i]) > m ? fabsf(x[i]) : m;
+    return m;
+}
+
+static bool agrees(const row *r, const mpl_backend *backend, const char *how, const mpl_graph *g, const char *got,
+                    const char *want)
+{
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        mpl_value v = g->output[i];
+
+        if (g->value_type[v] != MPL_TYPE_f32) {
+            if (memcmp(got, want, g->value_bytes[v]) != 0) {
+                print_error("%s %s (%s) on %s (%s): output %u differs from ref\n", r->op, r->in, r->attrs,
+                            backend->name, how, i);
+                return false;
+            }
+        } else {
+            uint64_t n = g->value_bytes[v] / sizeof(float);
+            bool elementwise = (mpl_op_table[g->op_kind[0]].traits & MPL_ELEMENTWISE) != 0;
+            float near = 1e-6f * (elementwise ? 1 : largest((const float *)want, n));
+
+            for (uint64_t k = 0; k < n; k++) {
+                float x = ((const float *)got)[k], y = ((const float *)want)[k];
+
+                if (!(fabsf(x - y) <= near + 1e-4f * fabsf(y)) && !(isnan(x) && isnan(y)) && x != y) {
+                    print_error("%s %s (%s) on %s (%s): element %" PRIu64 " is %.9g, ref has %.9g\n", r->op, r->in,
+                                r->attrs, backend->name, how, k, (double)x, (double)y);
+                    return false;
+                }
+            }
+        }
+        got += g->value_bytes[v];
+        want += g->value_bytes[v];
+    }
+    return true;
+}
+
+/* How many backends are wrong. */
+static int check_row(mpl_ctx *ctx, const row *r)
+{
+    int bad = 0;
+    operand how[8] = {0};
+    mpl_graph *g = build(ctx, r, how);
+    char name[64];
+    uint64_t bytes;
+    char *want = run(ctx, mpl_backend_find("ref"), g, how, &bytes, name);
+
+    for (uint32_t i = 0; mpl_backends[i] != NULL; i++) {
+        if (mpl_backends[i]->open == NULL)
+            continue;
+        char *got = run(ctx, mpl_backends[i], g, how, &bytes, name);
+        bad += !agrees(r, mpl_backends[i], name, g, got, want);
+        if (getenv("MEMPLAN_SHOW_HOW") != NULL)
+            print_message("%-20s %-32s %-40s %s: %s\n", r->op, r->in, r->attrs, mpl_backends[i]->name, name);
+        if (IS_X64 && strcmp(mpl_backends[i]->name, "cpu") == 0 && r->how != NULL && strncmp(name, r->how, strlen(r->how)) != 0) {
+            print_error("%s %s (%s) ran as '%s' on cpu; '%s' was expected\n", r->op, r->in, r->attrs, name, r->how);
+            bad++;
+        }
+        mpl_free(ctx, got);
+    }
+    mpl_free(ctx, want);
+    mpl_graph_free(ctx, g);
+    return bad;
+}
+
+static void every_operator_agrees_with_ref(void **state)
+{
+    mpl_ctx ctx;
+    bool seen[MPL_N_OPS] = {false};
+    int bad = 0;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (uint32_t i = 0; mpl_backends[i] != NULL; i++)
+        if (mpl_backends[i]->open == NULL)
+            print_message("skip: %s: %s\n", mpl_backends[i]->name, mpl_backends[i]->absent);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mpl_op_kind kind;
+
+        bad += check_row(&ctx, &rows[i]);
+        assert_true(mpl_op_find(rows[i].op, &kind));
+        seen[kind] = true;
+    }
+    for (int i = 0; i < MPL_N_OPS; i++)
+        if (!seen[i])
+            fail_msg("operator '%s' has no row in the table", mpl_op_table[i].name);
+    assert_int_equal(bad, 0);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operator_agrees_with_ref),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
