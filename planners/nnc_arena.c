@@ -45,6 +45,12 @@ static bool interferes(const search *s, mpl_buffer a, mpl_buffer b)
     return (s->rival[(size_t)a * s->n_words + b / 64] >> (b % 64) & 1) != 0;
 }
 
+/* Where b really ends: the padding of the topmost buffer is not part of the arena. [byte] */
+static uint64_t end_of(const search *s, mpl_buffer b)
+{
+    return s->offset[b] + s->p->bytes[b];
+}
+
 /* Lowest aligned offset where b fits beside the n placed buffers. */
 static uint64_t lowest_free(search *s, mpl_buffer b, uint32_t n)
 {
@@ -92,14 +98,14 @@ static uint64_t place(search *s, uint32_t from)
     for (uint32_t i = 0; from > 0 && i < s->n; i++)
         if (s->at[s->sorted[i]] < from) {
             s->sorted[n_kept++] = s->sorted[i];
-            peak = mpl_max_u64(peak, s->offset[s->sorted[n_kept - 1]] + s->size[s->sorted[n_kept - 1]]);
+            peak = mpl_max_u64(peak, end_of(s, s->sorted[n_kept - 1]));
         }
     for (uint32_t i = from; i < s->n; i++) {
         mpl_buffer b = s->trial[i];
 
         s->offset[b] = lowest_free(s, b, i);
         insert_sorted(s, b, i);
-        peak = mpl_max_u64(peak, s->offset[b] + s->size[b]);
+        peak = mpl_max_u64(peak, end_of(s, b));
     }
     return peak;
 }
@@ -122,7 +128,7 @@ static uint32_t pick_peak(search *s, uint64_t peak)
     uint32_t n_seen = 0, pick = 0;
 
     for (uint32_t i = 0; i < s->n; i++)
-        if (s->offset[s->trial[i]] + s->size[s->trial[i]] == peak && mpl_rng_below(&s->rng, ++n_seen) == 0)
+        if (end_of(s, s->trial[i]) == peak && mpl_rng_below(&s->rng, ++n_seen) == 0)
             pick = i;
     return pick;
 }
@@ -304,7 +310,7 @@ static uint64_t peak_of(const search *s, uint32_t pool, const uint64_t *offset)
 
     for (mpl_buffer b = 0; b < s->p->n; b++)
         if (s->p->pool[b] == pool)
-            peak = mpl_max_u64(peak, offset[b] + s->size[b]);
+            peak = mpl_max_u64(peak, offset[b] + s->p->bytes[b]);
     return peak;
 }
 

@@ -25,6 +25,7 @@ void mpl_plan_free(mpl_ctx *ctx, mpl_plan *plan)
         return;
     mpl_free(ctx, plan->offset);
     mpl_free(ctx, plan->block);
+    mpl_free(ctx, plan->witness);
     mpl_free(ctx, plan->pool_bytes);
     mpl_free(ctx, plan);
 }
@@ -34,6 +35,35 @@ const char *mpl_claim_name(mpl_claim claim)
     static const char *const names[] = {"unknown", "feasible", "optimal", "infeasible"};
 
     return names[claim];
+}
+
+mpl_status mpl_plan_bound(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    uint8_t *member = NULL;
+    uint64_t bytes;
+    uint32_t n = 0;
+
+    MPL_TRY(mpl_new(ctx, member, p->n));
+    MPL_TRY(mpl_lower_bound(ctx, p, 0, &bytes, member));
+    if (bytes < plan->bound_bytes)
+        goto out; /* a search proved more than any set of buffers can */
+    plan->bound_bytes = bytes;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        n += member[b];
+    mpl_free(ctx, plan->witness);
+    plan->n_witness = 0;
+    plan->witness = NULL;
+    if (n > 0)
+        MPL_TRY(mpl_new(ctx, plan->witness, n));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (member[b])
+            plan->witness[plan->n_witness++] = b;
+    if (plan->peak_bytes == bytes)
+        plan->claim = MPL_OPTIMAL;
+out:
+    mpl_free(ctx, member);
+    return st;
 }
 
 /* ---- packing blocks ------------------------------------------------------------------------------------------ */

@@ -15,11 +15,20 @@ typedef struct mpl_plan {
     mpl_claim claim;
     uint64_t bound_bytes; /* lower bound that the planner proved for pool 0, 0 if none [byte] */
 
+    /* Certificate of the bound: pairwise conflicting buffers of pool 0 whose sizes prove bound_bytes (mpl_lower_bound);
+     * NULL: none. Owned. */
+    uint32_t n_witness;
+    mpl_buffer *witness; /* [n_witness] ascending */
+
     /* Written by mpl_verify alone, the same way for every planner. */
     uint32_t n_pools;
     uint64_t *pool_bytes; /* [n_pools] highest end of a buffer in each pool [byte] */
     uint64_t peak_bytes;  /* pool_bytes[0]: DESIGN's planned_bytes [byte] */
 } mpl_plan;
+
+/* Raises the plan's bound to what the problem itself proves, with its witness; a plan that meets it is optimal,
+ * whoever made it. peak_bytes must be known. */
+mpl_status mpl_plan_bound(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan);
 
 mpl_status mpl_plan_new(mpl_ctx *ctx, const mpl_problem *p, mpl_plan **out); /* all offsets 0, one arena */
 void mpl_plan_free(mpl_ctx *ctx, mpl_plan *plan);

@@ -175,6 +175,28 @@ out:
     return st;
 }
 
+/* The set of buffers that proves the bound, or null. */
+static mpl_status put_certificate(mpl_ctx *ctx, json_t *root, const mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    json_t *certificate = NULL, *list = NULL;
+
+    if (plan->n_witness == 0)
+        return put(ctx, root, "certificate", json_null());
+    MPL_TRY((certificate = json_object()) != NULL ? MPL_OK : no_memory(ctx));
+    MPL_TRY((list = json_array()) != NULL ? MPL_OK : no_memory(ctx));
+    for (uint32_t i = 0; i < plan->n_witness; i++)
+        if (json_array_append_new(list, number(plan->witness[i])) != 0)
+            MPL_TRY(no_memory(ctx));
+    MPL_TRY(put(ctx, certificate, "kind", json_string("clique")));
+    MPL_TRY(put(ctx, certificate, "buffers", json_incref(list)));
+    MPL_TRY(put(ctx, root, "certificate", json_incref(certificate)));
+out:
+    json_decref(list);
+    json_decref(certificate);
+    return st;
+}
+
 static mpl_status build(mpl_ctx *ctx, json_t *root, const mpl_problem *p, const mpl_plan *plan,
                         const char *fields_json)
 {
@@ -194,7 +216,7 @@ static mpl_status build(mpl_ctx *ctx, json_t *root, const mpl_problem *p, const 
     MPL_TRY(put_buffers(ctx, root, p, plan));
     MPL_TRY(put_relations(ctx, root, p));
     MPL_TRY(put(ctx, root, "bindings", json_array()));
-    MPL_TRY(put(ctx, root, "certificate", json_null()));
+    MPL_TRY(put_certificate(ctx, root, plan));
 out:
     return st;
 }
@@ -476,6 +498,26 @@ out:
     return st;
 }
 
+static mpl_status read_certificate(reader *r)
+{
+    mpl_status st = MPL_OK;
+    const json_t *certificate = json_object_get(r->root, "certificate");
+    const json_t *list = json_object_get(certificate, "buffers");
+    const char *kind = json_string_value(json_object_get(certificate, "kind"));
+
+    if (certificate == NULL || json_is_null(certificate))
+        return MPL_OK;
+    if (kind == NULL || strcmp(kind, "clique") != 0 || !json_is_array(list) || json_array_size(list) == 0 ||
+        json_array_size(list) > r->p->n)
+        REFUSE(r, "%s: 'certificate' should be null or {\"kind\": \"clique\", \"buffers\": [id, ..]}", r->path);
+    MPL_TRY(mpl_new(r->ctx, r->plan->witness, json_array_size(list)));
+    for (size_t i = 0; i < json_array_size(list); i++)
+        MPL_TRY(read_u32(r, json_array_get(list, i), "certificate", UINT32_MAX, &r->plan->witness[i]));
+    r->plan->n_witness = (uint32_t)json_array_size(list);
+out:
+    return st;
+}
+
 static mpl_status check_hash(const reader *r)
 {
     mpl_status st = MPL_OK;
@@ -567,6 +609,7 @@ mpl_status mpl_plan_read(mpl_ctx *ctx, const char *path, mpl_plan_file *out)
     MPL_TRY(read_head(&r));
     MPL_TRY(read_problem(&r));
     MPL_TRY(read_claim(&r));
+    MPL_TRY(read_certificate(&r));
     MPL_TRY(check_problem(&r));
     MPL_TRY(check_hash(&r));
     MPL_TRY(keep_fields(&r, &fields));

@@ -410,6 +410,57 @@ out:
     return st;
 }
 
+/* Whether no byte of two buffers can ever be shared: both of pool 0, alive at once or unordered, and not a pair. */
+static bool kept_apart(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    if (p->pool[a] != 0 || p->pool[b] != 0)
+        return false;
+    if (p->before != NULL) {
+        const mpl_before *o = p->before;
+
+        if ((o->row[(size_t)a * o->n_words + b / 64] >> (b % 64) & 1) != 0 ||
+            (o->row[(size_t)b * o->n_words + a / 64] >> (a % 64) & 1) != 0)
+            return false;
+    } else if (p->birth[a] >= p->death[b] || p->birth[b] >= p->death[a]) {
+        return false;
+    }
+    return !is_pair(p, a, b, MPL_NONE) && !is_pair(p, b, a, MPL_NONE);
+}
+
+/* The witness of the bound: buffers that are pairwise kept apart and add up to it, counted in slots of the least alignment,
+ * less the largest rest of a last slot (the topmost buffer's is not needed). */
+static mpl_status check_witness(const check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    uint64_t grain = UINT64_C(1) << 31, sum = 0, rest = 0;
+    char text_a[24], text_b[24];
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == 0 && p->align[b] < grain)
+            grain = p->align[b];
+    for (uint32_t i = 0; i < c->plan->n_witness; i++) {
+        mpl_buffer b = c->plan->witness[i];
+        uint64_t slots;
+
+        if (b >= p->n || (i > 0 && b <= c->plan->witness[i - 1]))
+            MPL_FAIL(c->ctx, MPL_EINVALID, "the certificate's buffers do not ascend below %u", p->n);
+        slots = (p->bytes[b] + grain - 1) / grain * grain;
+        sum += slots;
+        if (slots - p->bytes[b] > rest)
+            rest = slots - p->bytes[b];
+        for (uint32_t k = 0; k < i; k++)
+            if (!kept_apart(p, c->plan->witness[k], b))
+                MPL_FAIL(c->ctx, MPL_EINVALID, "the certificate names '%.100s' and '%.100s', which can share memory",
+                         mpl_buffer_label(p, c->plan->witness[k], text_a), mpl_buffer_label(p, b, text_b));
+    }
+    if (c->plan->n_witness > 0 && sum - rest != c->plan->bound_bytes)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the certificate's buffers prove %" PRIu64 " bytes, the plan claims %" PRIu64,
+                 sum - rest, c->plan->bound_bytes);
+out:
+    return st;
+}
+
 static mpl_status check_claims(const check *c)
 {
     mpl_status st = MPL_OK;
@@ -446,6 +497,7 @@ mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
     if (plan->block != NULL)
         MPL_TRY(check_blocks(&c));
     MPL_TRY(check_claims(&c));
+    MPL_TRY(check_witness(&c));
     memcpy(plan->pool_bytes, c.pool_bytes, p->n_pools * sizeof *plan->pool_bytes);
     plan->peak_bytes = plan->pool_bytes[0];
 out:

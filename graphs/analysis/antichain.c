@@ -51,7 +51,14 @@ out:
     return st;
 }
 
-static mpl_status weigh(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *weight, uint64_t *sum)
+/* Bytes in whole slots of the pool's least alignment: what no other buffer can use (see bounds.c). */
+static uint64_t slots(const mpl_problem *p, uint64_t grain, mpl_buffer v)
+{
+    return (p->bytes[v] + grain - 1) & ~(grain - 1);
+}
+
+static mpl_status weigh(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t grain, uint64_t *weight,
+                        uint64_t *sum)
 {
     mpl_status st = MPL_OK;
     char label[24];
@@ -60,38 +67,50 @@ static mpl_status weigh(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint6
     for (uint32_t v = 0; v < p->n; v++) {
         if (p->pool[v] != pool)
             continue;
-        if (!mpl_align_bytes(p->bytes[v], p->align[v], &weight[v]) || !mpl_add_bytes(*sum, weight[v], sum) ||
-            *sum >= UINT64_C(1) << 53)
-            MPL_FAIL(ctx, MPL_EINPUT, "the sizes up to buffer '%s' add up to 2^53 bytes or more: too much for a flow",
+        weight[v] = slots(p, grain, v);
+        if (!mpl_add_bytes(*sum, weight[v], sum) || *sum >= UINT64_C(1) << 53)
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "the sizes up to buffer '%s' add up to 2^53 bytes or more: too much for a flow",
                      mpl_buffer_label(p, v, label));
     }
 out:
     return st;
 }
 
+static uint64_t least_alignment(const mpl_problem *p, uint32_t pool)
+{
+    uint64_t grain = UINT64_C(1) << 31;
+
+    for (mpl_buffer v = 0; v < p->n; v++)
+        if (p->pool[v] == pool)
+            grain = mpl_min_u64(grain, p->align[v]);
+    return grain;
+}
+
 mpl_status mpl_antichain(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes, uint8_t *member)
 {
     mpl_status st = MPL_OK;
     network net = {0};
-    uint64_t *weight = NULL, sum, flow, found = 0;
+    uint64_t *weight = NULL, sum, flow, found = 0, rest = 0, grain = least_alignment(p, pool);
     uint8_t *side = NULL;
 
     mpl_assert(p->before != NULL);
     MPL_TRY(mpl_new(ctx, weight, p->n));
     MPL_TRY(mpl_new(ctx, side, 2 * (size_t)p->n + 2));
-    MPL_TRY(weigh(ctx, p, pool, weight, &sum));
+    MPL_TRY(weigh(ctx, p, pool, grain, weight, &sum));
     MPL_TRY(build_network(ctx, p, weight, sum + 1, &net));
-    MPL_TRY(mpl_max_flow(ctx, 2 * p->n + 2, net.n_arcs, net.from, net.to, net.capacity, 2 * p->n, 2 * p->n + 1, &flow,
-                         side));
+    MPL_TRY(mpl_max_flow(ctx, 2 * p->n + 2, net.n_arcs, net.from, net.to, net.capacity, 2 * p->n,
+                         2 * p->n + 1, &flow, side));
     for (uint32_t v = 0; v < p->n; v++) {
         bool in = weight[v] > 0 && side[v] && !side[p->n + v];
 
         found += in ? weight[v] : 0;
+        rest = in ? mpl_max_u64(rest, weight[v] - p->bytes[v]) : rest;
         if (member != NULL)
             member[v] = in;
     }
     mpl_assert(found == sum - flow);
-    *bytes = sum - flow;
+    *bytes = found - rest; /* the topmost buffer need not fill its last slot */
 out:
     mpl_free(ctx, weight);
     mpl_free(ctx, side);

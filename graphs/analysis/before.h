@@ -29,9 +29,10 @@ mpl_status mpl_before_transpose(mpl_ctx *ctx, const mpl_before *before, uint64_t
 mpl_status mpl_problem_synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t seed, mpl_problem **out);
 
 /* Heaviest set of buffers of one pool that are pairwise not before one another (an antichain of the order, to which
- * each in-place pair is added as in before out): no plan that is safe in parallel needs less. Sizes rounded up to
- * their alignment. member[n] (may be NULL) receives 1 for the buffers of one such set, the witness; *bytes its weight. By weighted
- * Dilworth it is the sum of the sizes less a maximum flow over the transitive reduction (igraph).
+ * each in-place pair is added as in before out): no plan that is safe in parallel needs less. Sizes count in whole
+ * slots of the pool's least alignment, less what the topmost of them may leave of its last slot.
+ * member[n] (may be NULL) receives 1 for the buffers of one such set, the witness; *bytes the bound. By weighted Dilworth
+ * the weight is the sum of the sizes less a maximum flow over the transitive reduction (igraph).
  * MPL_EINPUT: sizes add up to 2^53 or more, where igraph's doubles would round. */
 mpl_status mpl_antichain(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes, uint8_t *member);
 

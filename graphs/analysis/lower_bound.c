@@ -1,0 +1,49 @@
+/* lower_bound.c -- the bound of either safety with a set of buffers that proves it. See problem.h. */
+#include "graphs/analysis/before.h"
+
+/* Takes the outputs of in-place pairs of `step` out of member[]: each lies on an input that is counted already. */
+static void drop_outputs(const mpl_problem *p, uint32_t step, uint8_t *member)
+{
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if (p->in_place_step[i] == step)
+            member[p->in_place_out[i]] = 0;
+}
+
+/* Bytes that member[] proves: slots of the least alignment, less the largest rest. */
+static uint64_t proved_bytes(const mpl_problem *p, uint32_t pool, const uint8_t *member)
+{
+    uint64_t grain = UINT64_C(1) << 31, sum = 0, rest = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == pool)
+            grain = mpl_min_u64(grain, p->align[b]);
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (member[b]) {
+            uint64_t slots = (p->bytes[b] + grain - 1) & ~(grain - 1);
+
+            sum += slots;
+            rest = mpl_max_u64(rest, slots - p->bytes[b]);
+        }
+    return sum - rest;
+}
+
+mpl_status mpl_lower_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes, uint8_t *member)
+{
+    mpl_status st = MPL_OK;
+    uint32_t step;
+
+    if (p->before != NULL)
+        return mpl_antichain(ctx, p, pool, bytes, member);
+    MPL_TRY(mpl_peak_live(ctx, p, pool, bytes, NULL, &step));
+    if (member == NULL)
+        return MPL_OK;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        member[b] = p->pool[b] == pool && p->birth[b] <= step && step < p->death[b];
+    drop_outputs(p, step, member);
+    if (proved_bytes(p, pool, member) < *bytes)
+        memset(member, 0, p->n * sizeof *member);
+    else
+        *bytes = proved_bytes(p, pool, member); /* what was dropped may have had the largest rest */
+out:
+    return st;
+}
