@@ -1,0 +1,122 @@
+/* random_problem.h -- small random problems with pairs, pools, alignments and orders, and a plan that is right by the
+ * plainest construction. For tests of whatever reads problems and plans. */
+#ifndef MPL_RANDOM_PROBLEM_H
+#define MPL_RANDOM_PROBLEM_H
+
+#include "tests/test.h"
+
+#include "graphs/analysis/before.h"
+#include "graphs/base/rng.h"
+#include "graphs/problem.h"
+#include "planners/plan.h"
+
+enum { RANDOM_ALIGNED = 1, RANDOM_POOLS = 2, RANDOM_PAIRS = 4, RANDOM_PARALLEL = 8 };
+
+static inline uint32_t random_below(mpl_rng *rng, uint32_t n)
+{
+    return (uint32_t)mpl_rng_below(rng, n);
+}
+
+/* Every pair that the lifetimes (or, under parallel, incomparability) and sizes allow, each with probability 1/2. */
+static inline void random_pairs(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
+{
+    size_t room = (size_t)p->n * p->n;
+
+    assert_ok(ctx, mpl_new(ctx, p->in_place_in, room));
+    assert_ok(ctx, mpl_new(ctx, p->in_place_out, room));
+    assert_ok(ctx, mpl_new(ctx, p->in_place_step, room));
+    for (uint32_t step = 0; step < (p->before != NULL ? 1 : p->n_steps); step++)
+        for (mpl_buffer out = 0; out < p->n; out++)
+            for (mpl_buffer in = 0; in < p->n; in++) {
+                bool meet = p->before != NULL
+                                ? !mpl_is_before(p->before, in, out) && !mpl_is_before(p->before, out, in)
+                                : p->birth[out] == step && p->death[in] == step + 1 && p->birth[in] < step;
+
+                if (in == out || !meet || p->pool[in] != p->pool[out] || p->bytes[out] > p->bytes[in] ||
+                    random_below(rng, 2) == 0)
+                    continue;
+                p->in_place_in[p->n_in_place] = in;
+                p->in_place_out[p->n_in_place] = out;
+                p->in_place_step[p->n_in_place++] = step;
+            }
+}
+
+static inline void random_order(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
+{
+    uint32_t from[256], to[256], n = 0;
+    mpl_before *before = NULL;
+
+    for (mpl_buffer a = 0; a < p->n; a++)
+        for (mpl_buffer b = a + 1; b < p->n; b++)
+            if (random_below(rng, 4) == 0 && n < 256)
+                from[n] = a, to[n++] = b;
+    assert_ok(ctx, mpl_before_from_arcs(ctx, p->n, n, from, to, &before));
+    p->before = before;
+    p->n_steps = 0;
+    memset(p->birth, 0, p->n * sizeof *p->birth);
+    memset(p->death, 0, p->n * sizeof *p->death);
+}
+
+/* n <= 16 buffers. */
+static inline mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t n, unsigned what)
+{
+    mpl_problem *p = NULL;
+
+    assert_ok(ctx, mpl_problem_new(ctx, "random", n, &p));
+    p->n_steps = 2 + random_below(rng, n);
+    if (what & RANDOM_POOLS) {
+        assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
+        assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
+        p->pool_name[1] = mpl_strdup(ctx, "workspace");
+        p->pool_capacity[1] = MPL_NO_CAPACITY;
+        p->n_pools = 2;
+    }
+    for (mpl_buffer b = 0; b < n; b++) {
+        p->bytes[b] = 1 + random_below(rng, 20);
+        p->align[b] = what & RANDOM_ALIGNED ? 1u << random_below(rng, 4) : 1;
+        p->pool[b] = what & RANDOM_POOLS ? random_below(rng, 4) == 0 : 0;
+        p->birth[b] = random_below(rng, p->n_steps);
+        p->death[b] = p->birth[b] + 1 + random_below(rng, p->n_steps - p->birth[b]);
+    }
+    if (what & RANDOM_PARALLEL)
+        random_order(ctx, p, rng);
+    if (what & RANDOM_PAIRS)
+        random_pairs(ctx, p, rng);
+    assert_ok(ctx, mpl_problem_check(ctx, p));
+    return p;
+}
+
+/* The plain meaning of conflict: the same pool, both needed at once (or unordered), bytes in common, and no pair that
+ * lies at the same offset. */
+static inline bool plain_conflict(const mpl_problem *p, const mpl_plan *plan, mpl_buffer a, mpl_buffer b)
+{
+    bool at_once = p->before != NULL ? !mpl_is_before(p->before, a, b) && !mpl_is_before(p->before, b, a)
+                                     : p->birth[a] < p->death[b] && p->birth[b] < p->death[a];
+
+    if (!at_once || p->pool[a] != p->pool[b] || plan->offset[a] >= plan->offset[b] + p->bytes[b] ||
+        plan->offset[b] >= plan->offset[a] + p->bytes[a])
+        return false;
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if (plan->offset[a] == plan->offset[b] && ((p->in_place_in[i] == a && p->in_place_out[i] == b) ||
+                                                   (p->in_place_in[i] == b && p->in_place_out[i] == a)))
+            return false;
+    return true;
+}
+
+/* Puts each buffer in turn at the lowest aligned byte where it has no plain conflict with those before it. */
+static inline mpl_plan *plain_plan(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_plan *plan = NULL;
+
+    assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
+    plan->claim = MPL_FEASIBLE;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        for (mpl_buffer a = 0; a < b; a++)
+            if (plain_conflict(p, plan, a, b)) {
+                plan->offset[b] += p->align[b];
+                a = MPL_NONE; /* from the start again */
+            }
+    return plan;
+}
+
+#endif
