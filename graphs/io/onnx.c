@@ -1,0 +1,603 @@
+/* onnx.c -- reads an ONNX model: unpacks it, names its values, walks its nodes. See source.h.
+ *
+ * Idea     Every node becomes operations at once, shapes known, in the order of the file; what depends on constants alone
+ *          is computed on the way. Where a node's shape depends on the contents of an input, the input is marked, and
+ *          the whole is read once more with that input as a constant. What no output needs is dropped last.
+ * Source   ONNX, onnx.proto and docs/IR.md; https://github.com/onnx/onnx
+ * Cost     Linear in the file, times (1 + inputs that decide shapes). */
+#include "graphs/io/onnx_priv.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#define MIN_OPSET   7
+#define MAX_OPSET   27
+#define MAX_NESTING 100 /* of messages, as protobuf's own readers have it */
+
+/* ---- files and messages ------------------------------------------------------------------------------------ */
+
+mpl_status onnx_slurp(mpl_ctx *ctx, const char *path, uint8_t **data, size_t *size)
+{
+    mpl_status st = MPL_OK;
+    FILE *f = fopen(path, "rb");
+    struct stat facts;
+    uint8_t *bytes = NULL;
+
+    if (f == NULL || fstat(fileno(f), &facts) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(facts.st_mode))
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: not a regular file", path);
+    MPL_TRY(mpl_new(ctx, bytes, (size_t)facts.st_size));
+    if (fread(bytes, 1, (size_t)facts.st_size, f) != (size_t)facts.st_size)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", path, ferror(f) ? strerror(errno) : "it shrank while it was read");
+    *data = bytes, bytes = NULL;
+    *size = (size_t)facts.st_size;
+out:
+    mpl_free(ctx, bytes);
+    if (f != NULL)
+        fclose(f);
+    return st;
+}
+
+static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
+{
+    *out = 0;
+    for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
+        uint8_t byte = *(*at)++;
+
+        *out |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128)
+            return true;
+    }
+    return false;
+}
+
+/* Whether messages nest no deeper than `left`. protobuf-c recurses without a limit, so a small file could exhaust the
+ * stack. What is malformed is left for protobuf-c to refuse. */
+static bool nests_within(const ProtobufCMessageDescriptor *kind, const uint8_t *at, const uint8_t *end, int left)
+{
+    while (at < end) {
+        uint64_t tag, length, number;
+        const ProtobufCFieldDescriptor *field;
+
+        if (!read_varint(&at, end, &tag))
+            return true;
+        switch (tag & 7) {
+        case 0:
+            length = 0;
+            if (!read_varint(&at, end, &number))
+                return true;
+            break;
+        case 1:
+            length = 8;
+            break;
+        case 2:
+            if (!read_varint(&at, end, &length))
+                return true;
+            break;
+        case 5:
+            length = 4;
+            break;
+        default:
+            return true;
+        }
+        if (length > (uint64_t)(end - at))
+            return true;
+        field = (tag & 7) == 2 ? protobuf_c_message_descriptor_get_field(kind, (unsigned)(tag >> 3)) : NULL;
+        if (field != NULL && field->type == PROTOBUF_C_TYPE_MESSAGE &&
+            (left == 0 || !nests_within(field->descriptor, at, at + length, left - 1)))
+            return false;
+        at += length;
+    }
+    return true;
+}
+
+static void *message_alloc(void *memory, size_t size)
+{
+    onnx_memory *m = memory;
+    void *p = mpl_alloc(m->ctx, size, 1);
+
+    m->failed = m->failed || p == NULL;
+    return p;
+}
+
+static void message_free(void *memory, void *p)
+{
+    mpl_free(((onnx_memory *)memory)->ctx, p);
+}
+
+mpl_status onnx_unpack(onnx_memory *memory, mpl_ctx *ctx, const char *path, const char *what,
+                       const ProtobufCMessageDescriptor *kind, const void *data, size_t size, ProtobufCMessage **out)
+{
+    mpl_status st = MPL_OK;
+
+    *memory = (onnx_memory){{message_alloc, message_free, memory}, ctx, false};
+    if (size == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: the file is empty; %s was expected", path, what);
+    if (!nests_within(kind, data, (const uint8_t *)data + size, MAX_NESTING))
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: messages nest deeper than %d", path, MAX_NESTING);
+    *out = protobuf_c_message_unpack(kind, &memory->allocator, size, data);
+    if (*out == NULL && memory->failed)
+        MPL_FAIL(ctx, MPL_EMEM, "%s: out of memory", path);
+    if (*out == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: not %s, or cut", path, what);
+out:
+    return st;
+}
+
+/* ---- scratch memory, names --------------------------------------------------------------------------------- */
+
+void *onnx_scratch(onnx_reader *r, size_t n, size_t size)
+{
+    void *p;
+
+    if (mpl_reserve(r->ctx, r->scratch, r->cap_scratch, r->n_scratch + 1) != MPL_OK)
+        return NULL;
+    p = mpl_alloc(r->ctx, n, size);
+    if (p != NULL)
+        r->scratch[r->n_scratch++] = p;
+    return p;
+}
+
+static void free_scratch(onnx_reader *r)
+{
+    while (r->n_scratch > 0)
+        mpl_free(r->ctx, r->scratch[--r->n_scratch]);
+}
+
+static const char *text_of(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+/* The entry of a name; a free one (text NULL) where it is not in the table yet. */
+static onnx_name *entry_of(const onnx_reader *r, const char *text)
+{
+    size_t at = (size_t)mpl_hash(MPL_HASH_SEED, text, strlen(text)) & (r->n_names - 1);
+
+    while (r->name[at].text != NULL && strcmp(r->name[at].text, text) != 0)
+        at = (at + 1) & (r->n_names - 1);
+    return &r->name[at];
+}
+
+static onnx_name *enter_name(onnx_reader *r, const char *text)
+{
+    onnx_name *e = entry_of(r, text);
+
+    if (e->text == NULL)
+        *e = (onnx_name){.text = text, .value = MPL_NONE};
+    return e;
+}
+
+mpl_status onnx_fresh_name(onnx_reader *r, const char *base, const char *suffix, const char **out)
+{
+    mpl_status st = MPL_OK;
+    size_t size = strlen(base) + strlen(suffix) + 24;
+    char *text;
+
+    MPL_TRY(onnx_new(r, text, size));
+    snprintf(text, size, "%s%s%s", base, base[0] != '\0' && suffix[0] != '\0' ? "/" : "", suffix);
+    for (unsigned i = 2; text[0] == '\0' || mpl_graph_find(r->g, text) != MPL_NONE; i++)
+        snprintf(text, size, "%s%s%s~%u", base, base[0] != '\0' && suffix[0] != '\0' ? "/" : "", suffix, i);
+    *out = text;
+out:
+    return st;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------ */
+
+/* Makes a constant of an initialiser. */
+static mpl_status make_initialiser(onnx_reader *r, onnx_name *e)
+{
+    mpl_status st = MPL_OK;
+    mpl_tensor t;
+    void *owned = NULL;
+    const char *name;
+
+    MPL_TRY(onnx_tensor(r->ctx, r->path, e->init, &t, &owned));
+    MPL_TRY(onnx_fresh_name(r, e->text, "", &name));
+    MPL_TRY(mpl_graph_add_const(r->ctx, r->g, name, t.type, &t.shape, t.data, false, &e->value));
+out:
+    mpl_free(r->ctx, owned);
+    return st;
+}
+
+mpl_status onnx_lookup(onnx_node *n, const char *name, mpl_value *out)
+{
+    mpl_status st = MPL_OK;
+    onnx_name *e;
+    const char *type;
+    mpl_type known;
+
+    *out = MPL_NONE;
+    if (name == NULL || name[0] == '\0')
+        return MPL_OK;
+    e = entry_of(n->r, name);
+    if (e->refused != NULL)
+        ONNX_FAIL(n, "its input '%.100s' has type %s, which memplan has not", name, e->refused);
+    if (e->value == MPL_NONE && e->init != NULL) {
+        if (!onnx_type(e->init->data_type, &known, &type))
+            ONNX_FAIL(n, "its input '%.100s' has element type %s, which memplan has not", name, type);
+        MPL_TRY(make_initialiser(n->r, e));
+    }
+    if (e->value == MPL_NONE)
+        ONNX_FAIL(n, "its input '%.100s' is made by no node before it", name);
+    *out = e->value;
+out:
+    return st;
+}
+
+mpl_status onnx_define(onnx_node *n, const char *name, mpl_value v)
+{
+    mpl_status st = MPL_OK;
+    onnx_name *e;
+
+    if (name == NULL || name[0] == '\0')
+        return MPL_OK;
+    e = enter_name(n->r, name);
+    if (e->value != MPL_NONE || e->init != NULL || e->refused != NULL)
+        ONNX_FAIL(n, "its output '%.100s' is made before it already; names are unique in ONNX", name);
+    e->value = v;
+out:
+    return st;
+}
+
+bool onnx_is_used(const onnx_reader *r, const char *name)
+{
+    return entry_of(r, name)->used;
+}
+
+/* ---- inputs that decide shapes ------------------------------------------------------------------------------ */
+
+/* The binding for input `index` of the file (initialisers not counted), or NULL. */
+static const mpl_tensor *find_binding(const onnx_reader *r, const char *name, uint32_t index)
+{
+    const mpl_read_options *o = r->options;
+
+    for (uint32_t i = 0; o != NULL && i < o->n_inputs; i++) {
+        bool named = o->input_name != NULL && o->input_name[i] != NULL;
+
+        if (named ? strcmp(o->input_name[i], name) == 0 : o->input_index != NULL && o->input_index[i] == index)
+            return &o->input_tensor[i];
+    }
+    return NULL;
+}
+
+/* Inputs of the graph that v depends on; mark[n_values]. Operations stand in order, so one pass backwards is enough. */
+static void mark_sources(const mpl_graph *g, mpl_value v, bool *mark)
+{
+    mark[v] = true;
+    for (mpl_op op = g->n_ops; op-- > 0;) {
+        bool needed = false;
+
+        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+            needed = needed || (g->op_out[i] != MPL_NONE && mark[g->op_out[i]]);
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1] && needed; i++)
+            if (g->op_in[i] != MPL_NONE)
+                mark[g->op_in[i]] = true;
+    }
+}
+
+mpl_status onnx_need_constant(onnx_node *n, mpl_value v, const char *what)
+{
+    mpl_status st = MPL_OK;
+    onnx_reader *r = n->r;
+    bool *mark, grew = false;
+    uint32_t index = 0;
+
+    if (r->g->value_role[v] == MPL_WEIGHT && r->g->value_data[v] != NULL)
+        return MPL_OK;
+    MPL_TRY(onnx_new(r, mark, r->g->n_values));
+    mark_sources(r->g, v, mark);
+    for (size_t i = 0; i < r->proto->n_input; i++) {
+        const char *name = text_of(r->proto->input[i]->name);
+        const onnx_name *e = entry_of(r, name);
+
+        if (e->init != NULL)
+            continue;
+        if (e->value != MPL_NONE && mark[e->value] && !r->bind[i]) {
+            if (find_binding(r, name, index) == NULL)
+                ONNX_FAIL(n, "its %s depends on the contents of input '%.100s'; give them: --input %.100s=FILE", what,
+                          name, name);
+            r->bind[i] = grew = true;
+        }
+        index++;
+    }
+    r->again = grew;
+    ONNX_FAIL(n, "its %s must be known when the model is read, and is not constant", what);
+out:
+    return st;
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------- */
+
+mpl_status onnx_blame(const onnx_node *n, mpl_status st)
+{
+    char why[sizeof n->r->ctx->message];
+    const char *domain = text_of(n->proto->domain);
+
+    if (st != MPL_EINPUT)
+        return st;
+    memcpy(why, n->r->ctx->message, sizeof why);
+    return mpl_fail(n->r->ctx, st, n->r->ctx->file, n->r->ctx->line, "%.120s: node '%.100s' (%.60s%s%.40s, opset %d): %s",
+                    n->r->path, n->label, text_of(n->proto->op_type), domain[0] != '\0' ? " of " : "", domain,
+                    (int)n->r->opset, why);
+}
+
+/* A file's names may hold anything; a message is one line. */
+static void make_one_line(mpl_ctx *ctx)
+{
+    for (char *at = ctx->message; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' || *at == 127)
+            *at = '?';
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------------------ */
+
+static const char *kind_of(const Onnx__TypeProto *type)
+{
+    switch (type != NULL ? type->value_case : ONNX__TYPE_PROTO__VALUE__NOT_SET) {
+    case ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE:
+        return NULL;
+    case ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE:
+        return "sequence";
+    case ONNX__TYPE_PROTO__VALUE_MAP_TYPE:
+        return "map";
+    case ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE:
+        return "optional";
+    case ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE:
+        return "sparse tensor";
+    default:
+        return "undefined";
+    }
+}
+
+/* One dim of an input: its value, else --dim by its name (NAME.AXIS where it has none), else that of the file's own
+ * contents where they are given. */
+static mpl_status read_dim(onnx_reader *r, const char *input, uint32_t axis, const Onnx__TensorShapeProto__Dimension *d,
+                           const mpl_tensor *given, int64_t *out)
+{
+    mpl_status st = MPL_OK;
+    const char *name = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? text_of(d->dim_param) : "";
+    char place[128];
+
+    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0)
+        return *out = d->dim_value, MPL_OK;
+    snprintf(place, sizeof place, "%.100s.%u", input, axis);
+    if (name[0] == '\0')
+        name = place;
+    for (uint32_t i = 0; r->options != NULL && i < r->options->n_dims; i++)
+        if (strcmp(r->options->dim_name[i], name) == 0) {
+            if (r->options->dim_value[i] < 0)
+                MPL_FAIL(r->ctx, MPL_EINPUT, "dim '%.100s' is given as %" PRId64 "; it cannot be negative", name,
+                         r->options->dim_value[i]);
+            return *out = r->options->dim_value[i], MPL_OK;
+        }
+    if (given == NULL || axis >= given->shape.rank)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: dim %u of input '%.100s' is open and has no maximum; give it: --dim %.100s=N",
+                 r->path, axis, input, name);
+    *out = given->shape.dim[axis];
+out:
+    return st;
+}
+
+static mpl_status read_dims(onnx_reader *r, const char *name, const Onnx__TensorShapeProto *proto,
+                            const mpl_tensor *given, mpl_shape *shape)
+{
+    mpl_status st = MPL_OK;
+
+    if (proto == NULL && given == NULL)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: input '%.100s' says nothing about its dims; give its contents: "
+                 "--input %.100s=FILE", r->path, name, name);
+    if (proto == NULL) {
+        *shape = given->shape;
+        return MPL_OK;
+    }
+    if (proto->n_dim > MPL_MAX_RANK)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: input '%.100s' has %zu dims; at most %d are supported", r->path, name,
+                 proto->n_dim, MPL_MAX_RANK);
+    shape->rank = (uint32_t)proto->n_dim;
+    for (uint32_t i = 0; i < shape->rank; i++)
+        MPL_TRY(read_dim(r, name, i, proto->dim[i], given, &shape->dim[i]));
+out:
+    return st;
+}
+
+static mpl_status bind_contents(onnx_reader *r, const char *name, mpl_value v, const mpl_tensor *given)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = r->g;
+    char text[2][200];
+
+    if (given->type != (mpl_type)g->value_type[v] || !mpl_shape_equal(&given->shape, &g->value_shape[v]))
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: input '%.100s' is %s %s; its contents were given as %s %s", r->path, name,
+                 mpl_type_name((mpl_type)g->value_type[v]), mpl_shape_text(&g->value_shape[v], text[0]),
+                 mpl_type_name(given->type), mpl_shape_text(&given->shape, text[1]));
+    MPL_TRY(mpl_graph_bind_input(r->ctx, r->g, v, given->data));
+out:
+    return st;
+}
+
+static mpl_status read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, uint32_t index, bool bind)
+{
+    mpl_status st = MPL_OK;
+    const char *text = text_of(proto->name), *name;
+    const mpl_tensor *given = find_binding(r, text, index);
+    onnx_name *e = enter_name(r, text);
+    mpl_shape shape = {.rank = 0};
+    mpl_type type;
+
+    if (e->value != MPL_NONE || e->refused != NULL)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: two inputs are named '%.100s'", r->path, text);
+    e->refused = kind_of(proto->type);
+    if (e->refused != NULL || !onnx_type(proto->type->tensor_type->elem_type, &type, &e->refused)) {
+        /* Whoever reads it is blamed; what nobody reads does no harm. */
+        return MPL_OK;
+    }
+    MPL_TRY(read_dims(r, text, proto->type->tensor_type->shape, given, &shape));
+    MPL_TRY(onnx_fresh_name(r, text, text[0] != '\0' ? "" : "input", &name));
+    MPL_TRY(mpl_graph_add_value(r->ctx, r->g, name, MPL_INPUT, type, &shape, &e->value));
+    if (bind)
+        MPL_TRY(bind_contents(r, text, e->value, given));
+out:
+    return st;
+}
+
+/* ---- the graph --------------------------------------------------------------------------------------------- */
+
+/* Enters what nodes read and outputs name, so that results nobody asks for can be left out, and the initialisers. */
+static mpl_status enter_names(onnx_reader *r)
+{
+    mpl_status st = MPL_OK;
+    const Onnx__GraphProto *p = r->proto;
+    size_t n = p->n_initializer + p->n_input + p->n_output;
+
+    for (size_t i = 0; i < p->n_node; i++)
+        n += p->node[i]->n_input + p->node[i]->n_output;
+    for (r->n_names = 16; r->n_names <= 2 * n; r->n_names *= 2)
+        ;
+    MPL_TRY(mpl_new(r->ctx, r->name, r->n_names));
+    for (size_t i = 0; i < p->n_initializer; i++) {
+        onnx_name *e = enter_name(r, text_of(p->initializer[i]->name));
+
+        if (e->init != NULL)
+            MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: two initialisers are named '%.100s'", r->path, e->text);
+        e->init = p->initializer[i];
+    }
+    for (size_t i = 0; i < p->n_node; i++)
+        for (size_t j = 0; j < p->node[i]->n_input; j++)
+            enter_name(r, text_of(p->node[i]->input[j]))->used = true;
+    for (size_t i = 0; i < p->n_output; i++)
+        enter_name(r, text_of(p->output[i]->name))->used = true;
+    if (p->n_sparse_initializer > 0)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: it has sparse initialisers, which memplan cannot read", r->path);
+out:
+    return st;
+}
+
+static mpl_status read_output(onnx_reader *r, const Onnx__ValueInfoProto *proto)
+{
+    mpl_status st = MPL_OK;
+    const char *text = text_of(proto->name);
+    onnx_name *e = entry_of(r, text);
+
+    if (e->refused != NULL)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: output '%.100s' has type %s, which memplan has not", r->path, text, e->refused);
+    if (e->value == MPL_NONE && e->init != NULL)
+        MPL_TRY(make_initialiser(r, e));
+    if (e->value == MPL_NONE)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: output '%.100s' is made by no node", r->path, text);
+    MPL_TRY(mpl_graph_add_output(r->ctx, r->g, e->value));
+out:
+    return st;
+}
+
+/* One try: the model as a graph that is not finished yet. */
+static mpl_status read_graph(onnx_reader *r)
+{
+    mpl_status st = MPL_OK;
+    const Onnx__GraphProto *p = r->proto;
+    const char *slash = strrchr(r->path, '/');
+    uint32_t index = 0;
+
+    MPL_TRY(mpl_graph_new(r->ctx, text_of(p->name)[0] != '\0' ? p->name : slash != NULL ? slash + 1 : r->path, &r->g));
+    MPL_TRY(enter_names(r));
+    for (size_t i = 0; i < p->n_input; i++)
+        if (entry_of(r, text_of(p->input[i]->name))->init == NULL) {
+            MPL_TRY(read_input(r, p->input[i], index++, r->bind[i]));
+            free_scratch(r);
+        }
+    for (size_t i = 0; i < p->n_node; i++) {
+        MPL_TRY(onnx_read_node(r, p->node[i]));
+        free_scratch(r);
+    }
+    for (size_t i = 0; i < p->n_output; i++)
+        MPL_TRY(read_output(r, p->output[i]));
+out:
+    free_scratch(r);
+    mpl_free(r->ctx, r->name);
+    r->name = NULL;
+    if (st != MPL_OK) {
+        mpl_graph_free(r->ctx, r->g);
+        r->g = NULL;
+    }
+    return st;
+}
+
+/* The version of ONNX's own operators that the model was written for. */
+static mpl_status find_opset(mpl_ctx *ctx, const char *path, const Onnx__ModelProto *model, int64_t *opset)
+{
+    mpl_status st = MPL_OK;
+    bool found = false;
+
+    for (size_t i = 0; i < model->n_opset_import; i++) {
+        const char *domain = text_of(model->opset_import[i]->domain);
+
+        if (domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0) {
+            *opset = model->opset_import[i]->version;
+            found = true;
+        }
+    }
+    if (!found)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: it names no opset of ONNX; %d to %d are supported", path, MIN_OPSET, MAX_OPSET);
+    if (*opset < MIN_OPSET || *opset > MAX_OPSET)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: it is written for opset %" PRId64 "; %d to %d are supported", path, *opset,
+                 MIN_OPSET, MAX_OPSET);
+out:
+    return st;
+}
+
+static mpl_status read_model(mpl_ctx *ctx, const char *path, const Onnx__ModelProto *model,
+                             const mpl_read_options *options, mpl_graph **out)
+{
+    mpl_status st = MPL_OK;
+    onnx_reader r = {.ctx = ctx, .path = path, .options = options, .proto = model->graph};
+
+    if (model->graph == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: it holds no graph", path);
+    MPL_TRY(find_opset(ctx, path, model, &r.opset));
+    MPL_TRY(mpl_new(ctx, r.bind, model->graph->n_input));
+    do {
+        r.again = false;
+        st = read_graph(&r);
+    } while (st != MPL_OK && r.again);
+    MPL_TRY(st);
+    st = mpl_graph_prune(ctx, &r.g);
+    if (st == MPL_OK)
+        *out = r.g, r.g = NULL;
+out:
+    mpl_graph_free(ctx, r.g);
+    mpl_free(ctx, r.bind);
+    mpl_free(ctx, r.scratch);
+    return st;
+}
+
+mpl_status mpl_onnx_read_memory(mpl_ctx *ctx, const char *path, const void *data, size_t size,
+                                const mpl_read_options *options, mpl_graph **out)
+{
+    mpl_status st = MPL_OK;
+    onnx_memory memory;
+    ProtobufCMessage *model = NULL;
+
+    MPL_TRY(onnx_unpack(&memory, ctx, path, "an ONNX model", &onnx__model_proto__descriptor, data, size, &model));
+    MPL_TRY(read_model(ctx, path, (const Onnx__ModelProto *)model, options, out));
+out:
+    if (model != NULL)
+        protobuf_c_message_free_unpacked(model, &memory.allocator);
+    if (st != MPL_OK)
+        make_one_line(ctx);
+    return st;
+}
+
+mpl_status mpl_onnx_read(mpl_ctx *ctx, const char *path, const mpl_read_options *options, mpl_graph **out)
+{
+    mpl_status st = MPL_OK;
+    uint8_t *data = NULL;
+    size_t size;
+
+    MPL_TRY(onnx_slurp(ctx, path, &data, &size));
+    MPL_TRY(mpl_onnx_read_memory(ctx, path, data, size, options, out));
+out:
+    mpl_free(ctx, data);
+    return st;
+}

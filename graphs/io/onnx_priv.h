@@ -1,0 +1,165 @@
+/* onnx_priv.h -- what the files of the ONNX reader share. The only place that sees protobuf-c.
+ *
+ * onnx.c reads the model and walks its nodes; onnx_ops.c turns each node into operations by the rule that
+ * onnx_ops.def gives; onnx_shape.c holds the rules of windows, layout and shapes; onnx_const.c makes constants.
+ * Schema and operators: ONNX (onnx.proto, docs/Operators.md, docs/Changelog.md). */
+#ifndef MPL_ONNX_PRIV_H
+#define MPL_ONNX_PRIV_H
+
+#include "graphs/passes/passes.h"
+#include "graphs/source.h"
+#include "onnx.pb-c.h"
+
+/* What an ONNX name stands for so far. */
+typedef struct onnx_name {
+    const char *text;
+    const Onnx__TensorProto *init; /* an initialiser that nobody has asked for yet */
+    const char *refused;           /* kind or element type that memplan has not; NULL: none */
+    mpl_value value;               /* MPL_NONE: not made yet */
+    bool used;                     /* some node reads it, or it is an output */
+} onnx_name;
+
+typedef struct onnx_reader {
+    mpl_ctx *ctx;
+    const char *path; /* for messages and for the folder of external data */
+    const mpl_read_options *options;
+    const Onnx__GraphProto *proto;
+    int64_t opset;
+    mpl_graph *g;
+    onnx_name *name;  /* [n_names] open addressing, a power of two, half of it free */
+    size_t n_names;
+    bool *bind;       /* [proto->n_input] its contents decide a shape: a constant in the next try */
+    bool again;       /* set when `bind` grew: the whole is read once more */
+    void **scratch;   /* freed after each node */
+    size_t n_scratch, cap_scratch;
+} onnx_reader;
+
+typedef struct onnx_node onnx_node;
+
+/* One line of onnx_ops.def: how an operator is read from opset `since` on, until another line of its name. */
+typedef struct onnx_rule {
+    const char *name;
+    int since;
+    mpl_op_kind kind;
+    mpl_status (*lower)(onnx_node *n);
+    const char *attrs;
+} onnx_rule;
+
+#define ONNX_MAX_ATTRS 16
+
+/* A node on its way into the graph: operands looked up, attributes translated as the rule says. */
+struct onnx_node {
+    onnx_reader *r;
+    const Onnx__NodeProto *proto;
+    const onnx_rule *rule;
+    const char *label;     /* its name, else its first output's */
+    uint32_t n_in, n_attr, n_out;
+    mpl_value *in;         /* those that became attributes are gone; the rest moved up */
+    mpl_attr attr[ONNX_MAX_ATTRS];
+    const char **out_name; /* NULL: not asked for */
+    mpl_value *out;        /* to be written */
+};
+
+/* ---- onnx.c ---------------------------------------------------------------------------------------------- */
+
+/* Memory until the end of the node. */
+void *onnx_scratch(onnx_reader *r, size_t n, size_t size);
+#define onnx_new(r, p, n) (((p) = onnx_scratch(r, n, sizeof *(p))) != NULL ? MPL_OK : MPL_EMEM)
+
+/* Value `name`, making a constant of an initialiser at its first use. MPL_EINPUT naming the node: nobody makes
+ * it, or it has a type that memplan has not. */
+mpl_status onnx_lookup(onnx_node *n, const char *name, mpl_value *out);
+
+/* Says what `name` stands for. MPL_EINPUT naming the node: it stands for something already. */
+mpl_status onnx_define(onnx_node *n, const char *name, mpl_value v);
+
+/* Whether a node reads it, or it is an output of the graph. */
+bool onnx_is_used(const onnx_reader *r, const char *name);
+
+/* A value name that starts with `base` and is free in the graph. Scratch memory. */
+mpl_status onnx_fresh_name(onnx_reader *r, const char *base, const char *suffix, const char **out);
+
+/* Succeeds if v is a constant by now. Else marks the inputs of the file that it depends on as bound and asks for another
+ * try, or says which --input is missing. */
+mpl_status onnx_need_constant(onnx_node *n, mpl_value v, const char *what);
+
+/* Prefixes the message in ctx with path, node, operator and opset. Returns st. */
+mpl_status onnx_blame(const onnx_node *n, mpl_status st);
+#define ONNX_FAIL(n, ...)                                                                                    \
+    do {                                                                                                     \
+        st = onnx_blame(n, mpl_fail((n)->r->ctx, MPL_EINPUT, __FILE__, __LINE__, __VA_ARGS__));                \
+        goto out;                                                                                            \
+    } while (0)
+
+/* ---- onnx_ops.c ------------------------------------------------------------------------------------------ */
+
+/* Reads one node. MPL_EINPUT names node, operator and opset. */
+mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto);
+
+mpl_value onnx_in(const onnx_node *n, uint32_t i); /* MPL_NONE: left out */
+const Onnx__AttributeProto *onnx_attr(const onnx_node *n, const char *name); /* NULL: absent */
+int64_t onnx_attr_int(const onnx_node *n, const char *name, int64_t otherwise);
+bool onnx_attr_is(const onnx_node *n, const char *name, const char *text); /* a text attribute of that value */
+
+/* The translated attribute of that key, or NULL; setting replaces or appends, `drop` removes. */
+mpl_attr *onnx_get(onnx_node *n, mpl_attr_key key);
+void onnx_set(onnx_node *n, mpl_attr attr);
+void onnx_drop(onnx_node *n, mpl_attr_key key);
+mpl_status onnx_set_ints(onnx_node *n, mpl_attr_key key, uint32_t count, const int64_t *ints);
+
+/* The last operation of a node: makes the node's outputs with the node's attributes. */
+mpl_status onnx_finish(onnx_node *n, mpl_op_kind kind, uint32_t n_in, const mpl_value *in);
+/* An operation before it: one output, named after the node's first one. */
+mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_t n_in, const mpl_value *in,
+                     uint32_t n_attr, const mpl_attr *attr, mpl_value *out);
+
+/* ---- onnx_shape.c: rules ---------------------------------------------------------------------------------- */
+
+mpl_status onnx_lower_conv(onnx_node *n);
+mpl_status onnx_lower_conv_transpose(onnx_node *n);
+mpl_status onnx_lower_pool(onnx_node *n);
+mpl_status onnx_lower_reshape(onnx_node *n);
+mpl_status onnx_lower_split(onnx_node *n);
+mpl_status onnx_lower_pad(onnx_node *n);
+mpl_status onnx_lower_resize(onnx_node *n);
+mpl_status onnx_lower_upsample(onnx_node *n);
+mpl_status onnx_lower_group_norm_18(onnx_node *n);
+
+/* ---- onnx_const.c ---------------------------------------------------------------------------------------- */
+
+/* Element type of an ONNX number; false, and *name for messages, where memplan has it not. */
+bool onnx_type(int32_t number, mpl_type *type, const char **name);
+
+/* The elements of a tensor; *owned (to be freed) is NULL where they lie in the message. `path` is the model's, for external
+ * data. Lengths are checked against dims before anything is allocated. MPL_EINPUT names the tensor. */
+mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto, mpl_tensor *out, void **owned);
+
+/* Elements of constant v as integers or doubles, at most 65536; scratch memory. `what` names it in messages. */
+mpl_status onnx_ints(onnx_node *n, mpl_value v, const char *what, uint32_t *count, int64_t **ints);
+mpl_status onnx_floats(onnx_node *n, mpl_value v, const char *what, uint32_t *count, double **floats);
+
+/* A scalar constant of that type. */
+mpl_status onnx_scalar(onnx_node *n, mpl_type type, double x, const char *suffix, mpl_value *out);
+
+mpl_status onnx_lower_shape(onnx_node *n);
+mpl_status onnx_lower_size(onnx_node *n);
+mpl_status onnx_lower_constant(onnx_node *n);
+mpl_status onnx_lower_constant_of_shape(onnx_node *n);
+mpl_status onnx_lower_range(onnx_node *n);
+mpl_status onnx_lower_eye_like(onnx_node *n);
+
+/* Messages come with the context's memory; `failed` tells an allocation that failed from a wrong message. */
+typedef struct onnx_memory {
+    ProtobufCAllocator allocator;
+    mpl_ctx *ctx;
+    bool failed;
+} onnx_memory;
+
+/* Unpacks a message after a look at how deep it nests (at most 100). MPL_EINPUT: it is none; `what` is for the line. */
+mpl_status onnx_unpack(onnx_memory *memory, mpl_ctx *ctx, const char *path, const char *what,
+                       const ProtobufCMessageDescriptor *kind, const void *data, size_t size, ProtobufCMessage **out);
+
+/* A whole regular file; *data is the caller's. */
+mpl_status onnx_slurp(mpl_ctx *ctx, const char *path, uint8_t **data, size_t *size);
+
+#endif
