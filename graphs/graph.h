@@ -202,6 +202,11 @@ mpl_status mpl_graph_add_output(mpl_ctx *ctx, mpl_graph *g, mpl_value v);
 /* Removes input `v` from the inputs and makes it a constant: an input that decides shapes, bound to `data`. */
 mpl_status mpl_graph_bind_input(mpl_ctx *ctx, mpl_graph *g, mpl_value v, const void *data);
 
+/* Input `index` of the file that the graph was read from, bound ones counted (a bound one is a MPL_WEIGHT here), or
+ * MPL_NONE. Inputs are added in the order of the file, so their
+ * ids ascend. O(index * (n_inputs + n_bound)). */
+mpl_value mpl_graph_file_input(const mpl_graph *g, uint32_t index);
+
 /* Value of that name, or MPL_NONE. O(1) expected. */
 mpl_value mpl_graph_find(const mpl_graph *g, const char *name);
 

@@ -5,39 +5,14 @@
  *          the whole is read once more with that input as a constant. What no output needs is dropped last.
  * Source   ONNX, onnx.proto and docs/IR.md; https://github.com/onnx/onnx
  * Cost     Linear in the file, times (1 + inputs that decide shapes). */
+#include "graphs/base/file.h"
 #include "graphs/io/onnx_priv.h"
-
-#include <errno.h>
-#include <sys/stat.h>
 
 #define MIN_OPSET   7
 #define MAX_OPSET   27
 #define MAX_NESTING 100 /* of messages, as protobuf's own readers have it */
 
-/* ---- files and messages ------------------------------------------------------------------------------------ */
-
-mpl_status onnx_slurp(mpl_ctx *ctx, const char *path, uint8_t **data, size_t *size)
-{
-    mpl_status st = MPL_OK;
-    FILE *f = fopen(path, "rb");
-    struct stat facts;
-    uint8_t *bytes = NULL;
-
-    if (f == NULL || fstat(fileno(f), &facts) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(facts.st_mode))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: not a regular file", path);
-    MPL_TRY(mpl_new(ctx, bytes, (size_t)facts.st_size));
-    if (fread(bytes, 1, (size_t)facts.st_size, f) != (size_t)facts.st_size)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", path, ferror(f) ? strerror(errno) : "it shrank while it was read");
-    *data = bytes, bytes = NULL;
-    *size = (size_t)facts.st_size;
-out:
-    mpl_free(ctx, bytes);
-    if (f != NULL)
-        fclose(f);
-    return st;
-}
+/* ---- messages of the file --------------------------------------------------------------------------------- */
 
 static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
 {
@@ -54,7 +29,8 @@ static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
 
 /* Whether messages nest no deeper than `left`. protobuf-c recurses without a limit, so a small file could exhaust the
  * stack. What is malformed is left for protobuf-c to refuse. */
-static bool nests_within(const ProtobufCMessageDescriptor *kind, const uint8_t *at, const uint8_t *end, int left)
+static bool nests_within(const ProtobufCMessageDescriptor *kind, const uint8_t *at, const uint8_t *end,
+                         int left)
 {
     while (at < end) {
         uint64_t tag, length, number;
@@ -107,7 +83,8 @@ static void message_free(void *memory, void *p)
 }
 
 mpl_status onnx_unpack(onnx_memory *memory, mpl_ctx *ctx, const char *path, const char *what,
-                       const ProtobufCMessageDescriptor *kind, const void *data, size_t size, ProtobufCMessage **out)
+                       const ProtobufCMessageDescriptor *kind, const void *data, size_t size,
+                       ProtobufCMessage **out)
 {
     mpl_status st = MPL_OK;
 
@@ -257,7 +234,8 @@ static const mpl_tensor *find_binding(const onnx_reader *r, const char *name, ui
     for (uint32_t i = 0; o != NULL && i < o->n_inputs; i++) {
         bool named = o->input_name != NULL && o->input_name[i] != NULL;
 
-        if (named ? strcmp(o->input_name[i], name) == 0 : o->input_index != NULL && o->input_index[i] == index)
+        if (named ? strcmp(o->input_name[i], name) == 0
+                  : o->input_index != NULL && o->input_index[i] == index)
             return &o->input_tensor[i];
     }
     return NULL;
@@ -297,8 +275,9 @@ mpl_status onnx_need_constant(onnx_node *n, mpl_value v, const char *what)
             continue;
         if (e->value != MPL_NONE && mark[e->value] && !r->bind[i]) {
             if (find_binding(r, name, index) == NULL)
-                ONNX_FAIL(n, "its %s depends on the contents of input '%.100s'; give them: --input %.100s=FILE", what,
-                          name, name);
+                ONNX_FAIL(n,
+                          "its %s depends on the contents of input '%.100s'; give them: --input %.100s=FILE",
+                          what, name, name);
             r->bind[i] = grew = true;
         }
         index++;
@@ -309,7 +288,39 @@ out:
     return st;
 }
 
-/* ---- messages ---------------------------------------------------------------------------------------------- */
+/* ---- opsets, messages ---------------------------------------------------------------------------------------------- */
+
+static bool is_own(const char *domain)
+{
+    return domain == NULL || domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
+}
+
+/* The version of a domain's operators that the model was written for; 0: it names none. */
+static int64_t opset_of(const Onnx__ModelProto *model, const char *domain)
+{
+    for (size_t i = 0; i < model->n_opset_import; i++) {
+        const char *named = model->opset_import[i]->domain;
+
+        if (is_own(domain) ? is_own(named) : named != NULL && strcmp(named, domain) == 0)
+            return model->opset_import[i]->version;
+    }
+    return 0;
+}
+
+/* Models without an operator of ONNX's own may name no opset of ONNX. */
+static mpl_status find_opset(onnx_reader *r)
+{
+    mpl_status st = MPL_OK;
+
+    for (size_t i = 0; i < r->proto->n_node; i++)
+        if (is_own(r->proto->node[i]->domain))
+            r->opset = opset_of(r->model, "");
+    if (r->opset < 0 || (r->opset > 0 && r->opset < MIN_OPSET) || r->opset > MAX_OPSET)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s: it is written for opset %" PRId64 "; %d to %d are supported",
+                 r->path, r->opset, MIN_OPSET, MAX_OPSET);
+out:
+    return st;
+}
 
 mpl_status onnx_blame(const onnx_node *n, mpl_status st)
 {
@@ -319,9 +330,10 @@ mpl_status onnx_blame(const onnx_node *n, mpl_status st)
     if (st != MPL_EINPUT)
         return st;
     memcpy(why, n->r->ctx->message, sizeof why);
-    return mpl_fail(n->r->ctx, st, n->r->ctx->file, n->r->ctx->line, "%.120s: node '%.100s' (%.60s%s%.40s, opset %d): %s",
-                    n->r->path, n->label, text_of(n->proto->op_type), domain[0] != '\0' ? " of " : "", domain,
-                    (int)n->r->opset, why);
+    return mpl_fail(n->r->ctx, st, n->r->ctx->file, n->r->ctx->line,
+                    "%.120s: node '%.100s' (%.60s%s%.40s, opset %d): %s", n->r->path, n->label,
+                    text_of(n->proto->op_type), domain[0] != '\0' ? " of " : "", domain,
+                    (int)opset_of(n->r->model, domain), why);
 }
 
 /* A file's names may hold anything; a message is one line. */
@@ -354,11 +366,12 @@ static const char *kind_of(const Onnx__TypeProto *type)
 
 /* One dim of an input: its value, else --dim by its name (NAME.AXIS where it has none), else that of the file's own
  * contents where they are given. */
-static mpl_status read_dim(onnx_reader *r, const char *input, uint32_t axis, const Onnx__TensorShapeProto__Dimension *d,
-                           const mpl_tensor *given, int64_t *out)
+static mpl_status read_dim(onnx_reader *r, const char *input, uint32_t axis,
+                           const Onnx__TensorShapeProto__Dimension *d, const mpl_tensor *given, int64_t *out)
 {
     mpl_status st = MPL_OK;
-    const char *name = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? text_of(d->dim_param) : "";
+    const char *name =
+        d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? text_of(d->dim_param) : "";
     char place[128];
 
     if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0)
@@ -369,12 +382,13 @@ static mpl_status read_dim(onnx_reader *r, const char *input, uint32_t axis, con
     for (uint32_t i = 0; r->options != NULL && i < r->options->n_dims; i++)
         if (strcmp(r->options->dim_name[i], name) == 0) {
             if (r->options->dim_value[i] < 0)
-                MPL_FAIL(r->ctx, MPL_EINPUT, "dim '%.100s' is given as %" PRId64 "; it cannot be negative", name,
-                         r->options->dim_value[i]);
+                MPL_FAIL(r->ctx, MPL_EINPUT, "dim '%.100s' is given as %" PRId64 "; it cannot be negative",
+                         name, r->options->dim_value[i]);
             return *out = r->options->dim_value[i], MPL_OK;
         }
     if (given == NULL || axis >= given->shape.rank)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: dim %u of input '%.100s' is open and has no maximum; give it: --dim %.100s=N",
+        MPL_FAIL(r->ctx, MPL_EINPUT,
+                 "%.120s: dim %u of input '%.100s' is open and has no maximum; give it: --dim %.100s=N",
                  r->path, axis, input, name);
     *out = given->shape.dim[axis];
 out:
@@ -387,15 +401,17 @@ static mpl_status read_dims(onnx_reader *r, const char *name, const Onnx__Tensor
     mpl_status st = MPL_OK;
 
     if (proto == NULL && given == NULL)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: input '%.100s' says nothing about its dims; give its contents: "
-                 "--input %.100s=FILE", r->path, name, name);
+        MPL_FAIL(r->ctx, MPL_EINPUT,
+                 "%.120s: input '%.100s' says nothing about its dims; give its contents: "
+                 "--input %.100s=FILE",
+                 r->path, name, name);
     if (proto == NULL) {
         *shape = given->shape;
         return MPL_OK;
     }
     if (proto->n_dim > MPL_MAX_RANK)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: input '%.100s' has %zu dims; at most %d are supported", r->path, name,
-                 proto->n_dim, MPL_MAX_RANK);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: input '%.100s' has %zu dims; at most %d are supported", r->path,
+                 name, proto->n_dim, MPL_MAX_RANK);
     shape->rank = (uint32_t)proto->n_dim;
     for (uint32_t i = 0; i < shape->rank; i++)
         MPL_TRY(read_dim(r, name, i, proto->dim[i], given, &shape->dim[i]));
@@ -410,9 +426,10 @@ static mpl_status bind_contents(onnx_reader *r, const char *name, mpl_value v, c
     char text[2][200];
 
     if (given->type != (mpl_type)g->value_type[v] || !mpl_shape_equal(&given->shape, &g->value_shape[v]))
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: input '%.100s' is %s %s; its contents were given as %s %s", r->path, name,
-                 mpl_type_name((mpl_type)g->value_type[v]), mpl_shape_text(&g->value_shape[v], text[0]),
-                 mpl_type_name(given->type), mpl_shape_text(&given->shape, text[1]));
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: input '%.100s' is %s %s; its contents were given as %s %s",
+                 r->path, name, mpl_type_name((mpl_type)g->value_type[v]),
+                 mpl_shape_text(&g->value_shape[v], text[0]), mpl_type_name(given->type),
+                 mpl_shape_text(&given->shape, text[1]));
     MPL_TRY(mpl_graph_bind_input(r->ctx, r->g, v, given->data));
 out:
     return st;
@@ -421,7 +438,7 @@ out:
 static mpl_status read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, uint32_t index, bool bind)
 {
     mpl_status st = MPL_OK;
-    const char *text = text_of(proto->name), *name;
+    const char *text = text_of(proto->name), *name, *refused;
     const mpl_tensor *given = find_binding(r, text, index);
     onnx_name *e = enter_name(r, text);
     mpl_shape shape = {.rank = 0};
@@ -429,11 +446,12 @@ static mpl_status read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, 
 
     if (e->value != MPL_NONE || e->refused != NULL)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: two inputs are named '%.100s'", r->path, text);
+    /* Whoever reads a value of another kind or type is blamed; one that nobody reads does no harm. */
     e->refused = kind_of(proto->type);
-    if (e->refused != NULL || !onnx_type(proto->type->tensor_type->elem_type, &type, &e->refused)) {
-        /* Whoever reads it is blamed; what nobody reads does no harm. */
+    if (e->refused == NULL && !onnx_type(proto->type->tensor_type->elem_type, &type, &refused))
+        e->refused = refused;
+    if (e->refused != NULL)
         return MPL_OK;
-    }
     MPL_TRY(read_dims(r, text, proto->type->tensor_type->shape, given, &shape));
     MPL_TRY(onnx_fresh_name(r, text, text[0] != '\0' ? "" : "input", &name));
     MPL_TRY(mpl_graph_add_value(r->ctx, r->g, name, MPL_INPUT, type, &shape, &e->value));
@@ -470,7 +488,8 @@ static mpl_status enter_names(onnx_reader *r)
     for (size_t i = 0; i < p->n_output; i++)
         enter_name(r, text_of(p->output[i]->name))->used = true;
     if (p->n_sparse_initializer > 0)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: it has sparse initialisers, which memplan cannot read", r->path);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: it has sparse initialisers, which memplan cannot read",
+                 r->path);
 out:
     return st;
 }
@@ -482,7 +501,8 @@ static mpl_status read_output(onnx_reader *r, const Onnx__ValueInfoProto *proto)
     onnx_name *e = entry_of(r, text);
 
     if (e->refused != NULL)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: output '%.100s' has type %s, which memplan has not", r->path, text, e->refused);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: output '%.100s' has type %s, which memplan has not", r->path,
+                 text, e->refused);
     if (e->value == MPL_NONE && e->init != NULL)
         MPL_TRY(make_initialiser(r, e));
     if (e->value == MPL_NONE)
@@ -500,7 +520,11 @@ static mpl_status read_graph(onnx_reader *r)
     const char *slash = strrchr(r->path, '/');
     uint32_t index = 0;
 
-    MPL_TRY(mpl_graph_new(r->ctx, text_of(p->name)[0] != '\0' ? p->name : slash != NULL ? slash + 1 : r->path, &r->g));
+    MPL_TRY(mpl_graph_new(r->ctx,
+                          text_of(p->name)[0] != '\0' ? p->name
+                          : slash != NULL             ? slash + 1
+                                                      : r->path,
+                          &r->g));
     MPL_TRY(enter_names(r));
     for (size_t i = 0; i < p->n_input; i++)
         if (entry_of(r, text_of(p->input[i]->name))->init == NULL) {
@@ -524,38 +548,15 @@ out:
     return st;
 }
 
-/* The version of ONNX's own operators that the model was written for. */
-static mpl_status find_opset(mpl_ctx *ctx, const char *path, const Onnx__ModelProto *model, int64_t *opset)
-{
-    mpl_status st = MPL_OK;
-    bool found = false;
-
-    for (size_t i = 0; i < model->n_opset_import; i++) {
-        const char *domain = text_of(model->opset_import[i]->domain);
-
-        if (domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0) {
-            *opset = model->opset_import[i]->version;
-            found = true;
-        }
-    }
-    if (!found)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: it names no opset of ONNX; %d to %d are supported", path, MIN_OPSET, MAX_OPSET);
-    if (*opset < MIN_OPSET || *opset > MAX_OPSET)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: it is written for opset %" PRId64 "; %d to %d are supported", path, *opset,
-                 MIN_OPSET, MAX_OPSET);
-out:
-    return st;
-}
-
 static mpl_status read_model(mpl_ctx *ctx, const char *path, const Onnx__ModelProto *model,
                              const mpl_read_options *options, mpl_graph **out)
 {
     mpl_status st = MPL_OK;
-    onnx_reader r = {.ctx = ctx, .path = path, .options = options, .proto = model->graph};
+    onnx_reader r = {.ctx = ctx, .path = path, .options = options, .model = model, .proto = model->graph};
 
     if (model->graph == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: it holds no graph", path);
-    MPL_TRY(find_opset(ctx, path, model, &r.opset));
+    MPL_TRY(find_opset(&r));
     MPL_TRY(mpl_new(ctx, r.bind, model->graph->n_input));
     do {
         r.again = false;
@@ -579,7 +580,8 @@ mpl_status mpl_onnx_read_memory(mpl_ctx *ctx, const char *path, const void *data
     onnx_memory memory;
     ProtobufCMessage *model = NULL;
 
-    MPL_TRY(onnx_unpack(&memory, ctx, path, "an ONNX model", &onnx__model_proto__descriptor, data, size, &model));
+    MPL_TRY(
+        onnx_unpack(&memory, ctx, path, "an ONNX model", &onnx__model_proto__descriptor, data, size, &model));
     MPL_TRY(read_model(ctx, path, (const Onnx__ModelProto *)model, options, out));
 out:
     if (model != NULL)
@@ -592,10 +594,10 @@ out:
 mpl_status mpl_onnx_read(mpl_ctx *ctx, const char *path, const mpl_read_options *options, mpl_graph **out)
 {
     mpl_status st = MPL_OK;
-    uint8_t *data = NULL;
+    char *data = NULL;
     size_t size;
 
-    MPL_TRY(onnx_slurp(ctx, path, &data, &size));
+    MPL_TRY(mpl_file_read(ctx, path, &data, &size));
     MPL_TRY(mpl_onnx_read_memory(ctx, path, data, size, options, out));
 out:
     mpl_free(ctx, data);

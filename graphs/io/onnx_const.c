@@ -12,12 +12,30 @@ static const struct {
     const char *name;
     int type; /* mpl_type, or -1 */
 } types[] = {
-    {"undefined", -1},   {"float", MPL_TYPE_f32},      {"uint8", MPL_TYPE_u8},   {"int8", MPL_TYPE_i8},
-    {"uint16", -1},      {"int16", -1},                {"int32", MPL_TYPE_i32},  {"int64", MPL_TYPE_i64},
-    {"string", -1},      {"bool", MPL_TYPE_bool},      {"float16", MPL_TYPE_f16}, {"double", MPL_TYPE_f64},
-    {"uint32", -1},      {"uint64", -1},               {"complex64", -1},        {"complex128", -1},
-    {"bfloat16", MPL_TYPE_bf16}, {"float8e4m3fn", -1}, {"float8e4m3fnuz", -1},   {"float8e5m2", -1},
-    {"float8e5m2fnuz", -1}, {"uint4", -1},             {"int4", -1},             {"float4e2m1", -1},
+    {"undefined", -1},
+    {"float", MPL_TYPE_f32},
+    {"uint8", MPL_TYPE_u8},
+    {"int8", MPL_TYPE_i8},
+    {"uint16", -1},
+    {"int16", -1},
+    {"int32", MPL_TYPE_i32},
+    {"int64", MPL_TYPE_i64},
+    {"string", -1},
+    {"bool", MPL_TYPE_bool},
+    {"float16", MPL_TYPE_f16},
+    {"double", MPL_TYPE_f64},
+    {"uint32", -1},
+    {"uint64", -1},
+    {"complex64", -1},
+    {"complex128", -1},
+    {"bfloat16", MPL_TYPE_bf16},
+    {"float8e4m3fn", -1},
+    {"float8e4m3fnuz", -1},
+    {"float8e5m2", -1},
+    {"float8e5m2fnuz", -1},
+    {"uint4", -1},
+    {"int4", -1},
+    {"float4e2m1", -1},
     {"float8e8m0", -1},
 };
 
@@ -75,11 +93,13 @@ static mpl_status read_at(mpl_ctx *ctx, const char *file, const char *tensor, ui
     if (f == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: not a regular file; it holds the data of tensor '%s'", file, tensor);
     if (offset > (uint64_t)facts.st_size || bytes > (uint64_t)facts.st_size - offset)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' needs %" PRIu64 " bytes at %" PRIu64 "; the file has %" PRIu64, file,
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: tensor '%s' needs %" PRIu64 " bytes at %" PRIu64 "; the file has %" PRIu64, file,
                  tensor, bytes, offset, (uint64_t)facts.st_size);
     MPL_TRY((*data = mpl_alloc(ctx, bytes, 1)) != NULL ? MPL_OK : MPL_EMEM);
     if (fseek(f, (long)offset, SEEK_SET) != 0 || fread(*data, 1, bytes, f) != bytes)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", file, ferror(f) ? strerror(errno) : "it shrank while it was read");
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", file,
+                 ferror(f) ? strerror(errno) : "it shrank while it was read");
 out:
     if (f != NULL)
         fclose(f);
@@ -87,8 +107,8 @@ out:
 }
 
 /* Keys location, offset and length of ONNX's ExternalData; others, such as a checksum, are not needed. */
-static mpl_status external_data(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto, uint64_t bytes,
-                                void **data)
+static mpl_status external_data(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto,
+                                uint64_t bytes, void **data)
 {
     mpl_status st = MPL_OK;
     const char *location = NULL, *slash = strrchr(path, '/');
@@ -98,8 +118,10 @@ static mpl_status external_data(mpl_ctx *ctx, const char *path, const Onnx__Tens
 
     for (size_t i = 0; i < proto->n_external_data; i++) {
         const char *key = proto->external_data[i]->key, *value = proto->external_data[i]->value;
-        uint64_t *number = key == NULL ? NULL : strcmp(key, "offset") == 0 ? &offset
-                           : strcmp(key, "length") == 0                    ? &length : NULL;
+        uint64_t *number = key == NULL                  ? NULL
+                           : strcmp(key, "offset") == 0 ? &offset
+                           : strcmp(key, "length") == 0 ? &length
+                                                        : NULL;
 
         if (number != NULL && !read_number(value, number))
             MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s': %s of its external data is no number of bytes", path,
@@ -108,10 +130,12 @@ static mpl_status external_data(mpl_ctx *ctx, const char *path, const Onnx__Tens
             location = value;
     }
     if (location == NULL || !is_inside(location))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s': external data at '%s'; a relative path without '..' is allowed", path,
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: tensor '%s': external data at '%s'; a relative path without '..' is allowed", path,
                  tensor_name(proto), location != NULL ? location : "");
     if (length != bytes)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has %" PRIu64 " bytes of external data; its dims need %" PRIu64, path,
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: tensor '%s' has %" PRIu64 " bytes of external data; its dims need %" PRIu64, path,
                  tensor_name(proto), length, bytes);
     MPL_TRY((file = mpl_alloc(ctx, folder + strlen(location) + 1, 1)) != NULL ? MPL_OK : MPL_EMEM);
     memcpy(file, path, folder);
@@ -168,8 +192,8 @@ static mpl_status list_data(mpl_ctx *ctx, const char *path, const Onnx__TensorPr
     const void *list = typed_list(proto, out->type, &n, &same);
 
     if (n != count)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has %zu elements; its dims need %" PRIu64, path, tensor_name(proto), n,
-                 count);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has %zu elements; its dims need %" PRIu64, path,
+                 tensor_name(proto), n, count);
     if (same) {
         out->data = (void *)list;
     } else {
@@ -186,7 +210,8 @@ out:
     return st;
 }
 
-mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto, mpl_tensor *out, void **owned)
+mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto, mpl_tensor *out,
+                       void **owned)
 {
     mpl_status st = MPL_OK;
     mpl_tensor t = {.shape.rank = (uint32_t)proto->n_dims};
@@ -195,17 +220,18 @@ mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *
 
     *owned = NULL;
     if (!onnx_type(proto->data_type, &t.type, &type))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has element type %s, which memplan has not", path, tensor_name(proto),
-                 type);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has element type %s, which memplan has not", path,
+                 tensor_name(proto), type);
     if (proto->n_dims > MPL_MAX_RANK)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has %zu dims; at most %d are supported", path, tensor_name(proto),
-                 proto->n_dims, MPL_MAX_RANK);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has %zu dims; at most %d are supported", path,
+                 tensor_name(proto), proto->n_dims, MPL_MAX_RANK);
     if (proto->segment != NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' is stored in segments, which memplan cannot read", path,
                  tensor_name(proto));
     for (uint32_t i = 0; i < t.shape.rank; i++)
         t.shape.dim[i] = proto->dims[i];
-    if (!mpl_shape_count(&t.shape, &count) || !mpl_mul_bytes(count, mpl_type_bytes(t.type), &bytes) || bytes > INT64_MAX)
+    if (!mpl_shape_count(&t.shape, &count) || !mpl_mul_bytes(count, mpl_type_bytes(t.type), &bytes) ||
+        bytes > INT64_MAX)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has a negative dim, or more than 2^63 bytes", path,
                  tensor_name(proto));
     if (proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
@@ -308,7 +334,8 @@ mpl_status onnx_scalar(onnx_node *n, mpl_type type, double x, const char *suffix
     mpl_value v;
 
     MPL_TRY(onnx_fresh_name(n->r, n->label, suffix, &name));
-    MPL_TRY(mpl_graph_add_const(n->r->ctx, n->r->g, name, MPL_TYPE_f64, &(mpl_shape){.rank = 0}, &x, false, &v));
+    MPL_TRY(
+        mpl_graph_add_const(n->r->ctx, n->r->g, name, MPL_TYPE_f64, &(mpl_shape){.rank = 0}, &x, false, &v));
     MPL_TRY(onnx_step(n, MPL_OP_cast, suffix, 1, &v, 1, &MPL_TEXT(to, mpl_type_name(type)), out));
 out:
     return st;
@@ -459,11 +486,14 @@ static uint64_t range_count(mpl_type type, const int64_t whole[3], const double 
     double count = ceil((real[1] - real[0]) / real[2]);
 
     if (type == MPL_TYPE_i64 || type == MPL_TYPE_i32)
-        return step == 0 ? UINT64_MAX : (up ? whole[1] <= whole[0] : whole[1] >= whole[0]) ? 0 : (span - 1) / step + 1;
+        return step == 0                                            ? UINT64_MAX
+               : (up ? whole[1] <= whole[0] : whole[1] >= whole[0]) ? 0
+                                                                    : (span - 1) / step + 1;
     return count <= 0 ? 0 : count <= (double)MAX_RANGE ? (uint64_t)count : UINT64_MAX;
 }
 
-static mpl_status fill_range(onnx_node *n, mpl_type type, const int64_t whole[3], const double real[3], uint64_t count)
+static mpl_status fill_range(onnx_node *n, mpl_type type, const int64_t whole[3], const double real[3],
+                             uint64_t count)
 {
     mpl_status st = MPL_OK;
     void *data = NULL;
@@ -503,7 +533,8 @@ mpl_status onnx_lower_range(onnx_node *n)
             ONNX_FAIL(n, "its %s is missing", what[i]);
         type = (mpl_type)n->r->g->value_type[n->in[i]];
         if (type != MPL_TYPE_i64 && type != MPL_TYPE_i32 && type != MPL_TYPE_f32 && type != MPL_TYPE_f64)
-            ONNX_FAIL(n, "its %s has element type %s; f64, f32, i64 or i32 is needed", what[i], mpl_type_name(type));
+            ONNX_FAIL(n, "its %s has element type %s; f64, f32, i64 or i32 is needed", what[i],
+                      mpl_type_name(type));
         if (type != (mpl_type)n->r->g->value_type[n->in[0]])
             ONNX_FAIL(n, "start, limit and delta have different types");
         MPL_TRY(numbers(n, n->in[i], what[i], &items, &ints, &floats));
@@ -513,8 +544,8 @@ mpl_status onnx_lower_range(onnx_node *n)
     }
     count = range_count(type, whole, real);
     if (count > MAX_RANGE)
-        ONNX_FAIL(n, "it runs from %g to %g by %g; at most %" PRIu64 " elements are supported", real[0], real[1], real[2],
-                  MAX_RANGE);
+        ONNX_FAIL(n, "it runs from %g to %g by %g; at most %" PRIu64 " elements are supported", real[0],
+                  real[1], real[2], MAX_RANGE);
     MPL_TRY(fill_range(n, type, whole, real, count));
 out:
     return st;
@@ -539,7 +570,9 @@ mpl_status onnx_lower_eye_like(onnx_node *n)
     if (onnx_attr(n, "dtype") != NULL && !onnx_type((int32_t)onnx_attr_int(n, "dtype", 0), &type, &refused))
         ONNX_FAIL(n, "its result has element type %s, which memplan has not", refused);
     if (shape->rank != 2 || !mpl_shape_count(shape, &count) || count > MAX_RANGE)
-        ONNX_FAIL(n, "its input has %u dims and %" PRIu64 " elements; 2 dims, at most %" PRIu64 " elements are supported",
+        ONNX_FAIL(n,
+                  "its input has %u dims and %" PRIu64 " elements; 2 dims, at most %" PRIu64
+                  " elements are supported",
                   shape->rank, count, MAX_RANGE);
     MPL_TRY(mpl_new(n->r->ctx, data, count));
     for (int64_t i = 0; i < shape->dim[0]; i++)

@@ -73,8 +73,8 @@ out:
 
 mpl_status onnx_finish(onnx_node *n, mpl_op_kind kind, uint32_t n_in, const mpl_value *in)
 {
-    return onnx_blame(n, mpl_fold_add_op(n->r->ctx, n->r->g, kind, n->label, n_in, in, n->n_attr, n->attr, n->n_out,
-                                         n->out_name, n->out));
+    return onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, n->n_attr,
+                                              n->attr, n->n_out, n->out_name, n->out));
 }
 
 mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_t n_in, const mpl_value *in,
@@ -84,7 +84,8 @@ mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_
     const char *name;
 
     MPL_TRY(onnx_fresh_name(n->r, n->out_name[0], suffix, &name));
-    MPL_TRY(onnx_blame(n, mpl_fold_add_op(n->r->ctx, n->r->g, kind, n->label, n_in, in, n_attr, attr, 1, &name, out)));
+    MPL_TRY(onnx_blame(
+        n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, n_attr, attr, 1, &name, out)));
 out:
     return st;
 }
@@ -159,10 +160,12 @@ static mpl_status onnx_lower_pow(onnx_node *n)
         return onnx_lower_plain(n);
     wider = base > MPL_TYPE_bf16 && exponent <= MPL_TYPE_bf16; /* a whole number to a power that is none */
     if (!wider) {
-        MPL_TRY(onnx_step(n, MPL_OP_cast, "exponent", 1, &in[1], 1, &MPL_TEXT(to, mpl_type_name(base)), &in[1]));
+        MPL_TRY(
+            onnx_step(n, MPL_OP_cast, "exponent", 1, &in[1], 1, &MPL_TEXT(to, mpl_type_name(base)), &in[1]));
         MPL_TRY(onnx_finish(n, MPL_OP_pow, 2, in));
     } else {
-        MPL_TRY(onnx_step(n, MPL_OP_cast, "base", 1, &in[0], 1, &MPL_TEXT(to, mpl_type_name(exponent)), &in[0]));
+        MPL_TRY(
+            onnx_step(n, MPL_OP_cast, "base", 1, &in[0], 1, &MPL_TEXT(to, mpl_type_name(exponent)), &in[0]));
         MPL_TRY(onnx_step(n, MPL_OP_pow, "power", 2, in, 0, NULL, &power));
         onnx_set(n, MPL_TEXT(to, mpl_type_name(base)));
         MPL_TRY(onnx_finish(n, MPL_OP_cast, 1, &power));
@@ -344,8 +347,9 @@ static bool holds(const Onnx__AttributeProto *a, mpl_attr_kind kind)
     };
     const bool present[] = {a->has_i != 0, a->n_ints > 0, a->has_f != 0, a->n_floats > 0, a->has_s != 0};
 
-    return a->has_type && a->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED ? (int)a->type == type[kind]
-                                                                                      : present[kind];
+    return a->has_type && a->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED
+               ? (int)a->type == type[kind]
+               : present[kind];
 }
 
 static mpl_status copy_floats(onnx_node *n, const Onnx__AttributeProto *a, mpl_attr *out)
@@ -505,7 +509,8 @@ static mpl_status name_outputs(onnx_node *n)
         n->out[i] = MPL_NONE;
         if (optional && (text[0] == '\0' || !onnx_is_used(n->r, text)))
             continue;
-        MPL_TRY(onnx_fresh_name(n->r, text[0] != '\0' ? text : n->label, text[0] != '\0' ? "" : "out", &n->out_name[i]));
+        MPL_TRY(onnx_fresh_name(n->r, text[0] != '\0' ? text : n->label, text[0] != '\0' ? "" : "out",
+                                &n->out_name[i]));
     }
     while (n->n_out > info->min_out && n->out_name[n->n_out - 1] == NULL)
         n->n_out--;
@@ -524,15 +529,19 @@ mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
     bool own = domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
     int first = 0;
 
-    n.label = proto->name != NULL && proto->name[0] != '\0' ? proto->name
-              : proto->n_output > 0 && proto->output[0] != NULL ? proto->output[0] : type;
+    n.label = proto->name != NULL && proto->name[0] != '\0'     ? proto->name
+              : proto->n_output > 0 && proto->output[0] != NULL ? proto->output[0]
+                                                                : type;
     n.rule = own ? find_rule(type, r->opset, &first) : NULL;
+    if (own && r->opset == 0)
+        ONNX_FAIL(&n, "the model names no opset of ONNX; 7 to 27 are supported");
     if (n.rule == NULL && first != 0)
         ONNX_FAIL(&n, "this operator is read from opset %d on", first);
     if (n.rule == NULL)
         ONNX_FAIL(&n, "this operator is not supported");
     if (proto->n_input > 65536 || proto->n_output > 65536)
-        ONNX_FAIL(&n, "it has %zu inputs and %zu outputs; at most 65536 are supported", proto->n_input, proto->n_output);
+        ONNX_FAIL(&n, "it has %zu inputs and %zu outputs; at most 65536 are supported", proto->n_input,
+                  proto->n_output);
     MPL_TRY(look_up_inputs(&n));
     MPL_TRY(translate_attrs(&n));
     MPL_TRY(translate_inputs(&n));

@@ -23,14 +23,15 @@ typedef struct onnx_reader {
     mpl_ctx *ctx;
     const char *path; /* for messages and for the folder of external data */
     const mpl_read_options *options;
-    const Onnx__GraphProto *proto;
-    int64_t opset;
+    const Onnx__ModelProto *model;
+    const Onnx__GraphProto *proto; /* its graph */
+    int64_t opset;                 /* of ONNX's own operators; 0: the model names none */
     mpl_graph *g;
-    onnx_name *name;  /* [n_names] open addressing, a power of two, half of it free */
+    onnx_name *name; /* [n_names] open addressing, a power of two, half of it free */
     size_t n_names;
-    bool *bind;       /* [proto->n_input] its contents decide a shape: a constant in the next try */
-    bool again;       /* set when `bind` grew: the whole is read once more */
-    void **scratch;   /* freed after each node */
+    bool *bind;     /* [proto->n_input] its contents decide a shape: a constant in the next try */
+    bool again;     /* set when `bind` grew: the whole is read once more */
+    void **scratch; /* freed after each node */
     size_t n_scratch, cap_scratch;
 } onnx_reader;
 
@@ -52,9 +53,9 @@ struct onnx_node {
     onnx_reader *r;
     const Onnx__NodeProto *proto;
     const onnx_rule *rule;
-    const char *label;     /* its name, else its first output's */
+    const char *label; /* its name, else its first output's */
     uint32_t n_in, n_attr, n_out;
-    mpl_value *in;         /* those that became attributes are gone; the rest moved up */
+    mpl_value *in; /* those that became attributes are gone; the rest moved up */
     mpl_attr attr[ONNX_MAX_ATTRS];
     const char **out_name; /* NULL: not asked for */
     mpl_value *out;        /* to be written */
@@ -87,7 +88,7 @@ mpl_status onnx_need_constant(onnx_node *n, mpl_value v, const char *what);
 mpl_status onnx_blame(const onnx_node *n, mpl_status st);
 #define ONNX_FAIL(n, ...)                                                                                    \
     do {                                                                                                     \
-        st = onnx_blame(n, mpl_fail((n)->r->ctx, MPL_EINPUT, __FILE__, __LINE__, __VA_ARGS__));                \
+        st = onnx_blame(n, mpl_fail((n)->r->ctx, MPL_EINPUT, __FILE__, __LINE__, __VA_ARGS__));              \
         goto out;                                                                                            \
     } while (0)
 
@@ -96,10 +97,11 @@ mpl_status onnx_blame(const onnx_node *n, mpl_status st);
 /* Reads one node. MPL_EINPUT names node, operator and opset. */
 mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto);
 
-mpl_value onnx_in(const onnx_node *n, uint32_t i); /* MPL_NONE: left out */
+mpl_value onnx_in(const onnx_node *n, uint32_t i);                           /* MPL_NONE: left out */
 const Onnx__AttributeProto *onnx_attr(const onnx_node *n, const char *name); /* NULL: absent */
 int64_t onnx_attr_int(const onnx_node *n, const char *name, int64_t otherwise);
-bool onnx_attr_is(const onnx_node *n, const char *name, const char *text); /* a text attribute of that value */
+bool onnx_attr_is(const onnx_node *n, const char *name,
+                  const char *text); /* a text attribute of that value */
 
 /* The translated attribute of that key, or NULL; setting replaces or appends, `drop` removes. */
 mpl_attr *onnx_get(onnx_node *n, mpl_attr_key key);
@@ -132,7 +134,8 @@ bool onnx_type(int32_t number, mpl_type *type, const char **name);
 
 /* The elements of a tensor; *owned (to be freed) is NULL where they lie in the message. `path` is the model's, for external
  * data. Lengths are checked against dims before anything is allocated. MPL_EINPUT names the tensor. */
-mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto, mpl_tensor *out, void **owned);
+mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto, mpl_tensor *out,
+                       void **owned);
 
 /* Elements of constant v as integers or doubles, at most 65536; scratch memory. `what` names it in messages. */
 mpl_status onnx_ints(onnx_node *n, mpl_value v, const char *what, uint32_t *count, int64_t **ints);
@@ -157,9 +160,7 @@ typedef struct onnx_memory {
 
 /* Unpacks a message after a look at how deep it nests (at most 100). MPL_EINPUT: it is none; `what` is for the line. */
 mpl_status onnx_unpack(onnx_memory *memory, mpl_ctx *ctx, const char *path, const char *what,
-                       const ProtobufCMessageDescriptor *kind, const void *data, size_t size, ProtobufCMessage **out);
-
-/* A whole regular file; *data is the caller's. */
-mpl_status onnx_slurp(mpl_ctx *ctx, const char *path, uint8_t **data, size_t *size);
+                       const ProtobufCMessageDescriptor *kind, const void *data, size_t size,
+                       ProtobufCMessage **out);
 
 #endif

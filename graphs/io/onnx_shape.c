@@ -11,8 +11,8 @@ typedef struct window {
 } window;
 
 /* n integers of an attribute in [least, MAX_EXTENT], or `otherwise` each where it is absent. */
-static mpl_status window_ints(onnx_node *n, mpl_attr_key key, uint32_t count, int64_t least, int64_t otherwise,
-                              int64_t *out)
+static mpl_status window_ints(onnx_node *n, mpl_attr_key key, uint32_t count, int64_t least,
+                              int64_t otherwise, int64_t *out)
 {
     mpl_status st = MPL_OK;
     const mpl_attr *attr = onnx_get(n, key);
@@ -22,8 +22,8 @@ static mpl_status window_ints(onnx_node *n, mpl_attr_key key, uint32_t count, in
     for (uint32_t i = 0; i < count; i++) {
         out[i] = attr != NULL ? attr->ints[i] : otherwise;
         if (out[i] < least || out[i] > MAX_EXTENT)
-            ONNX_FAIL(n, "%s[%u] = %" PRId64 " is outside [%" PRId64 ",%" PRId64 "]", mpl_attr_name(key), i, out[i], least,
-                      MAX_EXTENT);
+            ONNX_FAIL(n, "%s[%u] = %" PRId64 " is outside [%" PRId64 ",%" PRId64 "]", mpl_attr_name(key), i,
+                      out[i], least, MAX_EXTENT);
     }
 out:
     return st;
@@ -192,7 +192,8 @@ mpl_status onnx_lower_reshape(onnx_node *n)
     if (count != 0)
         ONNX_FAIL(n, "a shape of no element does not hold the %" PRIu64 " of its input", count);
     MPL_TRY(onnx_blame(n, mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0],
-                                              (mpl_type)n->r->g->value_type[n->in[0]], &shape, "", false, &n->out[0])));
+                                              (mpl_type)n->r->g->value_type[n->in[0]], &shape, "", false,
+                                              &n->out[0])));
 out:
     return st;
 }
@@ -224,9 +225,11 @@ mpl_status onnx_lower_split(onnx_node *n)
     MPL_TRY(positive_axis(n, given != NULL ? given->ints[0] : 0, in->rank, &axis));
     if (onnx_get(n, MPL_ATTR_split) == NULL) {
         length = in->dim[axis] / count + (in->dim[axis] % count != 0);
-        if (onnx_attr(n, "num_outputs") != NULL ? onnx_attr_int(n, "num_outputs", 0) != count || length * (count - 1) > in->dim[axis]
-                                                : length * count != in->dim[axis])
-            ONNX_FAIL(n, "dim %u of %" PRId64 " elements does not split into %" PRId64 " parts", axis, in->dim[axis], count);
+        if (onnx_attr(n, "num_outputs") != NULL
+                ? onnx_attr_int(n, "num_outputs", 0) != count || length * (count - 1) > in->dim[axis]
+                : length * count != in->dim[axis])
+            ONNX_FAIL(n, "dim %u of %" PRId64 " elements does not split into %" PRId64 " parts", axis,
+                      in->dim[axis], count);
         MPL_TRY(onnx_new(n->r, part, n->n_out));
         for (int64_t i = 0; i < count; i++)
             part[i] = i + 1 < count ? length : in->dim[axis] - length * (count - 1);
@@ -306,7 +309,8 @@ mpl_status onnx_lower_resize(onnx_node *n)
         ONNX_FAIL(n, "its input is missing");
     if (onnx_attr_int(n, "antialias", 0) != 0)
         ONNX_FAIL(n, "antialias is not supported");
-    if (onnx_attr(n, "keep_aspect_ratio_policy") != NULL && !onnx_attr_is(n, "keep_aspect_ratio_policy", "stretch"))
+    if (onnx_attr(n, "keep_aspect_ratio_policy") != NULL &&
+        !onnx_attr_is(n, "keep_aspect_ratio_policy", "stretch"))
         ONNX_FAIL(n, "keep_aspect_ratio_policy is not supported");
     if (onnx_attr_is(n, "coordinate_transformation_mode", "tf_crop_and_resize"))
         ONNX_FAIL(n, "coordinate_transformation_mode tf_crop_and_resize is not supported");
@@ -348,10 +352,12 @@ mpl_status onnx_lower_group_norm_18(onnx_node *n)
     for (uint32_t i = 1; i < 3; i++) {
         const char *what = i == 1 ? "scale" : "bias";
 
-        MPL_TRY(onnx_step(n, MPL_OP_reshape, what, 1, &in[i], 1, &MPL_INTS(shape, 2, ((int64_t[]){groups, 1})), &in[i]));
+        MPL_TRY(onnx_step(n, MPL_OP_reshape, what, 1, &in[i], 1,
+                          &MPL_INTS(shape, 2, ((int64_t[]){groups, 1})), &in[i]));
         MPL_TRY(onnx_step(n, MPL_OP_expand, what, 1, &in[i], 1,
                           &MPL_INTS(shape, 2, ((int64_t[]){groups, channels / groups})), &in[i]));
-        MPL_TRY(onnx_step(n, MPL_OP_reshape, what, 1, &in[i], 1, &MPL_INTS(shape, 1, ((int64_t[]){channels})), &in[i]));
+        MPL_TRY(onnx_step(n, MPL_OP_reshape, what, 1, &in[i], 1, &MPL_INTS(shape, 1, ((int64_t[]){channels})),
+                          &in[i]));
     }
     MPL_TRY(onnx_finish(n, MPL_OP_group_norm, 3, in));
 out:

@@ -237,6 +237,24 @@ out:
     return st;
 }
 
+mpl_value mpl_graph_file_input(const mpl_graph *g, uint32_t index)
+{
+    mpl_value last = MPL_NONE, next;
+
+    for (uint32_t i = 0; i <= index; i++, last = next) {
+        next = MPL_NONE;
+        for (uint32_t j = 0; j < g->n_inputs + g->n_bound; j++) {
+            mpl_value v = j < g->n_inputs ? g->input[j] : mpl_graph_find(g, g->bound_input[j - g->n_inputs]);
+
+            if ((last == MPL_NONE || v > last) && v < next)
+                next = v;
+        }
+        if (next == MPL_NONE)
+            return MPL_NONE;
+    }
+    return last;
+}
+
 static mpl_status reserve_op(mpl_ctx *ctx, mpl_graph *g, uint32_t n_in, uint32_t n_out)
 {
     mpl_status st = MPL_OK;

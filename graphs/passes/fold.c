@@ -55,14 +55,14 @@ static bool only_moves(mpl_op_kind kind)
 
 /* A graph of the one operation; its inputs have the types of g's and, unless `scalar`, their shapes. out[n_out] are its
  * outputs. */
-static mpl_status scratch_new(mpl_ctx *ctx, const mpl_graph *g, const operation *o, bool scalar, mpl_graph **scratch,
-                              mpl_value *out)
+static mpl_status scratch_new(mpl_ctx *ctx, const mpl_graph *g, const operation *o, bool scalar,
+                              mpl_graph **scratch, mpl_value *out)
 {
     mpl_status st = MPL_OK;
     mpl_graph *s = NULL;
     mpl_value *in = NULL;
     const char **out_name = NULL;
-    char (*text)[16] = NULL;
+    char(*text)[16] = NULL;
 
     MPL_TRY(mpl_graph_new(ctx, "", &s));
     MPL_TRY(mpl_new(ctx, in, o->n_in));
@@ -73,13 +73,15 @@ static mpl_status scratch_new(mpl_ctx *ctx, const mpl_graph *g, const operation 
         snprintf(text[i], sizeof text[i], "in%u", i);
         if (o->in[i] != MPL_NONE)
             MPL_TRY(mpl_graph_add_value(ctx, s, text[i], MPL_WEIGHT, (mpl_type)g->value_type[o->in[i]],
-                                        scalar ? &(mpl_shape){.rank = 0} : &g->value_shape[o->in[i]], &in[i]));
+                                        scalar ? &(mpl_shape){.rank = 0} : &g->value_shape[o->in[i]],
+                                        &in[i]));
     }
     for (uint32_t i = 0; i < o->n_out; i++) {
         snprintf(text[o->n_in + i], sizeof *text, "out%u", i);
         out_name[i] = o->out_name[i] != NULL ? text[o->n_in + i] : NULL;
     }
-    MPL_TRY(mpl_graph_add_op(ctx, s, o->kind, o->name, o->n_in, in, o->n_attr, o->attr, o->n_out, out_name, out));
+    MPL_TRY(
+        mpl_graph_add_op(ctx, s, o->kind, o->name, o->n_in, in, o->n_attr, o->attr, o->n_out, out_name, out));
     *scratch = s, s = NULL;
 out:
     mpl_graph_free(ctx, s);
@@ -105,8 +107,8 @@ out:
 }
 
 /* Evaluates the one operation of the scratch graph on the constants of g; data[n_out] receives the results. */
-static mpl_status evaluate(mpl_ctx *ctx, const mpl_graph *g, const operation *o, const mpl_graph *s, bool scalar,
-                           const mpl_value *out, void **data)
+static mpl_status evaluate(mpl_ctx *ctx, const mpl_graph *g, const operation *o, const mpl_graph *s,
+                           bool scalar, const mpl_value *out, void **data)
 {
     mpl_status st = MPL_OK;
     mpl_tensor *operand = NULL;
@@ -150,8 +152,9 @@ static bool is_cheap(const mpl_graph *g, const operation *o, const mpl_graph *s,
 {
     uint64_t bytes = 0, largest = 1, made = 1, work;
     bool product = o->kind == MPL_OP_matmul || o->kind == MPL_OP_gemm || o->kind == MPL_OP_conv ||
-                   o->kind == MPL_OP_conv_transpose || o->kind == MPL_OP_max_pool || o->kind == MPL_OP_avg_pool ||
-                   o->kind == MPL_OP_lp_pool || o->kind == MPL_OP_lrn || o->kind == MPL_OP_top_k;
+                   o->kind == MPL_OP_conv_transpose || o->kind == MPL_OP_max_pool ||
+                   o->kind == MPL_OP_avg_pool || o->kind == MPL_OP_lp_pool || o->kind == MPL_OP_lrn ||
+                   o->kind == MPL_OP_top_k;
 
     for (uint32_t i = 0; i < o->n_in; i++)
         if (o->in[i] != MPL_NONE) {
@@ -169,8 +172,8 @@ static bool is_cheap(const mpl_graph *g, const operation *o, const mpl_graph *s,
 }
 
 /* Adds the results as constants of g; uniform ones have one element each, all from `element` where data is NULL. */
-static mpl_status add_results(mpl_ctx *ctx, mpl_graph *g, const operation *o, const mpl_graph *s, const mpl_value *at,
-                              void *const *data, const void *element, mpl_value *out)
+static mpl_status add_results(mpl_ctx *ctx, mpl_graph *g, const operation *o, const mpl_graph *s,
+                              const mpl_value *at, void *const *data, const void *element, mpl_value *out)
 {
     mpl_status st = MPL_OK;
 
@@ -178,8 +181,9 @@ static mpl_status add_results(mpl_ctx *ctx, mpl_graph *g, const operation *o, co
         mpl_value v = MPL_NONE;
 
         if (at[i] != MPL_NONE)
-            MPL_TRY(mpl_graph_add_const(ctx, g, o->out_name[i], (mpl_type)s->value_type[at[i]], &s->value_shape[at[i]],
-                                        data != NULL ? data[i] : element, data == NULL, &v));
+            MPL_TRY(mpl_graph_add_const(ctx, g, o->out_name[i], (mpl_type)s->value_type[at[i]],
+                                        &s->value_shape[at[i]], data != NULL ? data[i] : element,
+                                        data == NULL, &v));
         if (out != NULL)
             out[i] = v;
     }
@@ -188,8 +192,8 @@ out:
 }
 
 /* An element-wise operation of uniform constants: one element is computed, and stands for all. */
-static mpl_status fold_scalar(mpl_ctx *ctx, mpl_graph *g, const operation *o, const mpl_graph *s, const mpl_value *at,
-                              mpl_value *out)
+static mpl_status fold_scalar(mpl_ctx *ctx, mpl_graph *g, const operation *o, const mpl_graph *s,
+                              const mpl_value *at, mpl_value *out)
 {
     mpl_status st = MPL_OK;
     mpl_graph *one = NULL;
@@ -205,8 +209,8 @@ out:
     return st;
 }
 
-static mpl_status fold_full(mpl_ctx *ctx, mpl_graph *g, const operation *o, const mpl_graph *s, const mpl_value *at,
-                            mpl_value *out)
+static mpl_status fold_full(mpl_ctx *ctx, mpl_graph *g, const operation *o, const mpl_graph *s,
+                            const mpl_value *at, mpl_value *out)
 {
     mpl_status st = MPL_OK;
     void **data = NULL;
@@ -247,13 +251,14 @@ out:
     return st;
 }
 
-mpl_status mpl_fold_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name, uint32_t n_in,
-                           const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, uint32_t n_out,
-                           const char *const *out_name, mpl_value *out)
+mpl_status mpl_graph_add_folded(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name, uint32_t n_in,
+                                const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, uint32_t n_out,
+                                const char *const *out_name, mpl_value *out)
 {
     mpl_status st = MPL_OK;
     operation o = {kind, name, n_in, n_attr, n_out, in, attr, out_name};
-    bool folded = false, constant = n_in > 0 && in[0] != MPL_NONE && (mpl_op_table[kind].traits & MPL_NO_FOLD) == 0;
+    bool folded = false,
+         constant = n_in > 0 && in[0] != MPL_NONE && (mpl_op_table[kind].traits & MPL_NO_FOLD) == 0;
 
     for (uint32_t i = 0; i < n_in && constant; i++)
         constant = is_constant(g, in[i]);

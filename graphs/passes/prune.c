@@ -37,8 +37,8 @@ static mpl_status copy_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph
         name[i] = from_out[i] != MPL_NONE ? g->value_name[from_out[i]] : NULL;
     for (uint32_t i = 0; i < n_attr; i++)
         attr[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
-    MPL_TRY(mpl_graph_add_op(ctx, to, (mpl_op_kind)g->op_kind[op], g->op_name[op], n_in, in, n_attr, attr, n_out, name,
-                             out));
+    MPL_TRY(mpl_graph_add_op(ctx, to, (mpl_op_kind)g->op_kind[op], g->op_name[op], n_in, in, n_attr, attr,
+                             n_out, name, out));
     for (uint32_t i = 0; i < n_out; i++)
         if (from_out[i] != MPL_NONE)
             map[from_out[i]] = out[i];
