@@ -131,6 +131,9 @@ typedef struct mpl_order_kind {
     mpl_status (*make)(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order); /* order[n_ops] to be written */
 } mpl_order_kind;
 
+/* A topological order drawn from the seed: at each step, one of the ready operations. O(size). */
+mpl_status mpl_order_random(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op *order);
+
 extern const mpl_order_kind *const mpl_orders[];        /* NULL-terminated, made from analysis/orders.def */
 const mpl_order_kind *mpl_order_find(const char *name); /* NULL: there is none */
 

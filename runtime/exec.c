@@ -217,6 +217,7 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     exec->dev = dev;
     exec->g = g;
     exec->options = *options;
+    exec->parallel = p != NULL && p->before != NULL;
     MPL_TRY(take_order(exec, order, p, map));
     MPL_TRY(mpl_layout_values(exec, p, map, plan));
     MPL_TRY(prepare_all(exec));
@@ -298,10 +299,19 @@ out:
     return st;
 }
 
-static mpl_status run_step(mpl_exec *exec, uint32_t step)
+mpl_status mpl_exec_arrive_all(mpl_exec *exec)
 {
-    mpl_op op = exec->order[step];
+    mpl_status st = MPL_OK;
 
+    for (uint32_t i = 0; i < exec->n_arrivals; i++)
+        MPL_TRY(exec->backend->upload(exec->dev, mpl_exec_value_at(exec, exec->arrival_value[i]),
+                                      exec->arrival_home[i], exec->g->value_bytes[exec->arrival_value[i]]));
+out:
+    return st;
+}
+
+mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op)
+{
     if (exec->op_skipped[op])
         return MPL_OK;
     return exec->backend->run_op(exec->dev, exec->op_prepared[op], &exec->call[op]);
@@ -345,7 +355,7 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
     for (uint32_t s = 0; s < exec->g->n_ops; s++) {
         if (exec->n_arrivals > 0 || exec->options.checked)
             MPL_TRY(prepare_step(exec, s, &apart_ns));
-        MPL_TRY(run_step(exec, s));
+        MPL_TRY(mpl_exec_run_op(exec, exec->order[s]));
         if (exec->options.checked)
             MPL_TRY(check_step(exec, s, &apart_ns));
     }

@@ -1,4 +1,5 @@
-/* exec_priv.h -- what a bound graph consists of; shared by exec.c, layout.c, weights.c and checked.c.
+/* exec_priv.h -- what a bound graph consists of; shared by exec.c, concurrent.c, layout.c,
+ * weights.c and checked.c.
  *
  * A slab is one memory of the device: the arena of each pool, then the pinned values, the weights, and workspaces
  * that the plan does not place. A block is a range of a slab that lives as one: a buffer of the plan, or the
@@ -60,6 +61,7 @@ struct mpl_exec {
     char *stage;           /* for looking at device memory */
     uint64_t weights_sum;
 
+    bool parallel; /* the plan is safe in every execution */
     bool ran;
     uint64_t measured_bytes, copied_bytes, weight_bytes, pinned_bytes;
 };
@@ -83,6 +85,10 @@ mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_val
 mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map);
 /* Birth, death and in-place partner of each block, from what each step touches. */
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p);
+
+/* exec.c: one operation; contents of all inputs and weights that the plan places (safe at once under parallel only). */
+mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op);
+mpl_status mpl_exec_arrive_all(mpl_exec *exec);
 
 /* weights.c: the contents of every weight, written to `sink` in pieces from its start. */
 typedef mpl_status mpl_weight_sink(mpl_exec *exec, mpl_value v, uint64_t offset, const void *data, uint64_t bytes);

@@ -1,0 +1,40 @@
+/* order_random.c -- topological orders at random, to try plans that claim to be safe in all of them. See problem.h. */
+#include "graphs/base/rng.h"
+#include "graphs/problem.h"
+
+mpl_status mpl_order_random(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+    mpl_rng rng;
+    uint32_t *waiting = NULL, n_ready = 0;
+    mpl_op *ready = NULL;
+
+    mpl_rng_init(&rng, seed);
+    MPL_TRY(mpl_new(ctx, waiting, g->n_ops));
+    MPL_TRY(mpl_new(ctx, ready, g->n_ops));
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            waiting[op] += g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE;
+        if (waiting[op] == 0)
+            ready[n_ready++] = op;
+    }
+    for (uint32_t step = 0; step < g->n_ops; step++) {
+        uint32_t pick = (uint32_t)mpl_rng_below(&rng, n_ready);
+        mpl_op op = ready[pick];
+
+        order[step] = op;
+        ready[pick] = ready[--n_ready];
+        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
+            mpl_value v = g->op_out[i];
+
+            for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0;
+                 v != MPL_NONE && k < g->value_use_begin[v + 1]; k++)
+                if (--waiting[g->value_use[k]] == 0)
+                    ready[n_ready++] = g->value_use[k];
+        }
+    }
+out:
+    mpl_free(ctx, waiting);
+    mpl_free(ctx, ready);
+    return st;
+}
