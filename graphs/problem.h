@@ -123,6 +123,11 @@ bool mpl_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b);
 /* Name of a buffer for messages: its own, else "#id". text holds at least 24 bytes. */
 const char *mpl_buffer_label(const mpl_problem *p, mpl_buffer b, char *text);
 
+/* A buffer list of n buffers for tests and measurements of speed: one birth a step, lifetimes uniform in [1, 2 * alive), so
+ * that about `alive` buffers are alive at a time, sizes of 64 bytes to 1 MiB spread over the powers of two. The same on every
+ * machine. n > 0, alive > 0. */
+mpl_status mpl_problem_synthetic(mpl_ctx *ctx, uint32_t n, uint32_t alive, uint64_t seed, mpl_problem **out);
+
 /* ---- orders ---------------------------------------------------------------------------------------------- */
 
 typedef struct mpl_order_kind {

@@ -1,0 +1,174 @@
+/* run.c -- the door to every planner: parameters, traits, the call, the verifier. See planner.h. */
+#include "planners/planner.h"
+#include "planners/verify.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void mpl_run_init(mpl_run *run, mpl_ctx *ctx)
+{
+    *run = (mpl_run){
+        .ctx = ctx,
+        .seed = 1,
+        .budget_ticks = UINT64_MAX,
+        .deadline_ns = INT64_MAX,
+        .n_threads = 1,
+    };
+}
+
+const char *mpl_run_param(const mpl_run *run, const char *key)
+{
+    for (uint32_t i = 0; i < run->n_params; i++)
+        if (strcmp(run->param_key[i], key) == 0)
+            return run->param_value[i];
+    return NULL;
+}
+
+mpl_status mpl_run_param_int(const mpl_run *run, const char *key, int64_t min, int64_t max, int64_t otherwise,
+                             int64_t *out)
+{
+    mpl_status st = MPL_OK;
+    const char *text = mpl_run_param(run, key);
+    char *end = NULL;
+    long long value;
+
+    if (text == NULL) {
+        *out = otherwise;
+        goto out;
+    }
+    errno = 0;
+    value = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || value < min || value > max)
+        MPL_FAIL(run->ctx, MPL_EINPUT,
+                 "parameter %s=%.50s: a whole number from %" PRId64 " to %" PRId64 " is needed", key, text,
+                 min, max);
+    *out = value;
+out:
+    return st;
+}
+
+/* The next item of a list "a<separator>b<separator>..": *item and its length; false at the end. */
+static bool next_item(const char **rest, char separator, const char **item, size_t *length)
+{
+    const char *end;
+
+    if (*rest == NULL)
+        return false;
+    end = strchr(*rest, separator);
+    *item = *rest;
+    *length = end != NULL ? (size_t)(end - *rest) : strlen(*rest);
+    *rest = end != NULL ? end + 1 : NULL;
+    return true;
+}
+
+/* A value is one of the alternatives "0|1|auto"; one in capitals, "N", stands for what the planner checks itself. */
+static bool value_allowed(const char *alternatives, size_t n, const char *value)
+{
+    size_t at = 0;
+
+    while (at <= n) {
+        size_t end = at;
+
+        while (end < n && alternatives[end] != '|')
+            end++;
+        if (end > at && alternatives[at] >= 'A' && alternatives[at] <= 'Z')
+            return true;
+        if (end - at == strlen(value) && memcmp(alternatives + at, value, end - at) == 0)
+            return true;
+        at = end + 1;
+    }
+    return false;
+}
+
+/* Whether planner->params declares key=value: 0 no such key, 1 no such value, 2 yes. */
+static int declared(const mpl_planner *planner, const char *key, const char *value)
+{
+    const char *rest = planner->params, *item;
+    size_t length, key_length = strlen(key);
+
+    while (next_item(&rest, ',', &item, &length))
+        if (length > key_length && item[key_length] == '=' && memcmp(item, key, key_length) == 0)
+            return value_allowed(item + key_length + 1, length - key_length - 1, value) ? 2 : 1;
+    return 0;
+}
+
+static mpl_status check_params(const mpl_planner *planner, const mpl_run *run)
+{
+    mpl_status st = MPL_OK;
+    const char *takes = planner->params != NULL ? planner->params : "none";
+
+    for (uint32_t i = 0; i < run->n_params; i++) {
+        const char *key = run->param_key[i], *value = run->param_value[i];
+        int found = declared(planner, key, value);
+
+        if (found == 0)
+            MPL_FAIL(run->ctx, MPL_EINPUT, "planner %s has no parameter '%.50s'; it takes: %s", planner->name,
+                     key, takes);
+        if (found == 1)
+            MPL_FAIL(run->ctx, MPL_EINPUT, "planner %s: %s=%.50s is not possible; it takes: %s",
+                     planner->name, key, value, takes);
+        if (mpl_run_param(run, key) != value)
+            MPL_FAIL(run->ctx, MPL_EINPUT, "planner %s: parameter '%s' is given twice", planner->name, key);
+    }
+out:
+    return st;
+}
+
+static mpl_status check_traits(const mpl_planner *planner, const mpl_run *run, const mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+    char text[24];
+
+    if (planner->plan == NULL)
+        MPL_FAIL(run->ctx, MPL_EUNAVAIL, "planner %s is not in this build", planner->name);
+    if ((planner->traits & MPL_SERIAL_ONLY) != 0 && p->before != NULL)
+        MPL_FAIL(run->ctx, MPL_EUNAVAIL, "planner %s needs an order of steps: it cannot plan under parallel",
+                 planner->name);
+    for (mpl_buffer b = 0; (planner->traits & MPL_BLOCKS) != 0 && p->fixed != NULL && b < p->n; b++)
+        if (p->fixed[b] != MPL_UNFIXED)
+            MPL_FAIL(run->ctx, MPL_EUNAVAIL,
+                     "planner %s places blocks: it cannot keep buffer '%.100s' at offset %" PRIu64,
+                     planner->name, mpl_buffer_label(p, b, text), p->fixed[b]);
+out:
+    return st;
+}
+
+/* A heuristic that needs more than there is has decided nothing: that is a limit, not a wrong plan. */
+static mpl_status check_capacity(const mpl_planner *planner, const mpl_run *run, const mpl_problem *p,
+                                 const mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    char text[24];
+
+    for (mpl_buffer b = 0; plan->claim == MPL_FEASIBLE && b < p->n; b++) {
+        uint64_t capacity = p->pool_capacity[p->pool[b]], end;
+
+        if (capacity != MPL_NO_CAPACITY && mpl_add_bytes(plan->offset[b], p->bytes[b], &end) &&
+            end > capacity)
+            MPL_FAIL(run->ctx, MPL_ELIMIT,
+                     "planner %s found no plan within %" PRIu64
+                     " bytes (buffer '%.100s' would end at %" PRIu64 "); there may be one",
+                     planner->name, capacity, mpl_buffer_label(p, b, text), end);
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_problem *p, mpl_plan **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_plan *plan = NULL;
+
+    MPL_TRY(check_params(planner, run));
+    MPL_TRY(check_traits(planner, run, p));
+    MPL_TRY(mpl_plan_new(run->ctx, p, &plan));
+    run->ticks = 0;
+    run->stopped_by_clock = false;
+    MPL_TRY(planner->plan(run, p, plan));
+    MPL_TRY(check_capacity(planner, run, p, plan));
+    MPL_TRY(mpl_verify(run->ctx, p, plan));
+    *out = plan, plan = NULL;
+out:
+    mpl_plan_free(run->ctx, plan);
+    return st;
+}
