@@ -2,7 +2,7 @@
 #include "planners/blocks.h"
 #include "planners/sort.h"
 
-/* ---- classes ---------------------------------------------------------------------------------------------- */
+/* ---- classes ------------------------------------------------------------------------------------------- */
 
 static uint64_t group_key(const mpl_problem *p, mpl_block_group group, mpl_buffer b, int part)
 {
@@ -59,7 +59,7 @@ out:
     return st;
 }
 
-/* ---- shelves ---------------------------------------------------------------------------------------------- */
+/* ---- shelves ------------------------------------------------------------------------------------------- */
 
 static void refresh_age(mpl_blocks *s, uint32_t class)
 {
@@ -147,7 +147,7 @@ uint32_t mpl_blocks_oldest(const mpl_blocks *s, uint32_t first, uint32_t end)
     return best - s->n_leaves;
 }
 
-/* ---- what a rule does ------------------------------------------------------------------------------------- */
+/* ---- what a rule does ---------------------------------------------------------------------------------- */
 
 bool mpl_blocks_alone(const mpl_blocks *s, mpl_buffer x)
 {
@@ -206,7 +206,7 @@ void mpl_blocks_open(mpl_blocks *s, mpl_buffer x)
     s->block_class[s->n_blocks++] = s->buffer_class[x];
 }
 
-/* ---- the walk --------------------------------------------------------------------------------------------- */
+/* ---- the walk ------------------------------------------------------------------------------------------ */
 
 static void clear(mpl_blocks *s)
 {
@@ -218,7 +218,8 @@ static void clear(mpl_blocks *s)
         s->shelf_oldest[c] = s->shelf_newest[c] = MPL_NONE;
 }
 
-/* Gives back the blocks of everything that died at or before `step`, from `at` on; returns how far it came. */
+/* Gives back the blocks of everything that died at or before `step`, from `at` on; returns how far it
+ * came. */
 static uint32_t release_until(mpl_blocks *s, uint32_t at, uint32_t step, bool keep_unused)
 {
     const mpl_problem *p = s->p;
@@ -250,7 +251,7 @@ void mpl_blocks_walk(mpl_blocks *s, mpl_blocks_rule *rule, const void *params, b
     s->run->ticks += 2 * (uint64_t)p->n;
 }
 
-/* ---- totals and the plan ---------------------------------------------------------------------------------- */
+/* ---- totals and the plan ------------------------------------------------------------------------------- */
 
 mpl_status mpl_blocks_total(const mpl_blocks *s, uint64_t *bytes)
 {
@@ -305,7 +306,7 @@ out:
     return st;
 }
 
-/* ---- making and freeing ----------------------------------------------------------------------------------- */
+/* ---- making and freeing -------------------------------------------------------------------------------- */
 
 static mpl_status make_events(mpl_ctx *ctx, mpl_blocks *s)
 {

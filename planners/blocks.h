@@ -1,18 +1,19 @@
-/* blocks.h -- what the planners that hand out whole blocks share: the walk over the steps, and the free blocks by size.
- * Private to planners/.
+/* blocks.h -- what the planners that hand out whole blocks share: the walk over the steps, and the free
+ * blocks by size. Private to planners/.
  *
- * A step's outputs are the buffers born at it; its dying inputs are the buffers born earlier whose last use it is. A
- * block's size is always that of the largest buffer it ever held, so the sizes that can occur are known beforehand:
- * they are numbered (`class`), and free blocks lie on one shelf per class, in order of release. */
+ * A step's outputs are the buffers born at it; its dying inputs are the buffers born earlier whose last
+ * use it is. A block's size is always that of the largest buffer it ever held, so the sizes that can occur
+ * are known beforehand: they are numbered (`class`), and free blocks lie on one shelf per class, in order
+ * of release. */
 #ifndef MPL_BLOCKS_H
 #define MPL_BLOCKS_H
 
 #include "planners/planner.h"
 
-typedef enum mpl_block_group {                 /* blocks of different groups are never exchanged */
-                               MPL_GROUP_POOL, /* the memory alone */
-                               MPL_GROUP_TYPE, /* memory and element type */
-                               MPL_GROUP_SHAPE, /* memory, element type and shape (bytes where shapes are unknown) */
+typedef enum mpl_block_group {                  /* blocks of different groups are never exchanged */
+                               MPL_GROUP_POOL,  /* the memory alone */
+                               MPL_GROUP_TYPE,  /* memory and element type */
+                               MPL_GROUP_SHAPE, /* memory, element type, shape (or bytes) */
 } mpl_block_group;
 
 typedef struct mpl_blocks {
@@ -49,18 +50,19 @@ typedef void mpl_blocks_rule(mpl_blocks *blocks, const void *params, uint32_t be
 mpl_status mpl_blocks_new(mpl_run *run, const mpl_problem *p, mpl_block_group group, mpl_blocks **out);
 void mpl_blocks_free(mpl_ctx *ctx, mpl_blocks *blocks);
 
-/* Walks over all steps: the rule for the outputs, then dying inputs and unused outputs give their blocks back; unused
- * outputs never do where keep_unused. May be called again with another rule. O(n log n) and what the rule does. */
+/* Walks over all steps: the rule for the outputs, then dying inputs and unused outputs give their blocks
+ * back; unused outputs never do where keep_unused. May be called again with another rule. O(n log n) and
+ * what the rule does. */
 void mpl_blocks_walk(mpl_blocks *blocks, mpl_blocks_rule *rule, const void *params, bool keep_unused);
 
 /* The sum of all blocks. MPL_EINPUT if it passes 2^63. [byte] */
 mpl_status mpl_blocks_total(const mpl_blocks *blocks, uint64_t *bytes);
 
-/* Writes block[], offset[] and the claim: each pool's blocks end to end, in order of opening, each aligned for all its
- * tenants. MPL_EINPUT if they pass 2^63. */
+/* Writes block[], offset[] and the claim: each pool's blocks end to end, in order of opening, each aligned
+ * for all its tenants. MPL_EINPUT if they pass 2^63. */
 mpl_status mpl_blocks_write(const mpl_blocks *blocks, mpl_plan *out);
 
-/* What a rule may ask and do. ------------------------------------------------------------------------------- */
+/* ---- what a rule may ask and do ------------------------------------------------------------------------ */
 
 /* Whether x must have memory of its own. */
 bool mpl_blocks_alone(const mpl_blocks *blocks, mpl_buffer x);
@@ -68,7 +70,8 @@ bool mpl_blocks_alone(const mpl_blocks *blocks, mpl_buffer x);
 mpl_buffer mpl_blocks_partner(const mpl_blocks *blocks, mpl_buffer x, uint32_t i);
 uint64_t mpl_blocks_bytes(const mpl_blocks *blocks, uint32_t block);
 
-/* The lowest, highest class in [first, end) with a free block, or the one with the block released first; MPL_NONE. O(log n) */
+/* The lowest, highest class in [first, end) with a free block, or the one with the block released first;
+ * MPL_NONE. O(log n) */
 uint32_t mpl_blocks_lowest(const mpl_blocks *blocks, uint32_t first, uint32_t end);
 uint32_t mpl_blocks_highest(const mpl_blocks *blocks, uint32_t first, uint32_t end);
 uint32_t mpl_blocks_oldest(const mpl_blocks *blocks, uint32_t first, uint32_t end);

@@ -4,9 +4,9 @@
 
 #include "planners/planner.h"
 
-/* All ids by birth, the larger first among equals, then by id. Under parallel, where there are no births, by the number of
- * buffers that are before: if a is before b, then b has all of a's and a itself, so this respects the order. O(n log n);
- * under parallel O(n^2). */
+/* All ids by birth, the larger first among equals, then by id. Under parallel, where there are no births,
+ * by the number of buffers that are before: if a is before b, then b has all of a's and a itself, so this
+ * respects the order. O(n log n); under parallel O(n^2). */
 mpl_status mpl_order_by_birth(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *order);
 
 #endif

@@ -1,17 +1,23 @@
-/* greedy_breadth.c -- the operation with the most live bytes first: its buffers, largest first, at the lowest free offset.
+/* greedy_breadth.c -- the operation with the most live bytes first: its buffers, largest first, at the
+ * lowest free offset.
  *
- * Idea     The peak arises where most is alive, so those buffers are laid out while everything is still free.
- * Source   Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020, "Greedy by Breadth".
- * Differs  The lowest gap that is large enough, where the source takes the smallest. Equal breadths go to the earlier step,
- *          equal sizes to the longer lifetime, then to the id. Breadth is that of all pools together. Without steps
- *          (parallel), a buffer's breadth is the bytes of everything that it conflicts with. In-place pairs are taken up.
- * Cost     Serial: O(n log n) and the occupied ranges met, 100 to 250 n bytes of scratch. Parallel: O(n^2).
+ * Idea     The peak arises where most is alive, so those buffers are laid out while everything is still
+ *          free.
+ * Source   Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020,
+ *          "Greedy by Breadth".
+ * Differs  The lowest gap that is large enough, where the source takes the smallest. Equal breadths go to
+ *          the earlier step, equal sizes to the longer lifetime, then to the id. Breadth is that of all
+ *          pools together. Without steps (parallel), a buffer's breadth is the bytes of everything that it
+ *          conflicts with. In-place pairs are taken up.
+ * Cost     Serial: O(n log n) and the occupied ranges met, 100 to 250 n bytes of scratch. Parallel:
+ *          O(n^2).
  * Limits   Never moves a buffer once placed; no bound on the distance to the optimum.
  */
 #include "planners/placement.h"
 #include "planners/sort.h"
 
-/* What the breadth of a step is made of. Live bytes change upwards at births only, so steps count in births. */
+/* What the breadth of a step is made of. Live bytes change upwards at births only, so steps count in
+ * births. */
 typedef struct steps {
     uint32_t n;     /* births at different steps */
     uint32_t *from; /* [p->n] birth of each buffer, as an index */

@@ -1,11 +1,13 @@
 /* greedy_size.c -- the largest buffer first, each at the lowest offset that is free all its life.
  *
  * Idea     Large buffers have few places to go, so they choose first; small ones fill the holes.
- * Source   Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020, "Greedy by Size for
- *          Offset Calculation".
- * Differs  The lowest gap that is large enough, where the source takes the smallest. Ties go to the longer lifetime (under
- *          parallel: the more conflicts), then to the id; the source leaves them open. In-place pairs are taken up.
- * Cost     Serial: O(n log n) and the occupied ranges met, 100 to 250 n bytes of scratch. Parallel: O(n^2).
+ * Source   Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020,
+ *          "Greedy by Size for Offset Calculation".
+ * Differs  The lowest gap that is large enough, where the source takes the smallest. Ties go to the longer
+ *          lifetime (under parallel: the more conflicts), then to the id; the source leaves them open.
+ *          In-place pairs are taken up.
+ * Cost     Serial: O(n log n) and the occupied ranges met, 100 to 250 n bytes of scratch. Parallel:
+ *          O(n^2).
  * Limits   Never moves a buffer once placed; no bound on the distance to the optimum.
  */
 #include "planners/placement.h"

@@ -1,11 +1,15 @@
-/* mxnet.c -- blocks within a match range: the best fit up to R times too large, else the largest down to R times too small.
+/* mxnet.c -- blocks within a match range: the best fit up to R times too large, else the largest down to R
+ * times too small.
  *
- * Idea     A block of about the right size is reused, enlarged if need be; far too large a block is left for others.
+ * Idea     A block of about the right size is reused, enlarged if need be; far too large a block is left
+ *          for others.
  * Source   MXNet / NNVM, PlanMemory pass ("Optimizing Memory Consumption in Deep Learning" describes it).
- * Differs  Equal element count and type are read from the problem: equal bytes and equal type ids (bytes alone where
- *          types are unknown). Shapes count in bytes, where NNVM assumes four a number. The optional colouring is left out.
+ * Differs  Equal element count and type are read from the problem: equal bytes and equal type ids (bytes
+ *          alone where types are unknown). Shapes count in bytes, where NNVM assumes four a number. The
+ *          optional colouring is left out.
  * Cost     O(n log n) time, 80 n bytes of scratch; range=auto six times the time.
- * Limits   The total is the sum of the largest size each block reached; blocks are not placed among each other.
+ * Limits   The total is the sum of the largest size each block reached; blocks are not placed among each
+ *          other.
  */
 #include "planners/blocks.h"
 

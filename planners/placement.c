@@ -31,7 +31,7 @@ static bool is_fixed(const mpl_problem *p, mpl_buffer b)
     return p->fixed != NULL && p->fixed[b] != MPL_UNFIXED;
 }
 
-/* ---- one buffer ------------------------------------------------------------------------------------------- */
+/* ---- one buffer ---------------------------------------------------------------------------------------- */
 
 /* The partner to join instead of taking the gap, or MPL_NONE. */
 static mpl_buffer choose_partner(mpl_placement *s, mpl_buffer b, mpl_gap gap)
@@ -70,9 +70,10 @@ out:
     return st;
 }
 
-/* ---- one pool --------------------------------------------------------------------------------------------- */
+/* ---- one pool ------------------------------------------------------------------------------------------ */
 
-/* Offsets stay below the sum of all bytes and alignments above the highest fixed end, so if that fits nothing overflows. */
+/* Offsets stay below the sum of all bytes and alignments above the highest fixed end, so if that fits
+ * nothing overflows. */
 static mpl_status check_sum(const mpl_placement *s)
 {
     mpl_status st = MPL_OK;
@@ -138,7 +139,7 @@ out:
     return st;
 }
 
-/* ---- all pools -------------------------------------------------------------------------------------------- */
+/* ---- all pools ----------------------------------------------------------------------------------------- */
 
 static mpl_status index_partners(mpl_ctx *ctx, mpl_placement *s)
 {

@@ -1,5 +1,5 @@
-/* placement.h -- one arena per pool: each buffer in a given order at the lowest or the best fitting free offset. Private to
- * planners/; the planners that use it differ in the order and the fit alone. */
+/* placement.h -- one arena per pool: each buffer in a given order at the lowest or the best fitting free
+ * offset. Private to planners/; the planners that use it differ in the order and the fit alone. */
 #ifndef MPL_PLACEMENT_H
 #define MPL_PLACEMENT_H
 
@@ -10,21 +10,21 @@ typedef enum mpl_fit {
     MPL_FIT_BEST, /* the gap that leaves the fewest bytes unused behind the buffer, the lowest among equals */
 } mpl_fit;
 
-/* Writes offset[] and the claim: buffers with a fixed offset first, then the others as `order` (a permutation of all ids)
- * has them, each where nothing that conflicts lies. Pools do not see each other.
+/* Writes offset[] and the claim: buffers with a fixed offset first, then the others as `order` (a
+ * permutation of all ids) has them, each where nothing that conflicts lies. Pools do not see each other.
  *
- * Beside the gaps, the exact offset of a placed in-place partner is a candidate where nothing else is in the way. It wins if
- * it is not higher than the lowest gap; for MPL_FIT_BEST, if the bytes by which the partners differ are no more than the
- * gap's unused ones.
+ * Beside the gaps, the exact offset of a placed in-place partner is a candidate where nothing else is in
+ * the way. It wins if it is not higher than the lowest gap; for MPL_FIT_BEST, if the bytes by which the
+ * partners differ are no more than the gap's unused ones.
  *
- * Three ways to know what is free, all with the same answer: an order that rises with birth sweeps over time and keeps
- * the gaps of the moment; any other serial order asks a tree over time; under parallel, placed buffers are looked
- * through one by one. The first two: O(n log n) and the gaps or occupied ranges met; the last O(n^2).
- * MPL_EINPUT when the bytes of a pool add up to more than 2^63. */
+ * Three ways to know what is free, all with the same answer: an order that rises with birth sweeps over
+ * time and keeps the gaps of the moment; any other serial order asks a tree over time; under parallel,
+ * placed buffers are looked through one by one. The first two: O(n log n) and the gaps or occupied ranges
+ * met; the last O(n^2). MPL_EINPUT when the bytes of a pool add up to more than 2^63. */
 mpl_status mpl_place_all(mpl_run *run, const mpl_problem *p, const mpl_buffer *order, mpl_fit fit,
                          mpl_plan *out);
 
-/* ---- between placement.c and the spaces ------------------------------------------------------------------- */
+/* ---- between placement.c and the spaces ---------------------------------------------------------------- */
 
 /* [begin, end) in bytes, and a sorted list of such ranges of which no two touch. */
 typedef struct mpl_span {
@@ -85,7 +85,8 @@ extern const mpl_space_kind mpl_space_rows;     /* rows.c: by mpl_conflict alone
 uint64_t mpl_placement_end(const mpl_placement *placement, mpl_buffer b, uint64_t offset);
 bool mpl_placement_partners(const mpl_placement *placement, mpl_buffer a, mpl_buffer b);
 
-/* Takes `gap` over into `best` if the fit prefers it; gaps come lowest first. True when no later one can be better. */
+/* Takes `gap` over into `best` if the fit prefers it; gaps come lowest first. True when no later one can
+ * be better. */
 bool mpl_placement_offer(const mpl_placement *placement, mpl_gap gap, mpl_gap *best);
 
 static inline uint64_t mpl_align_up(uint64_t at, uint64_t align)

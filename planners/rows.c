@@ -1,5 +1,5 @@
-/* rows.c -- what is free among buffers of which only mpl_conflict is known: those placed, looked through in address order.
- * O(placed) a buffer. */
+/* rows.c -- what is free among buffers of which only mpl_conflict is known: those placed, looked through
+ * in address order. O(placed) a buffer. */
 #include "planners/placement.h"
 
 struct mpl_space {

@@ -61,7 +61,8 @@ static bool next_item(const char **rest, char separator, const char **item, size
     return true;
 }
 
-/* A value is one of the alternatives "0|1|auto"; one in capitals, "N", stands for what the planner checks itself. */
+/* A value is one of the alternatives "0|1|auto"; one in capitals, "N", stands for what the planner checks
+ * itself. */
 static bool value_allowed(const char *alternatives, size_t n, const char *value)
 {
     size_t at = 0;

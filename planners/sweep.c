@@ -1,7 +1,7 @@
 /* sweep.c -- what is free at the moment, for buffers that come in order of birth.
  *
- * All that is placed was born earlier, so what is alive when a buffer is born is exactly what it conflicts with: the gaps
- * of that moment are free for all its life. O(log n + gaps) a buffer. */
+ * All that is placed was born earlier, so what is alive when a buffer is born is exactly what it conflicts
+ * with: the gaps of that moment are free for all its life. O(log n + gaps) a buffer. */
 #include "planners/placement.h"
 #include "planners/sort.h"
 

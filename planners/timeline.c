@@ -1,22 +1,23 @@
-/* timeline.c -- what is free over any stretch of time: a tree over time whose nodes know the occupied byte ranges.
+/* timeline.c -- what is free over any stretch of time: a tree over time whose nodes know the occupied byte
+ * ranges.
  *
- * Time counts in births: two buffers live together if and only if both are alive at the later birth. Neighbouring births
- * form groups, the leaves of a binary tree. Each node holds, as sorted disjoint ranges, the bytes that anything
- * alive in its time occupies (`all`), and those occupied during all of it by buffers that do not already
- * fill its parent's time (`cover`). A leaf lists the buffers that live in only part of it (`guest`).
+ * Time counts in births: two buffers live together if and only if both are alive at the later birth.
+ * Neighbouring births form groups, the leaves of a binary tree. Each node holds, as sorted disjoint
+ * ranges, the bytes that anything alive in its time occupies (`all`), and those occupied during all of it
+ * by buffers that do not already fill its parent's time (`cover`). A leaf lists the buffers that live in
+ * only part of it (`guest`).
  *
- * The bytes in the way of a buffer are then the union of few lists: `all` of the nodes that make up its time, `cover` of
- * the nodes above them, and the guests of the two groups where its time begins and ends. Candidates rise through these
- * lists side by side and stop at the first gap. Touching ranges melt into one, so the better the packing
- * the shorter the lists: this, and stopping early, is what spares looking at every conflicting buffer. */
+ * The bytes in the way of a buffer are then the union of few lists: `all` of the nodes that make up its
+ * time, `cover` of the nodes above them, and the guests of the two groups where its time begins and ends.
+ * Candidates rise through these lists side by side and stop at the first gap. Touching ranges melt into
+ * one, so the better the packing the shorter the lists: this, and stopping early, is what spares looking
+ * at every conflicting buffer. */
 #include "planners/placement.h"
 #include "planners/sort.h"
 
 enum {
-    GROUP_EVENTS = 32, /* births and deaths in one group, unless one birth alone has more */
-    MAX_LISTS =
-        4 * 32 +
-        2, /* a level has at most two nodes partly in a stretch of time and two first wholly in it; guests */
+    GROUP_EVENTS = 32,      /* births and deaths in one group, unless one birth alone has more */
+    MAX_LISTS = 4 * 32 + 2, /* a level of the tree gives at most four, the guests of two groups two */
 };
 
 typedef struct guest {
@@ -38,8 +39,7 @@ struct mpl_space {
     uint32_t *group_guest; /* [n_groups + 1] into guest */
     uint32_t *n_guests;    /* [n_groups] */
     guest *guest;          /* by group, each by span.begin */
-    mpl_spans *
-        all; /* [2 * n_groups - 1] the left child of a node follows it, its right child follows that subtree */
+    mpl_spans *all;        /* [2 * n_groups - 1] a node, its left subtree, its right subtree */
     mpl_spans *cover;
     mpl_span *filtered; /* room for the guests of two groups */
     uint32_t n_filtered;
@@ -64,7 +64,7 @@ static node right_child(node v)
     return (node){v.id + 2 * (middle - v.first), middle, v.last};
 }
 
-/* ---- making ----------------------------------------------------------------------------------------------- */
+/* ---- making -------------------------------------------------------------------------------------------- */
 
 static void timeline_close(mpl_placement *s)
 {
@@ -182,7 +182,7 @@ out:
     return st;
 }
 
-/* ---- placing ---------------------------------------------------------------------------------------------- */
+/* ---- placing ------------------------------------------------------------------------------------------- */
 
 static void add_guest(mpl_space *space, uint32_t group, guest new)
 {
@@ -226,7 +226,7 @@ static mpl_status timeline_insert(mpl_placement *s, mpl_buffer b, mpl_buffer par
     return add(s->run->ctx, space, (node){0, 0, space->n_groups}, &new);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------------------- */
 
 static void use_list(mpl_space *space, const mpl_span *item, uint32_t n)
 {
@@ -365,9 +365,9 @@ static bool is_free(mpl_placement *s, uint32_t from, uint32_t to, uint64_t at, u
     return next_free(s, at, bytes, 1) == at;
 }
 
-/* b's inputs share only its first step, its outputs only its last. In those steps, whatever meets the partner's bytes is the
- * partner's own partner and lies at the same offset; it may stay if it is b's partner too. So the rest of b's
- * time must be free, and in its last step the bytes behind its outputs. */
+/* b's inputs share only its first step, its outputs only its last. In those steps, whatever meets the
+ * partner's bytes is the partner's own partner and lies at the same offset; it may stay if it is b's
+ * partner too. So the rest of b's time must be free, and in its last step the bytes behind its outputs. */
 static bool timeline_may_join(mpl_placement *s, mpl_buffer b, mpl_buffer partner)
 {
     const mpl_problem *p = s->p;

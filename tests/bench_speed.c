@@ -1,11 +1,12 @@
-/* bench_speed.c -- how long each planner takes, and how much memory, on buffer lists: one TSV line a planner and list.
+/* bench_speed.c -- how long each planner takes, and how much memory, on buffer lists: one TSV line a
+ * planner and list.
  *
  *   bench_speed [-r REPEATS] [-p PLANNER,..] [-n LARGEST] [FILE.csv ..]
  *
- * Lists: the files, then synthetic ones of 1000, 3162, 10000, .. up to LARGEST buffers (default 1000000; 0: none), about 100
- * alive at a time. plan_ms is the planner alone, the best of the repeats, without the verifier, which checks the plan
- * afterwards. peak_mb is the peak resident memory of a child process that reads, plans and does nothing else,
- * so the problem itself is in it. */
+ * Lists: the files, then synthetic ones of 1000, 3162, 10000, .. up to LARGEST buffers (default 1000000;
+ * 0: none), about 100 alive at a time. plan_ms is the planner alone, the best of the repeats, without the
+ * verifier, which checks the plan afterwards. peak_mb is the peak resident memory of a child process that
+ * reads, plans and does nothing else, so the problem itself is in it. */
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
