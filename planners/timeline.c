@@ -5,7 +5,7 @@
  * Neighbouring births form groups, the leaves of a binary tree. Each node holds, as sorted disjoint
  * ranges, the bytes that anything alive in its time occupies (`all`), and those occupied during all of it
  * by buffers that do not already fill its parent's time (`cover`). A leaf lists the buffers that live in
- * only part of it (`guest`).
+ * only part of it (`guest`). Nodes of longer times than any buffer lives are never asked and hold nothing.
  *
  * The bytes in the way of a buffer are then the union of few lists: `all` of the nodes that make up its
  * time, `cover` of the nodes above them, and the guests of the two groups where its time begins and ends.
@@ -16,7 +16,7 @@
 #include "planners/sort.h"
 
 enum {
-    GROUP_EVENTS = 32,      /* births and deaths in one group, unless one birth alone has more */
+    GROUP_EVENTS = 256,     /* births and deaths in one group, unless one birth alone has more */
     MAX_LISTS = 4 * 32 + 2, /* a level of the tree gives at most four, the guests of two groups two */
 };
 
@@ -36,6 +36,7 @@ struct mpl_space {
     uint32_t *to;   /* [n_members] by slot: index of the first birth at or after the death */
     uint32_t n_groups;
     uint32_t *group_birth; /* [n_groups + 1] first birth index of each group */
+    uint32_t *group_reach; /* [n_groups] how far a buffer lives that is alive at the group's first birth */
     uint32_t *group_guest; /* [n_groups + 1] into guest */
     uint32_t *n_guests;    /* [n_groups] */
     guest *guest;          /* by group, each by span.begin */
@@ -64,6 +65,12 @@ static node right_child(node v)
     return (node){v.id + 2 * (middle - v.first), middle, v.last};
 }
 
+/* Whether any buffer's time includes all of v: if not, nobody asks for v's lists and they stay empty. */
+static bool is_used(const mpl_space *space, node v)
+{
+    return space->group_reach[v.first] >= space->group_birth[v.last];
+}
+
 /* ---- making -------------------------------------------------------------------------------------------- */
 
 static void timeline_close(mpl_placement *s)
@@ -79,8 +86,17 @@ static void timeline_close(mpl_placement *s)
         if (space->cover != NULL)
             mpl_free(ctx, space->cover[i].item);
     }
-    void *arrays[] = {space->from,  space->to,  space->group_birth, space->group_guest, space->n_guests,
-                      space->guest, space->all, space->cover,       space->filtered,    space};
+    void *arrays[] = {space->from,
+                      space->to,
+                      space->group_birth,
+                      space->group_reach,
+                      space->group_guest,
+                      space->n_guests,
+                      space->guest,
+                      space->all,
+                      space->cover,
+                      space->filtered,
+                      space};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
     s->space = NULL;
@@ -128,6 +144,28 @@ out:
     return st;
 }
 
+/* Nothing, placed or asked about, fills a longer time from a group's first birth on than reach says. */
+static mpl_status measure_reach(mpl_placement *s)
+{
+    mpl_status st = MPL_OK;
+    mpl_space *space = s->space;
+    uint32_t *reach = NULL, most = 0;
+
+    MPL_TRY(mpl_new(s->run->ctx, space->group_reach, space->n_groups));
+    MPL_TRY(mpl_new(s->run->ctx, reach, space->n_births));
+    for (uint32_t i = 0; i < s->n_members; i++)
+        if (reach[space->from[i]] < space->to[i])
+            reach[space->from[i]] = space->to[i];
+    for (uint32_t group = 0, i = 0; group < space->n_groups; group++) {
+        for (; i <= space->group_birth[group]; i++)
+            most = reach[i] > most ? reach[i] : most;
+        space->group_reach[group] = most;
+    }
+out:
+    mpl_free(s->run->ctx, reach);
+    return st;
+}
+
 /* Cuts the births into groups. A guest's birth or death lies in its group, so events bound the guests. */
 static mpl_status make_groups(mpl_placement *s, const uint32_t *events)
 {
@@ -156,7 +194,7 @@ static mpl_status make_groups(mpl_placement *s, const uint32_t *events)
     space->group_guest[space->n_groups] = total;
     MPL_TRY(mpl_new(ctx, space->n_guests, space->n_groups));
     MPL_TRY(mpl_new(ctx, space->guest, total));
-    MPL_TRY(mpl_new(ctx, space->filtered, 2 * (size_t)largest));
+    MPL_TRY(mpl_new(ctx, space->filtered, 2 * (size_t)largest + 1));
 out:
     return st;
 }
@@ -174,6 +212,7 @@ static mpl_status timeline_open(mpl_placement *s)
     MPL_TRY(mpl_new(ctx, events, s->n_members));
     MPL_TRY(index_time(s, events));
     MPL_TRY(make_groups(s, events));
+    MPL_TRY(measure_reach(s));
     n_nodes = 2 * (size_t)s->space->n_groups - 1;
     MPL_TRY(mpl_new(ctx, s->space->all, n_nodes));
     MPL_TRY(mpl_new(ctx, s->space->cover, n_nodes));
@@ -199,7 +238,8 @@ static mpl_status add(mpl_ctx *ctx, mpl_space *space, node v, const guest *new)
     mpl_status st = MPL_OK;
     const uint32_t *birth = space->group_birth;
 
-    MPL_TRY(mpl_spans_add(ctx, &space->all[v.id], new->span));
+    if (is_used(space, v))
+        MPL_TRY(mpl_spans_add(ctx, &space->all[v.id], new->span));
     if (new->from <= birth[v.first] && birth[v.last] <= new->to) {
         MPL_TRY(mpl_spans_add(ctx, &space->cover[v.id], new->span));
     } else if (v.last - v.first == 1) {
@@ -234,20 +274,24 @@ static void use_list(mpl_space *space, const mpl_span *item, uint32_t n)
         space->list[space->n_lists++] = (cursor){item, n, 0};
 }
 
-/* Those guests of a group that live in [from, to), as disjoint ranges. */
+/* Those guests of a group that live in [from, to). Some may overlap, as not all live together; stretching
+ * each to the farthest end before it leaves the union as it is and lets ends rise like begins, which is
+ * all that a search needs. No branch here depends on the data: which guests match cannot be foreseen. */
 static void use_guests(mpl_space *space, uint32_t group, uint32_t from, uint32_t to)
 {
     const guest *list = space->guest + space->group_guest[group];
     mpl_span *item = space->filtered + space->n_filtered;
-    uint32_t n = 0;
+    uint32_t n = 0, n_guests = space->n_guests[group];
+    uint64_t end = 0;
 
-    for (uint32_t i = 0; i < space->n_guests[group]; i++) {
-        if (list[i].from >= to || from >= list[i].to)
-            continue;
-        if (n > 0 && list[i].span.begin <= item[n - 1].end)
-            item[n - 1].end = mpl_max_u64(item[n - 1].end, list[i].span.end);
-        else
-            item[n++] = list[i].span;
+    for (uint32_t i = 0; i < n_guests; i++) {
+        uint32_t meets = (uint32_t)(list[i].from < to) & (uint32_t)(from < list[i].to);
+        uint64_t farther = list[i].span.end > end ? list[i].span.end : end;
+
+        end = meets != 0 ? farther : end;
+        item[n].begin = list[i].span.begin;
+        item[n].end = end;
+        n += meets;
     }
     space->n_filtered += n;
     use_list(space, item, n);
@@ -257,13 +301,14 @@ static void use_node(mpl_space *space, node v, uint32_t from, uint32_t to)
 {
     const uint32_t *birth = space->group_birth;
 
-    if (space->all[v.id].n == 0)
+    if (is_used(space, v) && space->all[v.id].n == 0)
         return;
     if (from <= birth[v.first] && birth[v.last] <= to) {
         use_list(space, space->all[v.id].item, space->all[v.id].n);
         return;
     }
-    use_list(space, space->cover[v.id].item, space->cover[v.id].n);
+    if (is_used(space, v))
+        use_list(space, space->cover[v.id].item, space->cover[v.id].n);
     if (v.last - v.first == 1) {
         use_guests(space, v.first, from, to);
     } else {
