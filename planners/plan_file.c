@@ -21,6 +21,20 @@ static mpl_status no_memory(mpl_ctx *ctx)
     return mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory for a plan file");
 }
 
+/* Parses; jansson leaves the text of its error empty where an allocation failed. */
+static mpl_status parse(mpl_ctx *ctx, const char *path, const char *text, size_t size, json_t **out)
+{
+    json_error_t error = {.line = 0};
+
+    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    if (*out != NULL)
+        return MPL_OK;
+    if (error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory)
+        return no_memory(ctx);
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%s:%d: no JSON: %s", path,
+                    error.line > 0 ? error.line : 1, error.text);
+}
+
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 
 /* Puts `value` (taken, NULL: could not be made) under `key`. */
@@ -158,14 +172,11 @@ out:
 static mpl_status put_fields(mpl_ctx *ctx, json_t *root, const char *fields_json)
 {
     mpl_status st = MPL_OK;
-    json_error_t error;
     json_t *fields = NULL;
 
     if (fields_json == NULL)
         goto out;
-    fields = json_loads(fields_json, JSON_REJECT_DUPLICATES, &error);
-    if (fields == NULL && json_error_code(&error) == json_error_out_of_memory)
-        MPL_TRY(no_memory(ctx));
+    MPL_TRY(parse(ctx, "the fields of a plan file", fields_json, strlen(fields_json), &fields));
     if (!json_is_object(fields))
         MPL_FAIL(ctx, MPL_EINPUT, "the fields of a plan file are no JSON object");
     if (json_object_update_missing(root, fields) != 0)
@@ -509,7 +520,8 @@ static mpl_status read_certificate(reader *r)
         return MPL_OK;
     if (kind == NULL || strcmp(kind, "clique") != 0 || !json_is_array(list) || json_array_size(list) == 0 ||
         json_array_size(list) > r->p->n)
-        REFUSE(r, "%s: 'certificate' should be null or {\"kind\": \"clique\", \"buffers\": [id, ..]}", r->path);
+        REFUSE(r, "%s: 'certificate' should be null or {\"kind\": \"clique\", \"buffers\": [id, ..]}",
+               r->path);
     MPL_TRY(mpl_new(r->ctx, r->plan->witness, json_array_size(list)));
     for (size_t i = 0; i < json_array_size(list); i++)
         MPL_TRY(read_u32(r, json_array_get(list, i), "certificate", UINT32_MAX, &r->plan->witness[i]));
@@ -596,16 +608,11 @@ mpl_status mpl_plan_read(mpl_ctx *ctx, const char *path, mpl_plan_file *out)
 {
     mpl_status st = MPL_OK;
     reader r = {.ctx = ctx, .path = path};
-    json_error_t error;
     char *text = NULL, *fields = NULL;
     size_t size = 0;
 
     MPL_TRY(mpl_file_read(ctx, path, &text, &size));
-    r.root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    if (r.root == NULL && json_error_code(&error) == json_error_out_of_memory)
-        MPL_TRY(no_memory(ctx));
-    if (r.root == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s:%d: no JSON: %s", path, error.line > 0 ? error.line : 1, error.text);
+    MPL_TRY(parse(ctx, path, text, size, &r.root));
     MPL_TRY(read_head(&r));
     MPL_TRY(read_problem(&r));
     MPL_TRY(read_claim(&r));
