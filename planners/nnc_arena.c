@@ -322,6 +322,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     search s = {0};
     uint32_t *into = NULL;
     uint64_t bound, peak;
+    bool better;
 
     MPL_TRY(mpl_nnc_check(run->ctx, p));
     MPL_TRY(mpl_new(run->ctx, into, p->n));
@@ -335,7 +336,8 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
         MPL_TRY(mpl_antichain(run->ctx, folded, pool, &bound, NULL));
         MPL_TRY(search_pool(&s, run, pool, first->offset, bound, &peak));
         mpl_assert(peak >= bound);
-        for (mpl_buffer b = 0; peak <= peak_of(&s, pool, first->offset) && b < folded->n; b++)
+        better = peak < peak_of(&s, pool, first->offset);
+        for (mpl_buffer b = 0; better && b < folded->n; b++)
             if (folded->pool[b] == pool)
                 first->offset[b] = s.offset[b];
     }

@@ -60,11 +60,16 @@ static mpl_status start_counts(mpl_nnc_graph *g)
     mpl_status st = MPL_OK;
     const mpl_problem *p = g->p;
     char label[24];
+    uint32_t *grain = NULL; /* [n_pools] ranges are handed on as they are, so all of a pool fit its widest alignment */
 
+    MPL_TRY(mpl_new(g->ctx, grain, p->n_pools));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->align[b] > grain[p->pool[b]])
+            grain[p->pool[b]] = p->align[b];
     for (mpl_buffer b = 0; b < p->n; b++) {
         g->open[b / 64] |= UINT64_C(1) << (b % 64);
         g->pool_mask[(size_t)p->pool[b] * g->n_words + b / 64] |= UINT64_C(1) << (b % 64);
-        if (!mpl_align_bytes(p->bytes[b], p->align[b], &g->size[b]))
+        if (!mpl_align_bytes(p->bytes[b], grain[p->pool[b]], &g->size[b]))
             MPL_FAIL(g->ctx, MPL_EINPUT, "buffer '%s' is too large", mpl_buffer_label(p, b, label));
     }
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -72,6 +77,7 @@ static mpl_status start_counts(mpl_nnc_graph *g)
             g->count[b] += (uint32_t)__builtin_popcountll(rivals(g, b, w));
     g->n_open = p->n;
 out:
+    mpl_free(g->ctx, grain);
     return st;
 }
 

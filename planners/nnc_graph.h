@@ -31,7 +31,7 @@ typedef struct mpl_nnc_graph {
     uint64_t *after;      /* rows of `before` turned round */
     uint64_t *open;       /* bit set: not inserted yet */
     uint64_t *pool_mask;  /* [n_pools rows] buffers of each pool */
-    uint64_t *size;       /* [n] bytes rounded up to alignment */
+    uint64_t *size;       /* [n] bytes rounded up to the widest alignment of the pool */
     uint32_t *count;      /* [n] interfering buffers not inserted yet */
     uint32_t n_open;
 

@@ -24,6 +24,7 @@ typedef struct mpl_run {
     uint32_t n_params; /* key=value pairs of the command line */
     const char *const *param_key;
     const char *const *param_value;
+    int64_t plan_ns;       /* written by mpl_planner_run: time of the planner alone, checks apart [ns] */
     uint64_t ticks;        /* written by the planner: work done */
     bool stopped_by_clock; /* written by the planner: the deadline ended it */
 } mpl_run;
@@ -52,7 +53,8 @@ mpl_status mpl_run_param_int(const mpl_run *run, const char *key, int64_t min, i
                              int64_t *out);
 
 /* The door: checks parameters against planner->params, refuses what the traits exclude (MPL_EUNAVAIL), calls the
- * planner, and verifies. *out is a verified plan, with pool_bytes and peak_bytes. MPL_EINVALID: the verifier refused. */
+ * planner, verifies, and raises the bound to what the problem itself proves (mpl_plan_bound): *out is a verified plan,
+ * with pool_bytes and peak_bytes, optimal where it meets the bound. MPL_EINVALID: the verifier refused. */
 mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_problem *p, mpl_plan **out);
 
 #endif

@@ -159,15 +159,20 @@ mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_p
 {
     mpl_status st = MPL_OK;
     mpl_plan *plan = NULL;
+    int64_t begin;
 
     MPL_TRY(check_params(planner, run));
     MPL_TRY(check_traits(planner, run, p));
     MPL_TRY(mpl_plan_new(run->ctx, p, &plan));
     run->ticks = 0;
     run->stopped_by_clock = false;
+    begin = mpl_clock_ns();
     MPL_TRY(planner->plan(run, p, plan));
+    run->plan_ns = mpl_clock_ns() - begin;
     MPL_TRY(check_capacity(planner, run, p, plan));
     MPL_TRY(mpl_verify(run->ctx, p, plan));
+    MPL_TRY(mpl_plan_bound(run->ctx, p, plan));
+    mpl_assert_slow(mpl_verify(run->ctx, p, plan) == MPL_OK); /* with the certificate */
     *out = plan, plan = NULL;
 out:
     mpl_plan_free(run->ctx, plan);

@@ -40,6 +40,7 @@ static mpl_plan *production_plan(mpl_ctx *ctx, const mpl_problem *p, const mpl_n
     uint64_t base = 0;
 
     assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
+    plan->claim = MPL_FEASIBLE;
     for (uint64_t block = 0; block < 4096; block++) {
         uint64_t end = 0;
 
