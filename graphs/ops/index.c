@@ -1,7 +1,7 @@
 /* index.c -- gather, scatter and one_hot: elements moved to or from places that the data name.
  *
  * Every index is checked before it is used, so that no data can make the loops read or write outside. */
-#include "graphs/ops/move_priv.h"
+#include "graphs/ops/ops_priv.h"
 
 /* Index i of `indices` into an axis of `dim` elements, counted from the end where negative. */
 static mpl_status index_at(mpl_ctx *ctx, const mpl_tensor *indices, int64_t i, int64_t dim, int64_t *out)
@@ -419,7 +419,8 @@ mpl_status mpl_eval_one_hot(mpl_ctx *ctx, const mpl_op_call *call)
         return MPL_OK;
     depth = to->dim[axis];
     inner = mpl_count_dims(to, axis + 1, to->rank);
-    mpl_fill(call->out[0].data, off, mpl_count(to), bytes);
+    for (int64_t i = 0; i < mpl_count(to); i++)
+        memcpy((char *)call->out[0].data + i * bytes, off, bytes);
     for (int64_t i = 0; i < mpl_count(in); i++) {
         int64_t at = hot_at(&call->in[0], i, depth);
 

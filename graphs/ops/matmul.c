@@ -2,20 +2,35 @@
  *
  * Order of accumulation: the products of an output element are added in order of k; f32 in tiles
  * (product_priv.h), the other floating types in double, rounded once; integers wrap. gemm then takes alpha
- * times the sum plus beta times c. */
+ * times the sum plus beta times c, in double. */
 #include "graphs/ops/ops_priv.h"
 #include "graphs/ops/product_priv.h"
 
 #define MPL_SET_PRODUCT (MPL_SET_FLOAT | MPL_SET(i32) | MPL_SET(i64))
 
 /* One product of matrices: element (i, k) of the left one is number a0 + i * a_row + k * a_column;
- * likewise the right one. The output is row-major from element y0 on. */
+ * likewise the right one and c, what is added (NULL: nothing). The output is row-major from element y0 on. */
 typedef struct matrices {
-    const void *a, *b;
+    const void *a, *b, *c;
     void *y;
     int64_t rows, columns, terms;
-    int64_t a0, a_row, a_column, b0, b_row, b_column, y0;
+    int64_t a0, a_row, a_column, b0, b_row, b_column, c_row, c_column, y0;
+    double alpha, beta;
 } matrices;
+
+/* What becomes of the sum of the products of element (i, j). */
+MPL_INLINE double finish_float(mpl_type type, const matrices *m, int64_t i, int64_t j, double sum)
+{
+    double add = m->c != NULL ? m->beta * mpl_get(type, m->c, i * m->c_row + j * m->c_column) : 0;
+
+    return m->alpha * sum + add;
+}
+MPL_INLINE uint64_t finish_int(mpl_type type, const matrices *m, int64_t i, int64_t j, uint64_t sum)
+{
+    uint64_t c = m->c != NULL ? (uint64_t)mpl_get_int(type, m->c, i * m->c_row + j * m->c_column) : 0;
+
+    return (uint64_t)(int64_t)m->alpha * sum + (uint64_t)(int64_t)m->beta * c;
+}
 
 static void pack_columns(const matrices *m, int64_t j0, int64_t n, int64_t k0, int64_t n_k, mpl_tile *tile)
 {
@@ -46,6 +61,9 @@ static void multiply_f32(const matrices *m)
                              m->columns);
         }
     }
+    for (int64_t i = 0; i < m->rows && (m->c != NULL || m->alpha != 1); i++)
+        for (int64_t j = 0; j < m->columns; j++)
+            y[i * m->columns + j] = (float)finish_float(MPL_TYPE_f32, m, i, j, (double)y[i * m->columns + j]);
 }
 
 MPL_INLINE void multiply_float(mpl_type type, const matrices *m)
@@ -57,7 +75,7 @@ MPL_INLINE void multiply_float(mpl_type type, const matrices *m)
             for (int64_t k = 0; k < m->terms; k++)
                 sum += mpl_get(type, m->a, m->a0 + i * m->a_row + k * m->a_column) *
                        mpl_get(type, m->b, m->b0 + k * m->b_row + j * m->b_column);
-            mpl_put(type, m->y, m->y0 + i * m->columns + j, sum);
+            mpl_put(type, m->y, m->y0 + i * m->columns + j, finish_float(type, m, i, j, sum));
         }
 }
 
@@ -70,7 +88,7 @@ MPL_INLINE void multiply_int(mpl_type type, const matrices *m)
             for (int64_t k = 0; k < m->terms; k++)
                 sum += (uint64_t)mpl_get_int(type, m->a, m->a0 + i * m->a_row + k * m->a_column) *
                        (uint64_t)mpl_get_int(type, m->b, m->b0 + k * m->b_row + j * m->b_column);
-            mpl_put_int(type, m->y, m->y0 + i * m->columns + j, (int64_t)sum);
+            mpl_put_int(type, m->y, m->y0 + i * m->columns + j, (int64_t)finish_int(type, m, i, j, sum));
         }
 }
 
@@ -137,7 +155,7 @@ mpl_status mpl_eval_matmul(mpl_ctx *ctx, const mpl_op_call *call)
     mpl_status st = MPL_OK;
     mpl_shape left, right, stack, stack_a, stack_b;
     int64_t index[MPL_MAX_RANK] = {0}, stride[2][MPL_MAX_RANK], offset[2] = {0, 0};
-    matrices m = {.a = call->in[0].data, .b = call->in[1].data, .y = call->out[0].data};
+    matrices m = {.a = call->in[0].data, .b = call->in[1].data, .y = call->out[0].data, .alpha = 1};
 
     if (mpl_count(&call->out[0].shape) == 0)
         return MPL_OK;
@@ -196,42 +214,11 @@ out:
     return st;
 }
 
-/* y = alpha * y + beta * c, c (NULL: nothing) with those strides. */
-MPL_INLINE void finish_float(mpl_type type, const matrices *m, double alpha, const void *c, double beta,
-                             const int64_t *stride)
-{
-    for (int64_t i = 0; i < m->rows; i++)
-        for (int64_t j = 0; j < m->columns; j++) {
-            double add = c != NULL ? beta * mpl_get(type, c, i * stride[0] + j * stride[1]) : 0;
-            int64_t at = i * m->columns + j;
-
-            mpl_put(type, m->y, at, alpha * mpl_get(type, m->y, at) + add);
-        }
-}
-
-MPL_INLINE void finish_int(mpl_type type, const matrices *m, int64_t alpha, const void *c, int64_t beta,
-                           const int64_t *stride)
-{
-    for (int64_t i = 0; i < m->rows; i++)
-        for (int64_t j = 0; j < m->columns; j++) {
-            int64_t at = i * m->columns + j;
-            uint64_t y = (uint64_t)alpha * (uint64_t)mpl_get_int(type, m->y, at);
-
-            if (c != NULL)
-                y += (uint64_t)beta * (uint64_t)mpl_get_int(type, c, i * stride[0] + j * stride[1]);
-            mpl_put_int(type, m->y, at, (int64_t)y);
-        }
-}
-
 mpl_status mpl_eval_gemm(mpl_ctx *ctx, const mpl_op_call *call)
 {
     bool trans_a = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_a, 0) != 0;
     bool trans_b = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_b, 0) != 0;
-    double alpha = mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1);
-    double beta = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 1);
     const int64_t *a = call->in[0].shape.dim, *b = call->in[1].shape.dim;
-    const void *c = call->n_in > 2 ? call->in[2].data : NULL;
-    mpl_type type = call->in[0].type;
     int64_t stride[MPL_MAX_RANK] = {0};
     matrices m = {.a = call->in[0].data, .b = call->in[1].data, .y = call->out[0].data};
 
@@ -241,12 +228,12 @@ mpl_status mpl_eval_gemm(mpl_ctx *ctx, const mpl_op_call *call)
     m.rows = a[trans_a], m.terms = a[!trans_a], m.columns = b[!trans_b];
     m.a_row = trans_a ? 1 : a[1], m.a_column = trans_a ? a[1] : 1;
     m.b_row = trans_b ? 1 : b[1], m.b_column = trans_b ? b[1] : 1;
-    multiply(type, &m);
-    if (c != NULL)
+    m.alpha = mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1);
+    m.beta = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 1);
+    m.c = call->n_in > 2 ? call->in[2].data : NULL;
+    if (m.c != NULL)
         mpl_broadcast_strides(&call->in[2].shape, &call->out[0].shape, stride);
-    if (mpl_type_in(type, MPL_SET_FLOAT))
-        MPL_FOR_FLOAT(type, finish_float, &m, alpha, c, beta, stride)
-    else
-        MPL_FOR_INT(type, finish_int, &m, (int64_t)alpha, c, (int64_t)beta, stride)
+    m.c_row = stride[0], m.c_column = stride[1];
+    multiply(call->in[0].type, &m);
     return MPL_OK;
 }

@@ -47,12 +47,6 @@ void mpl_move(const mpl_box *box, uint32_t bytes, void *to, const void *from)
     while (mpl_step(box->dim, outer, index, 2, (const int64_t(*)[MPL_MAX_RANK])stride, offset));
 }
 
-void mpl_fill(void *to, const void *item, int64_t n, uint32_t size)
-{
-    for (int64_t i = 0; i < n; i++)
-        memcpy((char *)to + i * size, item, size);
-}
-
 static bool add_dims(int64_t a, int64_t b, int64_t *sum)
 {
     if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b)

@@ -13,7 +13,4 @@ typedef struct mpl_box {
 /* Copies every element of the box, `bytes` each, from `from` to `to`, which do not overlap. O(elements). */
 void mpl_move(const mpl_box *box, uint32_t bytes, void *to, const void *from);
 
-/* n * size elements at `to`, each group of `size` elements the same as that at `item`. */
-void mpl_fill(void *to, const void *item, int64_t n, uint32_t size);
-
 #endif

@@ -1,5 +1,5 @@
 /* pad.c -- pad: constant, edge, reflect and wrap. */
-#include "graphs/ops/move_priv.h"
+#include "graphs/ops/ops_priv.h"
 
 typedef enum pad_mode { CONSTANT, EDGE, REFLECT, WRAP, N_PAD_MODES } pad_mode;
 

@@ -4,7 +4,7 @@
  * An axis has `sizes` (output elements) or `scales` (output over input); with both, sizes decide the dims
  * and scales the coordinates, which is how "keep the aspect ratio" comes out. Both are for `axes`, all
  * where that is absent. */
-#include "graphs/ops/move_priv.h"
+#include "graphs/ops/ops_priv.h"
 
 #include <math.h>
 
