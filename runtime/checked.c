@@ -199,7 +199,7 @@ static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint3
     mpl_op op = exec->order[step];
     uint32_t at = g->op_out_begin[op] + i;
 
-    if (at > g->op_out_begin[op + 1])
+    if (at > g->op_out_begin[op + 1] || !mpl_layout_touches(exec, op))
         return false;
     *block = at == g->op_out_begin[op + 1] ? exec->op_block[op]
              : g->op_out[at] != MPL_NONE   ? exec->value_block[g->op_out[at]]
@@ -265,10 +265,31 @@ static bool is_written(const mpl_exec *exec, uint32_t step, uint32_t id)
     return false;
 }
 
+/* A living block that changed though the step had no business with it, and which of the step's own blocks overlaps it. */
+static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *b)
+{
+    uint32_t id;
+    const char *culprit = NULL;
+    char text[32], overlap[128] = "";
+
+    for (uint32_t i = 0; culprit == NULL && written_block(exec, step, i, &id); i++) {
+        const mpl_block *other = &exec->block[id == MPL_NONE ? 0 : id];
+
+        if (id != MPL_NONE && other->slab == b->slab && other->offset < b->offset + b->bytes &&
+            b->offset < other->offset + other->bytes)
+            culprit = block_label(exec, other);
+    }
+    if (culprit != NULL)
+        snprintf(overlap, sizeof overlap, ", which its '%.100s' overlaps", culprit);
+    return mpl_fail(exec->ctx, MPL_EINVALID, __FILE__, __LINE__,
+                    "step %u, operation '%.100s' changed buffer '%.100s'%s: bytes [%" PRIu64 ", %" PRIu64
+                    ") of %s, alive in steps [%u, %u)", step, exec->g->op_name[exec->order[step]], block_label(exec, b),
+                    overlap, b->offset, b->offset + b->bytes, slab_label(exec, b->slab, text), b->birth, b->death);
+}
+
 static mpl_status check_living(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
-    char text[32];
 
     for (uint32_t i = 0; i < exec->n_blocks; i++) {
         mpl_block *b = &exec->block[i];
@@ -278,9 +299,7 @@ static mpl_status check_living(mpl_exec *exec, uint32_t step)
             continue;
         MPL_TRY(sum_block(exec, b, &sum));
         if (sum != b->sum && !is_written(exec, step, i))
-            MPL_FAIL(exec->ctx, MPL_EINVALID, "step %u, operation '%s' changed buffer '%s', bytes [%" PRIu64 ", %" PRIu64
-                     ") of %s, alive in steps [%u, %u)", step, exec->g->op_name[exec->order[step]], block_label(exec, b),
-                     b->offset, b->offset + b->bytes, slab_label(exec, b->slab, text), b->birth, b->death);
+            MPL_TRY(report(exec, step, b));
         b->sum = sum;
     }
 out:

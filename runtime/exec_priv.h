@@ -83,6 +83,9 @@ static inline char *mpl_exec_value_at(const mpl_exec *exec, mpl_value v)
 mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_value_map *map, const mpl_plan *plan);
 /* The same for the workspaces, once op_workspace_bytes is known. */
 mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map);
+/* Whether an operation touches its operands' blocks: a view at its root's place does not, but where it took the place of
+ * another buffer in place, that one ends with it. */
+bool mpl_layout_touches(const mpl_exec *exec, mpl_op op);
 /* Birth, death and in-place partner of each block, from what each step touches. */
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p);
 

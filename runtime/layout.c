@@ -195,8 +195,7 @@ static void touch_operands(mpl_exec *exec, uint32_t step)
     touch(exec, exec->op_block[op], step, step + 1);
 }
 
-/* A view at its root's place touches nothing; where it took the place of another buffer, that one ends here. */
-static bool touches(const mpl_exec *exec, mpl_op op)
+bool mpl_layout_touches(const mpl_exec *exec, mpl_op op)
 {
     const mpl_graph *g = exec->g;
 
@@ -210,7 +209,7 @@ void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p)
     uint32_t pinned = fixed_slab(exec, MPL_SLAB_PINNED);
 
     for (uint32_t s = 0; s < g->n_ops; s++)
-        if (touches(exec, exec->order[s]))
+        if (mpl_layout_touches(exec, exec->order[s]))
             touch_operands(exec, s);
     for (uint32_t i = 0; i < g->n_inputs; i++)
         if (exec->value_slab[g->input[i]] == pinned)
