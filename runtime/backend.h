@@ -1,7 +1,8 @@
-/* backend.h -- devices that run operations, behind one table. A new backend is one file and one line in backends.def.
+/* backend.h -- devices that run operations, behind one table. A new backend is one file and one line in
+ * backends.def.
  *
- * Nothing is allocated between prepare and release: primitives, workspaces and constants are ready before the first
- * run. Not built, no device and failed stay apart; nobody falls back silently. */
+ * Nothing is allocated between prepare and release: primitives, workspaces and constants are ready before
+ * the first run. Not built, no device and failed stay apart; nobody falls back silently. */
 #ifndef MPL_BACKEND_H
 #define MPL_BACKEND_H
 
@@ -19,7 +20,6 @@ typedef struct mpl_device_options {
 /* What copies a view that has memory of its own. */
 #define MPL_HOW_COPY "copy"
 
-
 typedef struct mpl_backend {
     const char *name;   /* "ref", "cpu", "cuda" */
     const char *about;  /* one line, with the library and its version in use */
@@ -35,8 +35,9 @@ typedef struct mpl_backend {
     mpl_status (*fill)(mpl_device *dev, void *at, uint8_t byte, uint64_t bytes);
     /* Bytes of [base, base + bytes), a part of an arena, that really took memory by now. */
     mpl_status (*resident)(mpl_device *dev, const void *base, uint64_t bytes, uint64_t *resident);
-    /* Makes operation `op` of `g` ready; *workspace_bytes is what run_op needs in call->workspace. *how (may be NULL)
-     * receives a text that names the implementation ("jit:avx2", "ref loops", ..), valid until the release. */
+    /* Makes operation `op` of `g` ready; *workspace_bytes is what run_op needs in call->workspace. *how
+     * (may be NULL) receives a text that names the implementation ("jit:avx2", "ref loops", ..), valid
+     * until the release. */
     mpl_status (*prepare)(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
                           uint64_t *workspace_bytes, const char **how);
     void (*release)(mpl_device *dev, mpl_prepared *prepared); /* NULL is allowed */

@@ -1,9 +1,11 @@
-/* checked.c -- --checked: dead bytes of every slab hold a pattern, live blocks have a checksum, slabs have guards.
+/* checked.c -- --checked: dead bytes of every slab hold a pattern, live blocks have a checksum, slabs have
+ * guards.
  *
- * Before a step, what is born in it is filled with the pattern (NaN in every floating type), but where it takes a
- * place over in place; after it, every byte that the step had no business with must be as it was, and what dies is
- * filled again. So a lifetime or an offset that is wrong becomes a message here, or a NaN in the outputs. Works
- * through the backend's copies alone, so on any device. Cost: each step reads all slabs but the weights. */
+ * Before a step, what is born in it is filled with the pattern (NaN in every floating type), but where it
+ * takes a place over in place; after it, every byte that the step had no business with must be as it was,
+ * and what dies is filled again. So a lifetime or an offset that is wrong becomes a message here, or a NaN
+ * in the outputs. Works through the backend's copies alone, so on any device. Cost: each step reads all
+ * slabs but the weights. */
 #include "runtime/exec_priv.h"
 
 #include <stdlib.h>
@@ -78,7 +80,8 @@ static mpl_status sum_block(mpl_exec *exec, const mpl_block *b, uint64_t *out)
 }
 
 /* *where: the first of `bytes` bytes that is not `want`, or `bytes`. */
-static mpl_status find_other(mpl_exec *exec, const char *at, uint64_t bytes, unsigned char want, uint64_t *where)
+static mpl_status find_other(mpl_exec *exec, const char *at, uint64_t bytes, unsigned char want,
+                             uint64_t *where)
 {
     mpl_status st = MPL_OK;
 
@@ -99,7 +102,8 @@ out:
 
 static mpl_status fill(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to)
 {
-    return from < to ? exec->backend->fill(exec->dev, mpl_exec_at(exec, slab, from), DEAD, to - from) : MPL_OK;
+    return from < to ? exec->backend->fill(exec->dev, mpl_exec_at(exec, slab, from), DEAD, to - from)
+                     : MPL_OK;
 }
 
 static const char *slab_label(const mpl_exec *exec, uint32_t slab, char text[32])
@@ -114,7 +118,9 @@ static const char *slab_label(const mpl_exec *exec, uint32_t slab, char text[32]
 
 static const char *block_label(const mpl_exec *exec, const mpl_block *b)
 {
-    return b->value != MPL_NONE ? exec->g->value_name[b->value] : b->op != MPL_NONE ? exec->g->op_name[b->op] : "?";
+    return b->value != MPL_NONE ? exec->g->value_name[b->value]
+           : b->op != MPL_NONE  ? exec->g->op_name[b->op]
+                                : "?";
 }
 
 static mpl_status check_gap(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to, uint32_t step)
@@ -127,8 +133,9 @@ static mpl_status check_gap(mpl_exec *exec, uint32_t slab, uint64_t from, uint64
         return MPL_OK;
     MPL_TRY(find_other(exec, mpl_exec_at(exec, slab, from), to - from, DEAD, &where));
     if (where < to - from)
-        MPL_FAIL(exec->ctx, MPL_EINVALID, "step %u, operation '%s' wrote to byte %" PRIu64 " of %s, where nothing is alive",
-                 step, exec->g->op_name[exec->order[step]], from + where, slab_label(exec, slab, text));
+        MPL_FAIL(exec->ctx, MPL_EINVALID,
+                 "step %u, operation '%s' wrote to byte %" PRIu64 " of %s, where nothing is alive", step,
+                 exec->g->op_name[exec->order[step]], from + where, slab_label(exec, slab, text));
 out:
     return st;
 }
@@ -147,7 +154,8 @@ static mpl_status sweep(mpl_exec *exec, uint32_t step)
 
             if (!is_alive(exec, b, step))
                 continue;
-            MPL_TRY(step == BEFORE_ALL ? fill(exec, slab, end, b->offset) : check_gap(exec, slab, end, b->offset, step));
+            MPL_TRY(step == BEFORE_ALL ? fill(exec, slab, end, b->offset)
+                                       : check_gap(exec, slab, end, b->offset, step));
             end = mpl_max_u64(end, b->offset + b->bytes);
         }
         if (holds_weights(exec, slab))
@@ -192,7 +200,8 @@ out:
     return st;
 }
 
-/* Blocks that the operation of a step writes to: its outputs', then its workspace's. False behind the last one. */
+/* Blocks that the operation of a step writes to: its outputs', then its workspace's. False behind the last
+ * one. */
 static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint32_t *block)
 {
     const mpl_graph *g = exec->g;
@@ -245,9 +254,10 @@ static mpl_status check_guards(mpl_exec *exec, uint32_t step)
         MPL_TRY(find_other(exec, s->base - s->guard, s->guard, GUARD, &low));
         MPL_TRY(find_other(exec, s->base + s->bytes, s->guard, GUARD, &high));
         if (low < s->guard || high < s->guard)
-            MPL_FAIL(exec->ctx, MPL_EINVALID, "step %u, operation '%s' wrote outside of %s, %s its %" PRIu64 " bytes", step,
-                     exec->g->op_name[exec->order[step]], slab_label(exec, i, text), low < s->guard ? "before" : "behind",
-                     s->bytes);
+            MPL_FAIL(exec->ctx, MPL_EINVALID,
+                     "step %u, operation '%s' wrote outside of %s, %s its %" PRIu64 " bytes", step,
+                     exec->g->op_name[exec->order[step]], slab_label(exec, i, text),
+                     low < s->guard ? "before" : "behind", s->bytes);
     }
 out:
     return st;
@@ -265,7 +275,8 @@ static bool is_written(const mpl_exec *exec, uint32_t step, uint32_t id)
     return false;
 }
 
-/* A living block that changed though the step had no business with it, and which of the step's own blocks overlaps it. */
+/* A living block that changed though the step had no business with it, and which of the step's own blocks
+ * overlaps it. */
 static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *b)
 {
     uint32_t id;
@@ -283,8 +294,9 @@ static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *b)
         snprintf(overlap, sizeof overlap, ", which its '%.100s' overlaps", culprit);
     return mpl_fail(exec->ctx, MPL_EINVALID, __FILE__, __LINE__,
                     "step %u, operation '%.100s' changed buffer '%.100s'%s: bytes [%" PRIu64 ", %" PRIu64
-                    ") of %s, alive in steps [%u, %u)", step, exec->g->op_name[exec->order[step]], block_label(exec, b),
-                    overlap, b->offset, b->offset + b->bytes, slab_label(exec, b->slab, text), b->birth, b->death);
+                    ") of %s, alive in steps [%u, %u)",
+                    step, exec->g->op_name[exec->order[step]], block_label(exec, b), overlap, b->offset,
+                    b->offset + b->bytes, slab_label(exec, b->slab, text), b->birth, b->death);
 }
 
 static mpl_status check_living(mpl_exec *exec, uint32_t step)
@@ -306,7 +318,8 @@ out:
     return st;
 }
 
-/* Where block `id`, which ends with this step, was taken over in place, only what is behind its heir is dead. */
+/* Where block `id`, which ends with this step, was taken over in place, only what is behind its heir is
+ * dead. */
 static uint64_t inherited_bytes(const mpl_exec *exec, uint32_t step, uint32_t id)
 {
     uint64_t bytes = 0;

@@ -1,7 +1,7 @@
 /* concurrent.c -- runs independent operations of a graph at the same time, on threads. See exec.h.
  *
- * Whoever is free takes the ready operation that stands first in the order. Nothing but the graph's own edges holds an
- * operation back: a plan that is not safe in parallel would show as a wrong output. */
+ * Whoever is free takes the ready operation that stands first in the order. Nothing but the graph's own
+ * edges holds an operation back: a plan that is not safe in parallel would show as a wrong output. */
 #include "runtime/exec_priv.h"
 
 #include <pthread.h>
@@ -16,8 +16,8 @@ typedef struct crew {
     uint32_t *step_of;      /* [n_ops] */
     uint64_t *ready;        /* bit set over steps */
     uint32_t n_words;
-    uint32_t n_left;        /* operations not finished */
-    mpl_status st;          /* of the first that failed */
+    uint32_t n_left; /* operations not finished */
+    mpl_status st;   /* of the first that failed */
 } crew;
 
 static void make_ready(crew *c, mpl_op op)
@@ -48,7 +48,8 @@ static void finish(crew *c, mpl_op op, mpl_status st)
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
         mpl_value v = g->op_out[i];
 
-        for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0; v != MPL_NONE && k < g->value_use_begin[v + 1]; k++)
+        for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0;
+             v != MPL_NONE && k < g->value_use_begin[v + 1]; k++)
             if (--c->waiting[g->value_use[k]] == 0)
                 make_ready(c, g->value_use[k]);
     }
@@ -110,7 +111,8 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
 
     if (!exec->parallel)
         MPL_FAIL(exec->ctx, MPL_EINPUT,
-                 "graph '%s': only a plan of safety parallel may run its operations at the same time", exec->g->name);
+                 "graph '%s': only a plan of safety parallel may run its operations at the same time",
+                 exec->g->name);
     if (n_workers < 1 || n_workers > MAX_WORKERS)
         MPL_FAIL(exec->ctx, MPL_EINPUT, "%u workers; 1 to %d are possible", n_workers, MAX_WORKERS);
     MPL_TRY(crew_init(&c, exec));

@@ -1,15 +1,18 @@
-/* cpu.c -- the backend `cpu`: oneDNN on plain layouts, with a fixed number of threads, so that a run repeats bit for bit.
+/* cpu.c -- the backend `cpu`: oneDNN on plain layouts, with a fixed number of threads, so that a run
+ * repeats bit for bit.
  *
- * Primitives and their memory objects are made once, by prepare; a run only sets their pointers. Scratchpads are the
- * caller's (workspaces). What oneDNN lacks, and types other than f32, run by the plain loops of graphs/ops on one thread,
- * under the name "ref loops". oneDNN's matrix product takes pack buffers of its own for the time of a call. */
+ * Primitives and their memory objects are made once, by prepare; a run only sets their pointers.
+ * Scratchpads are the caller's (workspaces). What oneDNN lacks, and types other than f32, run by the plain
+ * loops of graphs/ops on one thread, under the name "ref loops". oneDNN's matrix product takes pack
+ * buffers of its own for the time of a call. */
 #include "runtime/cpu_priv.h"
 #include "runtime/host_priv.h"
 #include "runtime/machine.h"
 
 #include <stdlib.h>
 
-void omp_set_num_threads(int n); /* of libgomp, which oneDNN runs on; its header is the compiler's, not every one's */
+void omp_set_num_threads(
+    int n); /* of libgomp, which oneDNN runs on; its header is the compiler's, not every one's */
 
 struct mpl_library {
     dnnl_engine_t engine;
@@ -21,19 +24,21 @@ struct mpl_prepared {
     dnnl_primitive_t primitive; /* NULL: a copy of output 0's bytes, or loops */
     bool copy;
     int n_args;
-    dnnl_exec_arg_t *arg;  /* [n_args] */
-    mpl_cpu_arg *source;   /* [n_args] */
+    dnnl_exec_arg_t *arg; /* [n_args] */
+    mpl_cpu_arg *source;  /* [n_args] */
 };
 
 static mpl_status status_of(mpl_device *dev, dnnl_status_t code, const char *what, const char *name)
 {
-    static const char *const text[] = {"success",          "out of memory", "invalid arguments", "unimplemented",
-                                       "iterator ended",   "runtime error", "not required"};
+    static const char *const text[] = {"success",       "out of memory",  "invalid arguments",
+                                       "unimplemented", "iterator ended", "runtime error",
+                                       "not required"};
 
     if (code == dnnl_success)
         return MPL_OK;
     return mpl_fail(dev->ctx, code == dnnl_out_of_memory ? MPL_EMEM : MPL_EUNAVAIL, __FILE__, __LINE__,
-                    "oneDNN: %s '%s': %s", what, name, (unsigned)code < sizeof text / sizeof *text ? text[code] : "?");
+                    "oneDNN: %s '%s': %s", what, name,
+                    (unsigned)code < sizeof text / sizeof *text ? text[code] : "?");
 }
 
 static void close_device(mpl_device *dev)
@@ -64,10 +69,12 @@ static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, m
     MPL_TRY(mpl_machine_get(ctx, &machine));
     dev->n_threads = options->n_threads > 0 ? options->n_threads : machine.n_cores;
     MPL_TRY(status_of(dev, dnnl_engine_create(&dev->library->engine, dnnl_cpu, 0), "opening", "engine"));
-    MPL_TRY(status_of(dev, dnnl_stream_create(&dev->library->stream, dev->library->engine,
-                                              dnnl_stream_default_flags), "opening", "stream"));
+    MPL_TRY(status_of(
+        dev, dnnl_stream_create(&dev->library->stream, dev->library->engine, dnnl_stream_default_flags),
+        "opening", "stream"));
     MPL_TRY(status_of(dev, dnnl_primitive_attr_create(&dev->library->attr), "opening", "attributes"));
-    MPL_TRY(status_of(dev, dnnl_primitive_attr_set_scratchpad_mode(dev->library->attr, dnnl_scratchpad_mode_user),
+    MPL_TRY(status_of(dev,
+                      dnnl_primitive_attr_set_scratchpad_mode(dev->library->attr, dnnl_scratchpad_mode_user),
                       "opening", "attributes"));
     *out = dev, dev = NULL;
 out:
@@ -96,7 +103,8 @@ static bool read_operands(mpl_cpu_recipe *r)
 
     for (uint32_t i = 0; i < r->n_in + r->n_out; i++) {
         bool is_in = i < r->n_in;
-        mpl_value v = is_in ? g->op_in[g->op_in_begin[r->op] + i] : g->op_out[g->op_out_begin[r->op] + i - r->n_in];
+        mpl_value v =
+            is_in ? g->op_in[g->op_in_begin[r->op] + i] : g->op_out[g->op_out_begin[r->op] + i - r->n_in];
 
         if (v == MPL_NONE)
             continue;
@@ -111,8 +119,8 @@ static bool read_operands(mpl_cpu_recipe *r)
 }
 
 /* The primitive and its memory objects from a recipe that has a description; takes the recipe's args. */
-static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p, uint64_t *workspace_bytes,
-                                 const char **how)
+static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
+                                 uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
     const char *name = r->g->op_name[r->op];
@@ -128,12 +136,14 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepare
     p->n_args = (int)r->n_args;
     for (int i = 0; i < p->n_args; i++) {
         p->arg[i].arg = p->source[i].name;
-        MPL_TRY(status_of(dev, dnnl_memory_create(&p->arg[i].memory, &p->source[i].md, r->engine, DNNL_MEMORY_NONE),
-                          "preparing", name));
+        MPL_TRY(status_of(
+            dev, dnnl_memory_create(&p->arg[i].memory, &p->source[i].md, r->engine, DNNL_MEMORY_NONE),
+            "preparing", name));
     }
     if (how != NULL) {
         MPL_TRY(status_of(dev, dnnl_primitive_get_primitive_desc(p->primitive, &made), "asking", name));
-        MPL_TRY(status_of(dev, dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, how), "asking", name));
+        MPL_TRY(status_of(dev, dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, how), "asking",
+                          name));
     }
 out:
     return st;
@@ -203,11 +213,11 @@ static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_c
                      : s->from == MPL_FROM_OUT ? call->out[s->index].data
                                                : call->workspace;
 
-        MPL_TRY(status_of(dev, dnnl_memory_set_data_handle_v2(p->arg[i].memory, data, dev->library->stream), "running",
-                          name));
+        MPL_TRY(status_of(dev, dnnl_memory_set_data_handle_v2(p->arg[i].memory, data, dev->library->stream),
+                          "running", name));
     }
-    MPL_TRY(status_of(dev, dnnl_primitive_execute(p->primitive, dev->library->stream, p->n_args, p->arg), "running",
-                      name));
+    MPL_TRY(status_of(dev, dnnl_primitive_execute(p->primitive, dev->library->stream, p->n_args, p->arg),
+                      "running", name));
 out:
     return st;
 }
@@ -215,8 +225,8 @@ out:
 static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
 {
     if (p->copy) {
-        memmove(call->out[0].data, call->in[0].data, call->graph->value_bytes[call->graph->op_out[
-                    call->graph->op_out_begin[call->op]]]);
+        memmove(call->out[0].data, call->in[0].data,
+                call->graph->value_bytes[call->graph->op_out[call->graph->op_out_begin[call->op]]]);
         return MPL_OK;
     }
     if (p->primitive == NULL)
@@ -230,13 +240,13 @@ static mpl_status wait(mpl_device *dev)
     return status_of(dev, dnnl_stream_wait(dev->library->stream), "waiting for", "stream");
 }
 
-#define TEXT(x)  #x
+#define TEXT(x)    #x
 #define TEXT_OF(x) TEXT(x)
 
 const mpl_backend mpl_backend_cpu = {
     .name = "cpu",
-    .about = "oneDNN " TEXT_OF(DNNL_VERSION_MAJOR) "." TEXT_OF(DNNL_VERSION_MINOR) "." TEXT_OF(DNNL_VERSION_PATCH)
-             ", plain layouts",
+    .about = "oneDNN " TEXT_OF(DNNL_VERSION_MAJOR) "." TEXT_OF(DNNL_VERSION_MINOR) "." TEXT_OF(
+        DNNL_VERSION_PATCH) ", plain layouts",
     .align = 64,
     .open = open_device,
     .close = close_device,

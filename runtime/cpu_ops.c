@@ -1,8 +1,9 @@
 /* cpu_ops.c -- each operator that oneDNN computes, as oneDNN describes it. See cpu_priv.h.
  *
- * All layouts are plain: row-major, as the graph has them; dims that behave alike are merged, because oneDNN has faster
- * code for fewer. What oneDNN would compute by its own reference loops is left to ours, and so is what it approximates too
- * coarsely (softplus is negative below -13, log is off by 4e-4 of itself near 1). */
+ * All layouts are plain: row-major, as the graph has them; dims that behave alike are merged, because
+ * oneDNN has faster code for fewer. What oneDNN would compute by its own reference loops is left to ours,
+ * and so is what it approximates too coarsely (softplus is negative below -13, log is off by 4e-4 of
+ * itself near 1). */
 #include "runtime/cpu_priv.h"
 
 #include <math.h>
@@ -125,7 +126,8 @@ static void eltwise(recipe *r, dnnl_alg_kind_t algorithm, float alpha, float bet
     int64_t n = count(r->out[0], 0, r->out[0]->rank);
     dnnl_memory_desc_t md = plain(1, &n);
 
-    if (dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &md, alpha, beta) != dnnl_success)
+    if (dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &md, alpha, beta) !=
+        dnnl_success)
         return;
     choose(r, &desc);
     arg(r, DNNL_ARG_SRC, &md, MPL_FROM_IN, 0);
@@ -211,7 +213,8 @@ static int64_t dim_from_right(const mpl_shape *s, uint32_t rank, uint32_t i)
     return i + s->rank < rank ? 1 : s->dim[i + s->rank - rank];
 }
 
-/* The dims of `out`, and those of `in` along them, where neighbours that are both repeated or both not become one. */
+/* The dims of `out`, and those of `in` along them, where neighbours that are both repeated or both not
+ * become one. */
 static uint32_t merge_broadcast(const mpl_shape *out, const mpl_shape *in, int64_t *out_dim, int64_t *in_dim)
 {
     uint32_t n = 0;
@@ -288,7 +291,7 @@ static void arithmetic(recipe *r)
 /* ---- windows: convolution and pooling ------------------------------------------------------------------ */
 
 typedef struct window {
-    uint32_t n; /* spatial dims */
+    uint32_t n;                                               /* spatial dims */
     dnnl_dims_t kernel, stride, dilation, pad_begin, pad_end; /* dilation counts the skipped: 0 is dense */
 } window;
 
@@ -322,7 +325,8 @@ static int64_t reach(const window *w, uint32_t i)
     return (w->kernel[i] - 1) * (w->dilation[i] + 1) + 1;
 }
 
-/* The dims of filters with their groups apart: (g, a / g, b, spatial ..) of (a, b, spatial ..); rank + 1 dims. */
+/* The dims of filters with their groups apart: (g, a / g, b, spatial ..) of (a, b, spatial ..); rank + 1
+ * dims. */
 static uint32_t split_groups(const mpl_shape *s, int64_t groups, int64_t *dim)
 {
     if (groups == 1) {
@@ -365,15 +369,16 @@ static void conv(recipe *r)
     filter = plain(split_groups(r->in[1], attr_int(r, MPL_ATTR_group, 1), dim), dim);
     bias = plain(1, &r->out[0]->dim[1]);
     dst = plain_shape(r->out[0]);
-    if (dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, &src, &filter,
-                                                   has_bias ? &bias : NULL, &dst, w.stride, w.dilation, w.pad_begin,
-                                                   w.pad_end) != dnnl_success)
+    if (dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct,
+                                                   &src, &filter, has_bias ? &bias : NULL, &dst, w.stride,
+                                                   w.dilation, w.pad_begin, w.pad_end) != dnnl_success)
         return;
     choose(r, &desc);
     conv_args(r, &src, &filter, has_bias ? &bias : NULL, &dst);
 }
 
-/* Filters of a transposed convolution lie as (in, out / g, spatial ..); oneDNN names them (g, out / g, in / g, ..). */
+/* Filters of a transposed convolution lie as (in, out / g, spatial ..); oneDNN names them (g, out / g, in
+ * / g, ..). */
 static dnnl_memory_desc_t transposed_filter(const mpl_shape *s, int64_t groups)
 {
     int64_t dim[MPL_MAX_RANK + 1], stride[MPL_MAX_RANK + 1];
@@ -401,14 +406,15 @@ static void conv_transpose(recipe *r)
         return;
     read_window(r, r->in[1]->dim + 2, &w);
     for (uint32_t i = 0; i < w.n; i++) /* what is cut at the end, output_padding counted */
-        w.pad_end[i] = (r->in[0]->dim[2 + i] - 1) * w.stride[i] + reach(&w, i) - r->out[0]->dim[2 + i] - w.pad_begin[i];
+        w.pad_end[i] =
+            (r->in[0]->dim[2 + i] - 1) * w.stride[i] + reach(&w, i) - r->out[0]->dim[2 + i] - w.pad_begin[i];
     src = plain_shape(r->in[0]);
     filter = transposed_filter(r->in[1], attr_int(r, MPL_ATTR_group, 1));
     bias = plain(1, &r->out[0]->dim[1]);
     dst = plain_shape(r->out[0]);
-    if (dnnl_dilated_deconvolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_deconvolution_direct, &src,
-                                                     &filter, has_bias ? &bias : NULL, &dst, w.stride, w.dilation,
-                                                     w.pad_begin, w.pad_end) != dnnl_success)
+    if (dnnl_dilated_deconvolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_deconvolution_direct,
+                                                     &src, &filter, has_bias ? &bias : NULL, &dst, w.stride,
+                                                     w.dilation, w.pad_begin, w.pad_end) != dnnl_success)
         return;
     choose(r, &desc);
     conv_args(r, &src, &filter, has_bias ? &bias : NULL, &dst);
@@ -419,8 +425,8 @@ static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
     dnnl_pooling_v2_desc_t desc;
     dnnl_memory_desc_t src = plain_shape(r->in[0]), dst = plain_shape(r->out[0]);
 
-    if (dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &src, &dst, w->stride, w->kernel,
-                                          w->dilation, w->pad_begin, w->pad_end) != dnnl_success)
+    if (dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &src, &dst, w->stride,
+                                          w->kernel, w->dilation, w->pad_begin, w->pad_end) != dnnl_success)
         return;
     choose(r, &desc);
     arg(r, DNNL_ARG_SRC, &src, MPL_FROM_IN, 0);
@@ -439,16 +445,21 @@ static void pool(recipe *r)
         return;
     read_window(r, kernel, &w);
     for (uint32_t i = 0; i < w.n; i++) {
-        int64_t end = (r->out[0]->dim[2 + i] - 1) * w.stride[i] + reach(&w, i) - r->in[0]->dim[2 + i] - w.pad_begin[i];
+        int64_t end =
+            (r->out[0]->dim[2 + i] - 1) * w.stride[i] + reach(&w, i) - r->in[0]->dim[2 + i] - w.pad_begin[i];
 
         if (end <= w.pad_end[i])
             continue;
-        if (average && counts_pads) /* what ceil_mode reads beyond the pads does not count; oneDNN counts it */
+        if (average &&
+            counts_pads) /* what ceil_mode reads beyond the pads does not count; oneDNN counts it */
             return;
         w.pad_end[i] = end;
     }
-    pool_with(r, !average ? dnnl_pooling_max : counts_pads ? dnnl_pooling_avg_include_padding
-                                                           : dnnl_pooling_avg_exclude_padding, &w);
+    pool_with(r,
+              !average      ? dnnl_pooling_max
+              : counts_pads ? dnnl_pooling_avg_include_padding
+                            : dnnl_pooling_avg_exclude_padding,
+              &w);
 }
 
 static void global_pool(recipe *r)
@@ -461,14 +472,16 @@ static void global_pool(recipe *r)
         w.kernel[i] = r->in[0]->dim[2 + i];
         w.stride[i] = 1;
     }
-    pool_with(r, r->g->op_kind[r->op] == MPL_OP_global_max_pool ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding,
+    pool_with(r,
+              r->g->op_kind[r->op] == MPL_OP_global_max_pool ? dnnl_pooling_max
+                                                             : dnnl_pooling_avg_exclude_padding,
               &w);
 }
 
 /* ---- products ------------------------------------------------------------------------------------------ */
 
-static void product(recipe *r, const_dnnl_primitive_attr_t attr, const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b,
-                    const dnnl_memory_desc_t *bias, const dnnl_memory_desc_t *y)
+static void product(recipe *r, const_dnnl_primitive_attr_t attr, const dnnl_memory_desc_t *a,
+                    const dnnl_memory_desc_t *b, const dnnl_memory_desc_t *bias, const dnnl_memory_desc_t *y)
 {
     dnnl_matmul_desc_t desc;
 
@@ -534,8 +547,9 @@ static void gemm(recipe *r)
 
     if (attr_float(r, MPL_ATTR_alpha, 1) != 1)
         return;
-    if (has_c && (attr_float(r, MPL_ATTR_beta, 1) != 1 || r->in[2]->rank == 0 || r->in[2]->rank > 2 ||
-                  count(r->in[2], 0, r->in[2]->rank) != row[1] || r->in[2]->dim[r->in[2]->rank - 1] != row[1]))
+    if (has_c &&
+        (attr_float(r, MPL_ATTR_beta, 1) != 1 || r->in[2]->rank == 0 || r->in[2]->rank > 2 ||
+         count(r->in[2], 0, r->in[2]->rank) != row[1] || r->in[2]->dim[r->in[2]->rank - 1] != row[1]))
         return;
     a = matrix(r->in[0], attr_int(r, MPL_ATTR_trans_a, 0) != 0);
     b = matrix(r->in[1], attr_int(r, MPL_ATTR_trans_b, 0) != 0);
@@ -550,7 +564,8 @@ static void batch_norm(recipe *r)
 {
     dnnl_batch_normalization_desc_t desc;
     const mpl_shape *x = r->in[0];
-    int64_t dim[4] = {x->dim[0], x->rank > 1 ? x->dim[1] : 1, count(x, x->rank < 2 ? x->rank : 2, x->rank), 1};
+    int64_t dim[4] = {x->dim[0], x->rank > 1 ? x->dim[1] : 1, count(x, x->rank < 2 ? x->rank : 2, x->rank),
+                      1};
     dnnl_memory_desc_t data = plain(4, dim), per_channel = plain(1, &dim[1]);
     static const int names[] = {DNNL_ARG_SCALE, DNNL_ARG_SHIFT, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE};
 
@@ -596,11 +611,12 @@ static void layer_norm(recipe *r)
     for (uint32_t i = 1; i < r->n_out; i++)
         if (r->out[i] != NULL)
             return;
-    if (count(r->in[1], 0, r->in[1]->rank) != dim[1] || (has_bias && count(r->in[2], 0, r->in[2]->rank) != dim[1]))
+    if (count(r->in[1], 0, r->in[1]->rank) != dim[1] ||
+        (has_bias && count(r->in[2], 0, r->in[2]->rank) != dim[1]))
         return;
-    if (dnnl_layer_normalization_forward_desc_init(&desc, dnnl_forward_inference, &data, &rows,
-                                                   attr_float(r, MPL_ATTR_epsilon, 1e-5),
-                                                   dnnl_use_scale | (has_bias ? dnnl_use_shift : 0u)) != dnnl_success)
+    if (dnnl_layer_normalization_forward_desc_init(
+            &desc, dnnl_forward_inference, &data, &rows, attr_float(r, MPL_ATTR_epsilon, 1e-5),
+            dnnl_use_scale | (has_bias ? dnnl_use_shift : 0u)) != dnnl_success)
         return;
     choose(r, &desc);
     arg(r, DNNL_ARG_SRC, &data, MPL_FROM_IN, 0);
@@ -624,10 +640,10 @@ static void softmax(recipe *r)
     dim[1] = x->dim[axis];
     dim[2] = count(x, axis + 1, x->rank);
     md = plain(dim[2] == 1 ? 2 : 3, dim);
-    if (dnnl_softmax_v2_forward_desc_init(
-            &desc, dnnl_forward_inference,
-            r->g->op_kind[r->op] == MPL_OP_log_softmax ? dnnl_softmax_log : dnnl_softmax_accurate, &md, &md, 1) !=
-        dnnl_success)
+    if (dnnl_softmax_v2_forward_desc_init(&desc, dnnl_forward_inference,
+                                          r->g->op_kind[r->op] == MPL_OP_log_softmax ? dnnl_softmax_log
+                                                                                     : dnnl_softmax_accurate,
+                                          &md, &md, 1) != dnnl_success)
         return;
     choose(r, &desc);
     arg(r, DNNL_ARG_SRC, &md, MPL_FROM_IN, 0);
@@ -710,14 +726,16 @@ static void reduce(recipe *r)
 static void concat(recipe *r)
 {
     uint32_t axis = axis_of(r, 0, r->out[0]->rank);
-    int64_t dim[3] = {count(r->out[0], 0, axis), r->out[0]->dim[axis], count(r->out[0], axis + 1, r->out[0]->rank)};
+    int64_t dim[3] = {count(r->out[0], 0, axis), r->out[0]->dim[axis],
+                      count(r->out[0], axis + 1, r->out[0]->rank)};
     dnnl_memory_desc_t dst = plain(3, dim);
 
     for (uint32_t i = 0; i < r->n_in; i++) {
         dim[1] = r->in[i]->dim[axis];
         r->mds[i] = plain(3, dim);
     }
-    if (dnnl_concat_primitive_desc_create(&r->pd, &dst, (int)r->n_in, 1, r->mds, r->attr, r->engine) != dnnl_success) {
+    if (dnnl_concat_primitive_desc_create(&r->pd, &dst, (int)r->n_in, 1, r->mds, r->attr, r->engine) !=
+        dnnl_success) {
         r->pd = NULL;
         return;
     }
@@ -726,7 +744,8 @@ static void concat(recipe *r)
     arg(r, DNNL_ARG_DST, &dst, MPL_FROM_OUT, 0);
 }
 
-/* The output's dims with the strides that they have in the input: a reorder to row-major moves the elements. */
+/* The output's dims with the strides that they have in the input: a reorder to row-major moves the
+ * elements. */
 static void transpose(recipe *r)
 {
     const mpl_shape *x = r->in[0];
@@ -743,7 +762,8 @@ static void transpose(recipe *r)
         stride[i] = count(x, from + 1, x->rank);
     }
     src = strided(x->rank, r->out[0]->dim, stride);
-    if (dnnl_reorder_primitive_desc_create(&r->pd, &src, r->engine, &dst, r->engine, r->attr) != dnnl_success) {
+    if (dnnl_reorder_primitive_desc_create(&r->pd, &src, r->engine, &dst, r->engine, r->attr) !=
+        dnnl_success) {
         r->pd = NULL;
         return;
     }

@@ -21,17 +21,18 @@ typedef struct mpl_cpu_recipe {
     const mpl_graph *g;
     mpl_op op;
     uint32_t n_in, n_out;
-    const mpl_shape **in; /* [n_in] NULL: left out */
+    const mpl_shape **in;  /* [n_in] NULL: left out */
     const mpl_shape **out; /* [n_out] */
     dnnl_engine_t engine;
     dnnl_primitive_attr_t attr; /* scratchpads are the caller's */
-    dnnl_primitive_desc_t pd; /* NULL: oneDNN has nothing better than its own reference loops */
+    dnnl_primitive_desc_t pd;   /* NULL: oneDNN has nothing better than its own reference loops */
     uint32_t n_args;
     mpl_cpu_arg *arg;        /* [n_in + n_out + 1] */
     dnnl_memory_desc_t *mds; /* [n_in] scratch of descriptors for operations of many inputs */
 } mpl_cpu_recipe;
 
-/* Fills pd and args where oneDNN computes the operation, on plain layouts; all operands are f32 and have elements. */
+/* Fills pd and args where oneDNN computes the operation, on plain layouts; all operands are f32 and have
+ * elements. */
 void mpl_cpu_describe(mpl_cpu_recipe *r);
 
 #endif

@@ -5,8 +5,10 @@
 
 /* ---- binding ------------------------------------------------------------------------------------------- */
 
-/* order[] must be a permutation of the operations that respects the graph, and the one the problem was made for. */
-static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_problem *p, const mpl_value_map *map)
+/* order[] must be a permutation of the operations that respects the graph, and the one the problem was
+ * made for. */
+static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_problem *p,
+                             const mpl_value_map *map)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
@@ -23,12 +25,14 @@ static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_prob
             mpl_value v = g->op_in[i];
 
             if (v != MPL_NONE && g->value_op[v] != MPL_NONE && !done[g->value_op[v]])
-                MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s': step %u, operation '%s' comes before what makes '%s'",
-                         g->name, s, g->op_name[op], g->value_name[v]);
+                MPL_FAIL(exec->ctx, MPL_EINPUT,
+                         "graph '%s': step %u, operation '%s' comes before what makes '%s'", g->name, s,
+                         g->op_name[op], g->value_name[v]);
         }
         if (p != NULL && p->before == NULL && map->step_of[op] != s)
-            MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s': operation '%s' stands at step %u; it was planned for step %u",
-                     g->name, g->op_name[op], s, map->step_of[op]);
+            MPL_FAIL(exec->ctx, MPL_EINPUT,
+                     "graph '%s': operation '%s' stands at step %u; it was planned for step %u", g->name,
+                     g->op_name[op], s, map->step_of[op]);
         done[op] = 1;
         exec->order[s] = op;
     }
@@ -55,8 +59,8 @@ static bool runs_nothing(const mpl_exec *exec, mpl_op op)
         return false;
     in = g->op_in[g->op_in_begin[op]];
     out = g->op_out[g->op_out_begin[op]];
-    return g->value_bytes[out] == 0 ||
-           (exec->value_slab[in] == exec->value_slab[out] && exec->value_offset[in] == exec->value_offset[out]);
+    return g->value_bytes[out] == 0 || (exec->value_slab[in] == exec->value_slab[out] &&
+                                        exec->value_offset[in] == exec->value_offset[out]);
 }
 
 static bool copies(const mpl_graph *g, mpl_op op)
@@ -68,7 +72,8 @@ static bool copies(const mpl_graph *g, mpl_op op)
 static mpl_status prepare_op(mpl_exec *exec, mpl_op op)
 {
     const mpl_graph *g = exec->g;
-    uint32_t n_out = mpl_op_table[g->op_kind[op]].traits & MPL_VIEW ? 1 : g->op_out_begin[op + 1] - g->op_out_begin[op];
+    uint32_t n_out =
+        mpl_op_table[g->op_kind[op]].traits & MPL_VIEW ? 1 : g->op_out_begin[op + 1] - g->op_out_begin[op];
 
     exec->op_skipped[op] = runs_nothing(exec, op);
     if (exec->op_skipped[op]) {
@@ -121,7 +126,8 @@ static mpl_tensor tensor_of(const mpl_exec *exec, mpl_value v)
 {
     if (v == MPL_NONE)
         return (mpl_tensor){0};
-    return (mpl_tensor){(mpl_type)exec->g->value_type[v], exec->g->value_shape[v], mpl_exec_value_at(exec, v)};
+    return (mpl_tensor){(mpl_type)exec->g->value_type[v], exec->g->value_shape[v],
+                        mpl_exec_value_at(exec, v)};
 }
 
 static mpl_status make_calls(mpl_exec *exec)
@@ -153,7 +159,8 @@ out:
     return st;
 }
 
-/* Inputs and weights that lie in an arena keep their contents at home; the arena's bytes are theirs only for a time. */
+/* Inputs and weights that lie in an arena keep their contents at home; the arena's bytes are theirs only
+ * for a time. */
 static mpl_status make_arrivals(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
@@ -204,8 +211,8 @@ out:
 }
 
 mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
-                        const mpl_op *order, const mpl_problem *p, const mpl_value_map *map, const mpl_plan *plan,
-                        const mpl_exec_options *options, mpl_exec **out)
+                        const mpl_op *order, const mpl_problem *p, const mpl_value_map *map,
+                        const mpl_plan *plan, const mpl_exec_options *options, mpl_exec **out)
 {
     mpl_status st = MPL_OK;
     mpl_exec *exec = NULL;
@@ -243,13 +250,29 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
         exec->backend->release(exec->dev, exec->op_prepared[op]);
     for (uint32_t i = 0; exec->slab != NULL && i < exec->n_slabs; i++)
         if (exec->slab[i].memory != NULL)
-            exec->backend->arena_free(exec->dev, exec->slab[i].memory, exec->slab[i].bytes + 2 * exec->slab[i].guard);
+            exec->backend->arena_free(exec->dev, exec->slab[i].memory,
+                                      exec->slab[i].bytes + 2 * exec->slab[i].guard);
     for (uint32_t i = 0; i < exec->n_arrivals; i++)
         mpl_free(ctx, exec->arrival_home[i]);
-    void *arrays[] = {exec->order,       exec->slab,     exec->block,      exec->value_slab, exec->value_offset,
-                      exec->value_block, exec->op_block, exec->op_skipped, exec->op_workspace_bytes,
-                      exec->op_prepared, exec->op_how,   exec->in,         exec->out,        exec->call,
-                      exec->arrival_value, exec->arrival_home, exec->by_place, exec->stage,  exec};
+    void *arrays[] = {exec->order,
+                      exec->slab,
+                      exec->block,
+                      exec->value_slab,
+                      exec->value_offset,
+                      exec->value_block,
+                      exec->op_block,
+                      exec->op_skipped,
+                      exec->op_workspace_bytes,
+                      exec->op_prepared,
+                      exec->op_how,
+                      exec->in,
+                      exec->out,
+                      exec->call,
+                      exec->arrival_value,
+                      exec->arrival_home,
+                      exec->by_place,
+                      exec->stage,
+                      exec};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
 }
@@ -365,7 +388,8 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
     if (exec->options.checked)
         MPL_TRY(mpl_checked_end(exec));
     if (!exec->ran) /* pages stay resident once touched: later runs add nothing but what others left */
-        MPL_TRY(exec->backend->resident(exec->dev, exec->slab[0].base, exec->slab[0].bytes, &exec->measured_bytes));
+        MPL_TRY(exec->backend->resident(exec->dev, exec->slab[0].base, exec->slab[0].bytes,
+                                        &exec->measured_bytes));
     exec->ran = true;
 out:
     return st;
@@ -381,7 +405,8 @@ mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data)
                  exec->g->n_outputs, i);
     v = exec->g->output[i];
     if (exec->g->value_bytes[v] > 0)
-        MPL_TRY(exec->backend->download(exec->dev, data, mpl_exec_value_at(exec, v), exec->g->value_bytes[v]));
+        MPL_TRY(
+            exec->backend->download(exec->dev, data, mpl_exec_value_at(exec, v), exec->g->value_bytes[v]));
 out:
     return st;
 }

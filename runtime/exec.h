@@ -8,7 +8,8 @@
 
 typedef struct mpl_exec mpl_exec;
 
-/* Workspace bytes of each operation on a device, before planning: op_workspace_bytes of mpl_problem_options. */
+/* Workspace bytes of each operation on a device, before planning: op_workspace_bytes of
+ * mpl_problem_options. */
 mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
                                uint64_t *op_workspace_bytes);
 
@@ -18,20 +19,22 @@ typedef struct mpl_exec_options {
     uint64_t weight_seed; /* for weights without data */
 } mpl_exec_options;
 
-/* Binds a graph, an order, and a verified plan (problem, map, plan; all three NULL: every value has memory of its own,
- * nothing shared) to a device: arenas and pinned memory allocated, weights filled, operations prepared. */
+/* Binds a graph, an order, and a verified plan (problem, map, plan; all three NULL: every value has memory
+ * of its own, nothing shared) to a device: arenas and pinned memory allocated, weights filled, operations
+ * prepared. */
 mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
                         const mpl_op *order, const mpl_problem *p, const mpl_value_map *map,
                         const mpl_plan *plan, const mpl_exec_options *options, mpl_exec **out);
 void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec);
 
-/* Contents of graph input i, from host memory in plain layout (value_bytes long). Kept for every later run. */
+/* Contents of graph input i, from host memory in plain layout (value_bytes long). Kept for every later
+ * run. */
 mpl_status mpl_exec_set_input(mpl_exec *exec, uint32_t i, const void *data);
-/* Runs the graph once. *ns (may be NULL): time of it, uploads and checks apart. MPL_EINVALID: --checked found a touch
- * outside, naming the operation and the buffer. */
+/* Runs the graph once. *ns (may be NULL): time of it, uploads and checks apart. MPL_EINVALID: --checked
+ * found a touch outside, naming the operation and the buffer. */
 mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns);
-/* Runs the graph once with up to n_workers (1 to 64) operations at the same time, whatever the graph's edges allow. For
- * plans of safety parallel only (MPL_EINPUT); --checked is not looked at. */
+/* Runs the graph once with up to n_workers (1 to 64) operations at the same time, whatever the graph's
+ * edges allow. For plans of safety parallel only (MPL_EINPUT); --checked is not looked at. */
 mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *ns);
 /* Copies graph output i to host memory. */
 mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data);
@@ -45,13 +48,15 @@ typedef struct mpl_exec_facts {
     uint64_t copied_bytes;    /* moved by concat, split and copied views in one run [byte] */
     uint64_t reordered_bytes; /* moved by changes of layout in one run [byte] */
 } mpl_exec_facts;
-/* The figures of the last run; measured_bytes is of the first, and 0 before it (--checked touches every page itself). */
+/* The figures of the last run; measured_bytes is of the first, and 0 before it (--checked touches every
+ * page itself). */
 mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts);
 
 /* What computes an operation: the backend's `how`, or "nothing: a view". Valid until mpl_exec_free. */
 const char *mpl_exec_how(const mpl_exec *exec, mpl_op op);
 
-/* Default contents of input i for seed 0: arange(n)/n in its type ("ramp"); otherwise pseudo-random from the seed. */
+/* Default contents of input i for seed 0: arange(n)/n in its type ("ramp"); otherwise pseudo-random from
+ * the seed. */
 mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uint64_t seed, void *data);
 
 #endif

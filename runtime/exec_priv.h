@@ -1,9 +1,10 @@
-/* exec_priv.h -- what a bound graph consists of; shared by exec.c, concurrent.c, layout.c,
- * weights.c and checked.c.
+/* exec_priv.h -- what a bound graph consists of; shared by exec.c, concurrent.c, layout.c, weights.c and
+ * checked.c.
  *
- * A slab is one memory of the device: the arena of each pool, then the pinned values, the weights, and workspaces
- * that the plan does not place. A block is a range of a slab that lives as one: a buffer of the plan, or the
- * storage of a pinned or unshared value. Weights have no blocks: nothing may ever write to them. */
+ * A slab is one memory of the device: the arena of each pool, then the pinned values, the weights, and
+ * workspaces that the plan does not place. A block is a range of a slab that lives as one: a buffer of the
+ * plan, or the storage of a pinned or unshared value. Weights have no blocks: nothing may ever write to
+ * them. */
 #ifndef MPL_EXEC_PRIV_H
 #define MPL_EXEC_PRIV_H
 
@@ -40,25 +41,26 @@ struct mpl_exec {
     uint32_t n_blocks;
     mpl_block *block;
 
-    uint32_t *value_slab;    /* [n_values] */
-    uint64_t *value_offset;  /* [n_values] [byte] */
-    uint32_t *value_block;   /* [n_values] MPL_NONE: weights, and values without bytes */
-    uint32_t *op_block;      /* [n_ops] of the workspace, or MPL_NONE */
-    uint8_t *op_skipped;     /* [n_ops] 1: a view at its root's place, nothing to do */
+    uint32_t *value_slab;         /* [n_values] */
+    uint64_t *value_offset;       /* [n_values] [byte] */
+    uint32_t *value_block;        /* [n_values] MPL_NONE: weights, and values without bytes */
+    uint32_t *op_block;           /* [n_ops] of the workspace, or MPL_NONE */
+    uint8_t *op_skipped;          /* [n_ops] 1: a view at its root's place, nothing to do */
     uint64_t *op_workspace_bytes; /* [n_ops] */
     mpl_prepared **op_prepared;   /* [n_ops] */
     const char **op_how;          /* [n_ops] */
-    mpl_tensor *in, *out;    /* operands of all operations, as graph->op_in and op_out */
-    mpl_op_call *call;       /* [n_ops] */
+    mpl_tensor *in, *out;         /* operands of all operations, as graph->op_in and op_out */
+    mpl_op_call *call;            /* [n_ops] */
 
-    /* Inputs and weights that the plan places: their contents come from home, at the step that first needs them. */
+    /* Inputs and weights that the plan places: their contents come from home, at the step that first needs
+     * them. */
     uint32_t n_arrivals;
     mpl_value *arrival_value;
     char **arrival_home;
 
     /* --checked */
-    uint32_t *by_place;    /* [n_blocks] by slab, offset, id */
-    char *stage;           /* for looking at device memory */
+    uint32_t *by_place; /* [n_blocks] by slab, offset, id */
+    char *stage;        /* for looking at device memory */
     uint64_t weights_sum;
 
     bool parallel; /* the plan is safe in every execution */
@@ -78,23 +80,26 @@ static inline char *mpl_exec_value_at(const mpl_exec *exec, mpl_value v)
     return mpl_exec_at(exec, exec->value_slab[v], exec->value_offset[v]);
 }
 
-/* layout.c: a slab, offset and block for each value, and the sizes of the slabs. MPL_EINVALID: the plan does not fit the
- * graph. p, map, plan NULL: each value alone. */
-mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_value_map *map, const mpl_plan *plan);
+/* layout.c: a slab, offset and block for each value, and the sizes of the slabs. MPL_EINVALID: the plan
+ * does not fit the graph. p, map, plan NULL: each value alone. */
+mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_value_map *map,
+                             const mpl_plan *plan);
 /* The same for the workspaces, once op_workspace_bytes is known. */
 mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map);
-/* Whether an operation touches its operands' blocks: a view at its root's place does not, but where it took the place of
- * another buffer in place, that one ends with it. */
+/* Whether an operation touches its operands' blocks: a view at its root's place does not, but where it
+ * took the place of another buffer in place, that one ends with it. */
 bool mpl_layout_touches(const mpl_exec *exec, mpl_op op);
 /* Birth, death and in-place partner of each block, from what each step touches. */
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p);
 
-/* exec.c: one operation; contents of all inputs and weights that the plan places (safe at once under parallel only). */
+/* exec.c: one operation; contents of all inputs and weights that the plan places (safe at once under
+ * parallel only). */
 mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op);
 mpl_status mpl_exec_arrive_all(mpl_exec *exec);
 
 /* weights.c: the contents of every weight, written to `sink` in pieces from its start. */
-typedef mpl_status mpl_weight_sink(mpl_exec *exec, mpl_value v, uint64_t offset, const void *data, uint64_t bytes);
+typedef mpl_status mpl_weight_sink(mpl_exec *exec, mpl_value v, uint64_t offset, const void *data,
+                                   uint64_t bytes);
 mpl_status mpl_weights_make(mpl_exec *exec, mpl_value v, mpl_weight_sink *sink);
 
 /* checked.c: around one run, and around each step of it. */

@@ -12,7 +12,8 @@ static mpl_status push(mpl_exec *exec, uint32_t slab, uint64_t bytes, uint64_t *
     mpl_status st = MPL_OK;
     uint64_t at, end;
 
-    if (!mpl_align_bytes(exec->slab[slab].bytes, exec->backend->align, &at) || !mpl_add_bytes(at, bytes, &end))
+    if (!mpl_align_bytes(exec->slab[slab].bytes, exec->backend->align, &at) ||
+        !mpl_add_bytes(at, bytes, &end))
         MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", exec->g->name);
     *offset = at;
     exec->slab[slab].bytes = end;
@@ -39,7 +40,8 @@ static mpl_status place_alone(mpl_exec *exec, mpl_value v, uint32_t slab)
         place(exec, v, slab, offset, MPL_NONE);
     } else {
         place(exec, v, slab, offset, exec->n_blocks);
-        exec->block[exec->n_blocks++] = (mpl_block){slab, offset, bytes, MPL_NONE, 0, MPL_NONE, v, MPL_NONE, 0};
+        exec->block[exec->n_blocks++] =
+            (mpl_block){slab, offset, bytes, MPL_NONE, 0, MPL_NONE, v, MPL_NONE, 0};
     }
     exec->weight_bytes += weight ? bytes : 0;
     exec->pinned_bytes += slab == fixed_slab(exec, MPL_SLAB_PINNED) ? bytes : 0;
@@ -73,17 +75,20 @@ static mpl_status take_buffers(mpl_exec *exec, const mpl_problem *p, const mpl_p
 
         if (p->pool[b] >= exec->n_pools || !mpl_add_bytes(plan->offset[b], p->bytes[b], &end) ||
             end > plan->pool_bytes[p->pool[b]] || plan->offset[b] % p->align[b] != 0)
-            MPL_FAIL(exec->ctx, MPL_EINVALID, "buffer %u at offset %" PRIu64 " lies outside of its arena, or not at a "
-                     "multiple of %u bytes", b, plan->offset[b], p->align[b]);
-        exec->block[b] = (mpl_block){p->pool[b], plan->offset[b], p->bytes[b], MPL_NONE, 0, MPL_NONE, MPL_NONE,
-                                     MPL_NONE, 0};
+            MPL_FAIL(exec->ctx, MPL_EINVALID,
+                     "buffer %u at offset %" PRIu64 " lies outside of its arena, or not at a "
+                     "multiple of %u bytes",
+                     b, plan->offset[b], p->align[b]);
+        exec->block[b] = (mpl_block){p->pool[b], plan->offset[b], p->bytes[b], MPL_NONE, 0,
+                                     MPL_NONE,   MPL_NONE,        MPL_NONE,    0};
     }
     exec->n_blocks = p->n;
 out:
     return st;
 }
 
-/* The value whose place `v` shares: the root that holds its bytes, but `v` itself where the plan places only the root. */
+/* The value whose place `v` shares: the root that holds its bytes, but `v` itself where the plan places
+ * only the root. */
 static mpl_value holder(const mpl_value_map *map, mpl_value v)
 {
     mpl_value root = map->value_root[v];
@@ -117,7 +122,8 @@ out:
     return st;
 }
 
-mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_value_map *map, const mpl_plan *plan)
+mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_value_map *map,
+                             const mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = exec->ctx;
@@ -155,7 +161,8 @@ mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map)
 
         exec->op_block[op] = b;
         if (b != MPL_NONE && bytes > exec->block[b].bytes)
-            MPL_FAIL(exec->ctx, MPL_EINVALID, "operation '%s' needs a workspace of %" PRIu64 " bytes; planned are %" PRIu64,
+            MPL_FAIL(exec->ctx, MPL_EINVALID,
+                     "operation '%s' needs a workspace of %" PRIu64 " bytes; planned are %" PRIu64,
                      g->op_name[op], bytes, exec->block[b].bytes);
         if (b == MPL_NONE && bytes > 0) { /* not in the plan: of its own, at the end of the workspaces */
             MPL_TRY(push(exec, slab, bytes, &offset));

@@ -10,7 +10,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* The topology is a fact of the machine: read once for the process and kept until it ends. NULL: could not be read. */
+/* The topology is a fact of the machine: read once for the process and kept until it ends. NULL: could not
+ * be read. */
 static hwloc_topology_t topology;
 static pthread_once_t topology_once = PTHREAD_ONCE_INIT;
 
@@ -120,7 +121,8 @@ mpl_status mpl_pages_new(mpl_ctx *ctx, uint64_t bytes, void **base)
     if (pages == MAP_FAILED)
         MPL_FAIL(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages: %s", bytes, strerror(errno));
     bind_locally(pages, bytes);
-    /* A huge page would make its neighbours resident that nobody touched. Refused by kernels without huge pages. */
+    /* A huge page would make its neighbours resident that nobody touched. Refused by kernels without huge
+     * pages. */
     (void)madvise(pages, bytes, MADV_NOHUGEPAGE);
     *base = pages;
 out:

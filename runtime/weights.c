@@ -1,16 +1,19 @@
-/* weights.c -- the contents of weights and inputs: from the file, or pseudo-random from a seed and the value's name.
+/* weights.c -- the contents of weights and inputs: from the file, or pseudo-random from a seed and the
+ * value's name.
  *
- * The range of a pseudo-random weight is chosen by what reads it, so that activations neither vanish nor explode through
- * a hundred layers: matrices and filters are uniform with variance 2 / fan_in (He, Zhang, Ren, Sun, "Delving deep into
- * rectifiers", 2015, equation 10), scales and variances lie in [0.5, 1.5], shifts, means and biases in [-0.1, 0.1]. */
+ * The range of a pseudo-random weight is chosen by what reads it, so that activations neither vanish nor
+ * explode through a hundred layers: matrices and filters are uniform with variance 2 / fan_in (He, Zhang,
+ * Ren, Sun, "Delving deep into rectifiers", 2015, equation 10), scales and variances lie in [0.5, 1.5],
+ * shifts, means and biases in [-0.1, 0.1]. */
 #include "graphs/base/rng.h"
 #include "runtime/exec_priv.h"
 
 #include <math.h>
 
+/* parameter: it was trained; else it is a constant of the graph, such as an exponent, an index or a bound. */
 typedef struct range {
     double low, high;
-    bool parameter; /* a trained parameter; else a constant of the graph, such as an exponent, an index or a bound */
+    bool parameter;
 } range;
 
 #define SCALE ((range){0.5, 1.5, true})
@@ -44,7 +47,8 @@ static double product_depth(const mpl_graph *g, mpl_op op, uint32_t operand, con
     return (double)s->dim[s->rank - ((operand == 0) != turned ? 1 : 2)];
 }
 
-/* An operand of element-wise arithmetic: one number for each channel is a parameter, a single one is a constant. */
+/* An operand of element-wise arithmetic: one number for each channel is a parameter, a single one is a
+ * constant. */
 static range arithmetic(const mpl_shape *s, range parameter)
 {
     uint64_t n;
@@ -58,7 +62,7 @@ static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl
     case MPL_OP_conv:
         return operand == 1 ? he(product(s, 1)) : operand == 2 ? SHIFT : (range){-1, 1, true};
     case MPL_OP_conv_transpose:
-        return operand == 1 ? he(product(s, 0) / (s->rank > 1 ? (double)s->dim[1] : 1))
+        return operand == 1   ? he(product(s, 0) / (s->rank > 1 ? (double)s->dim[1] : 1))
                : operand == 2 ? SHIFT
                               : (range){-1, 1, true};
     case MPL_OP_gemm:
@@ -108,7 +112,8 @@ static range weight_range(const mpl_graph *g, mpl_value v)
 
 static uint16_t narrow_f16(float x)
 {
-    /* |x| < 2^15 here, so neither infinity nor a carry into it can come: align, round to even, put together. */
+    /* |x| < 2^15 here, so neither infinity nor a carry into it can come: align, round to even, put
+     * together. */
     uint32_t bits, sign, rounded;
     float aligned = fabsf(x) * 0x1p-112f; /* the exponent's bias becomes that of the narrow type */
 

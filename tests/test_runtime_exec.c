@@ -1,7 +1,8 @@
 /* test_runtime_exec.c -- running a graph inside a plan's arenas.
  *
- * Catches: outputs that depend on the plan (a wrong offset, lifetime, view or in-place pair), wrong plans and wild
- * kernels that --checked must name, pages touched beyond the plan, memory taken while running, leaks. */
+ * Catches: outputs that depend on the plan (a wrong offset, lifetime, view or in-place pair), wrong plans
+ * and wild kernels that --checked must name, pages touched beyond the plan, memory taken while running,
+ * leaks. */
 #include "tests/test.h"
 
 #include "graphs/source.h"
@@ -63,8 +64,8 @@ int posix_memalign(void **p, size_t align, size_t n)
 
 /* ---- graphs -------------------------------------------------------------------------------------------- */
 
-static mpl_value op1(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
-                     uint32_t n_attr, const mpl_attr *attr)
+static mpl_value op1(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_op_kind kind, uint32_t n_in,
+                     const mpl_value *in, uint32_t n_attr, const mpl_attr *attr)
 {
     mpl_value out;
 
@@ -73,10 +74,11 @@ static mpl_value op1(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_op_kind k
 }
 
 #define OP1(name, kind, ...)                                                                                 \
-    op1(ctx, g, name, MPL_OP_##kind, sizeof((mpl_value[]){__VA_ARGS__}) / sizeof(mpl_value),                  \
+    op1(ctx, g, name, MPL_OP_##kind, sizeof((mpl_value[]){__VA_ARGS__}) / sizeof(mpl_value),                 \
         (mpl_value[]){__VA_ARGS__}, n_attr, attr)
 
-static mpl_value weight(mpl_ctx *ctx, mpl_graph *g, const char *name, uint32_t rank, int64_t a, int64_t b, int64_t c)
+static mpl_value weight(mpl_ctx *ctx, mpl_graph *g, const char *name, uint32_t rank, int64_t a, int64_t b,
+                        int64_t c)
 {
     mpl_value v;
 
@@ -85,8 +87,9 @@ static mpl_value weight(mpl_ctx *ctx, mpl_graph *g, const char *name, uint32_t r
     return v;
 }
 
-/* A little of everything: branches, a residual sum, views of inner values, concat, split, dead values, an integer
- * branch; its outputs are a value, a view of an inner value, a view of an input and an inner value that others read. */
+/* A little of everything: branches, a residual sum, views of inner values, concat, split, dead values, an
+ * integer branch; its outputs are a value, a view of an inner value, a view of an input and an inner value
+ * that others read. */
 static mpl_graph *small_graph(mpl_ctx *ctx)
 {
     mpl_graph *g;
@@ -100,7 +103,8 @@ static mpl_graph *small_graph(mpl_ctx *ctx)
     static const char *const names[] = {"half0", "half1"};
 
     assert_ok(ctx, mpl_graph_new(ctx, "small", &g));
-    assert_ok(ctx, mpl_graph_add_value(ctx, g, "x", MPL_INPUT, MPL_TYPE_f32, &(mpl_shape){4, {1, 4, 12, 12}}, &x));
+    assert_ok(ctx,
+              mpl_graph_add_value(ctx, g, "x", MPL_INPUT, MPL_TYPE_f32, &(mpl_shape){4, {1, 4, 12, 12}}, &x));
     n_attr = 1, attr = pads;
     y = OP1("conv0", conv, x, weight(ctx, g, "w0", 4, 8, 4, 3), weight(ctx, g, "b0", 1, 8, 0, 0));
     n_attr = 0;
@@ -148,14 +152,16 @@ static mpl_graph *graph_of(mpl_ctx *ctx, const char *name)
 static bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
     for (uint32_t i = 0; i < p->n_in_place; i++)
-        if ((p->in_place_in[i] == a && p->in_place_out[i] == b) || (p->in_place_in[i] == b && p->in_place_out[i] == a))
+        if ((p->in_place_in[i] == a && p->in_place_out[i] == b) ||
+            (p->in_place_in[i] == b && p->in_place_out[i] == a))
             return true;
     return false;
 }
 
-/* Whether b may lie at `at` beside the first n of order[]; *next: the least offset above `at` worth trying. */
-static bool fits(const mpl_problem *p, const mpl_plan *plan, const mpl_buffer *order, uint32_t n, mpl_buffer b,
-                 uint64_t at, uint64_t *next)
+/* Whether b may lie at `at` beside the first n of order[]; *next: the least offset above `at` worth
+ * trying. */
+static bool fits(const mpl_problem *p, const mpl_plan *plan, const mpl_buffer *order, uint32_t n,
+                 mpl_buffer b, uint64_t at, uint64_t *next)
 {
     *next = at;
     for (uint32_t i = 0; i < n; i++) {
@@ -168,7 +174,8 @@ static bool fits(const mpl_problem *p, const mpl_plan *plan, const mpl_buffer *o
     return *next == at;
 }
 
-/* In the order of births, or of sizes, each at the lowest offset that fits; or one behind the other. The plainest loops. */
+/* In the order of births, or of sizes, each at the lowest offset that fits; or one behind the other. The
+ * plainest loops. */
 enum { BY_BIRTH, BY_SIZE, APART, N_WAYS };
 
 static mpl_plan *plan_of(mpl_ctx *ctx, const mpl_problem *p, int way)
@@ -182,7 +189,9 @@ static mpl_plan *plan_of(mpl_ctx *ctx, const mpl_problem *p, int way)
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint32_t k = b;
 
-        for (; k > 0 && (way == BY_SIZE ? p->bytes[order[k - 1]] < p->bytes[b] : p->birth[order[k - 1]] > p->birth[b]); k--)
+        for (; k > 0 &&
+               (way == BY_SIZE ? p->bytes[order[k - 1]] < p->bytes[b] : p->birth[order[k - 1]] > p->birth[b]);
+             k--)
             order[k] = order[k - 1];
         order[k] = b;
     }
@@ -215,7 +224,8 @@ typedef struct bound { /* a graph on a device, planned or not */
     mpl_exec *exec;
 } bound;
 
-static void bind_device(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *order, bound *b)
+static void bind_device(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *order,
+                        bound *b)
 {
     *b = (bound){.ctx = ctx, .backend = backend, .g = g};
     assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &b->dev));
@@ -240,7 +250,8 @@ static void bind_exec(bound *b, bool checked)
 {
     mpl_exec_options options = {.checked = checked, .weight_seed = 5};
 
-    assert_ok(b->ctx, mpl_exec_new(b->ctx, b->backend, b->dev, b->g, b->order, b->p, b->map, b->plan, &options, &b->exec));
+    assert_ok(b->ctx, mpl_exec_new(b->ctx, b->backend, b->dev, b->g, b->order, b->p, b->map, b->plan,
+                                   &options, &b->exec));
     for (uint32_t i = 0; i < b->g->n_inputs; i++) {
         void *data = mpl_alloc(b->ctx, b->g->value_bytes[b->g->input[i]], 1);
 
@@ -297,12 +308,18 @@ static char *unshared_outputs(mpl_ctx *ctx, const mpl_backend *backend, const mp
 
 /* ---- shared equals unshared ---------------------------------------------------------------------------- */
 
-static const char *const graphs[] = {"small", "mlp", "mnist_conv:batch=2", "lstm:layers=2,steps=4,batch=2,hidden=32",
-                                     "resnet18:image=32", "densenet121:image=32", "inception_v1:image=64",
+static const char *const graphs[] = {"small",
+                                     "mlp",
+                                     "mnist_conv:batch=2",
+                                     "lstm:layers=2,steps=4,batch=2,hidden=32",
+                                     "resnet18:image=32",
+                                     "densenet121:image=32",
+                                     "inception_v1:image=64",
                                      "mobilenet_v2:image=32"};
 
 /* Large graphs are planned in one way only: by size and checked, or by birth and not. */
-static void check_shared(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *want, bool checked)
+static void check_shared(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *want,
+                         bool checked)
 {
     bool large = g->n_ops > 40;
 
@@ -320,8 +337,9 @@ static void check_shared(mpl_ctx *ctx, const mpl_backend *backend, const mpl_gra
                 assert_ok(ctx, mpl_exec_run(b.exec, NULL));
                 got = outputs_of(&b);
                 if (memcmp(got, want, output_bytes(g)) != 0)
-                    fail_msg("%s on %s, order %s, way %d, run %d: outputs differ from those of the unshared run", g->name,
-                             backend->name, mpl_orders[o]->name, way, repeat);
+                    fail_msg(
+                        "%s on %s, order %s, way %d, run %d: outputs differ from those of the unshared run",
+                        g->name, backend->name, mpl_orders[o]->name, way, repeat);
                 mpl_free(ctx, got);
             }
             unbind(&b);
@@ -381,7 +399,8 @@ static void options_do_not_change_outputs(void **state)
             assert_ok(&ctx, mpl_exec_run(b.exec, NULL));
             got = outputs_of(&b);
             if (memcmp(got, want, output_bytes(g)) != 0)
-                fail_msg("options %#x on %s: outputs differ from those of the unshared run", mask, mpl_backends[k]->name);
+                fail_msg("options %#x on %s: outputs differ from those of the unshared run", mask,
+                         mpl_backends[k]->name);
             mpl_free(&ctx, got);
             unbind(&b);
         }
@@ -406,7 +425,8 @@ static const struct {
     const char *victim, *intruder;
     uint64_t shift; /* of the intruder, from the victim's offset [byte] */
 } overlaps[] = {
-    {"relu0", "conv1", 0}, {"relu0", "conv1", 64}, {"sigmoid2", "sum", 0}, {"both", "half1", 0}, {"relu0", "sigmoid2", 64},
+    {"relu0", "conv1", 0}, {"relu0", "conv1", 64},    {"sigmoid2", "sum", 0},
+    {"both", "half1", 0},  {"relu0", "sigmoid2", 64},
 };
 
 static void wrong_plans_are_caught(void **state)
@@ -428,8 +448,10 @@ static void wrong_plans_are_caught(void **state)
             b.plan->offset[buffer_of(&b, overlaps[i].intruder)] = b.plan->offset[in] + overlaps[i].shift;
             bind_exec(&b, true);
             assert_status(&ctx, mpl_exec_run(b.exec, NULL), MPL_EINVALID);
-            if (strstr(ctx.message, overlaps[i].victim) == NULL || strstr(ctx.message, overlaps[i].intruder) == NULL)
-                fail_msg("'%s' does not name '%s' and '%s'", ctx.message, overlaps[i].victim, overlaps[i].intruder);
+            if (strstr(ctx.message, overlaps[i].victim) == NULL ||
+                strstr(ctx.message, overlaps[i].intruder) == NULL)
+                fail_msg("'%s' does not name '%s' and '%s'", ctx.message, overlaps[i].victim,
+                         overlaps[i].intruder);
             unbind(&b);
         }
     mpl_graph_free(&ctx, g);
@@ -455,22 +477,25 @@ static void plans_outside_of_their_arena_are_refused(void **state)
         for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
             b.plan->offset[i] = wrong[k];
             assert_status(&ctx,
-                          mpl_exec_new(&ctx, b.backend, b.dev, g, b.order, b.p, b.map, b.plan, &(mpl_exec_options){0}, &exec),
+                          mpl_exec_new(&ctx, b.backend, b.dev, g, b.order, b.p, b.map, b.plan,
+                                       &(mpl_exec_options){0}, &exec),
                           MPL_EINVALID);
         }
         b.plan->offset[i] = offset;
     }
     mpl_op first = b.order[0];
     b.order[0] = b.order[1], b.order[1] = first;
-    assert_status(&ctx, mpl_exec_new(&ctx, b.backend, b.dev, g, b.order, b.p, b.map, b.plan, &(mpl_exec_options){0}, &exec),
-                  MPL_EINPUT);
+    assert_status(
+        &ctx,
+        mpl_exec_new(&ctx, b.backend, b.dev, g, b.order, b.p, b.map, b.plan, &(mpl_exec_options){0}, &exec),
+        MPL_EINPUT);
     unbind(&b);
     mpl_graph_free(&ctx, g);
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* A backend of which one operation also changes one byte where it must not: `shift` from the first byte of a value that
- * it or an earlier one reads or writes, or from the first byte of the value pool's arena. */
+/* A backend of which one operation also changes one byte where it must not: `shift` from the first byte of
+ * a value that it or an earlier one reads or writes, or from the first byte of the value pool's arena. */
 static struct {
     const char *op;
     mpl_value value; /* MPL_NONE: the arena */
@@ -501,7 +526,8 @@ static mpl_status wild_arena_new(mpl_device *dev, uint64_t bytes, void **base)
 {
     mpl_status st = mpl_backend_find("ref")->arena_new(dev, bytes, base);
 
-    if (wild.base == NULL) /* the first is the value pool's; a page of guard stands before what values may use */
+    if (wild.base ==
+        NULL) /* the first is the value pool's; a page of guard stands before what values may use */
         wild.base = (char *)*base + 4096;
     return st;
 }
@@ -512,9 +538,16 @@ static void wild_kernels_are_caught(void **state)
         const char *op, *value;
         int64_t shift;
     } rows[] = {
-        {"sum", NULL, -1},      {"sum", NULL, -4000}, {"conv1", "relu0", 17},        {"conv1", "w1", 3},
-        {"relu0", "x", 0},      {"pool", "half0", 5}, {"sum", "conv1", 8 * 144 * 4}, {"tanh1", "relu0", -1},
-        {"scaled", "flat", 100}, {"twice", "both", 24 * 144 * 4 + 4095},
+        {"sum", NULL, -1},
+        {"sum", NULL, -4000},
+        {"conv1", "relu0", 17},
+        {"conv1", "w1", 3},
+        {"relu0", "x", 0},
+        {"pool", "half0", 5},
+        {"sum", "conv1", 8 * 144 * 4},
+        {"tanh1", "relu0", -1},
+        {"scaled", "flat", 100},
+        {"twice", "both", 24 * 144 * 4 + 4095},
     };
     mpl_backend backend = *mpl_backend_find("ref");
     mpl_ctx ctx;
@@ -578,7 +611,8 @@ static void only_planned_pages_become_resident(void **state)
         assert_int_equal(facts.measured_bytes, 0);
         assert_ok(&ctx, mpl_exec_run(b.exec, NULL));
         assert_ok(&ctx, mpl_exec_facts_get(b.exec, &facts));
-        assert_true(facts.measured_bytes > 0 && facts.measured_bytes + hole <= whole_pages(facts.arena_bytes));
+        assert_true(facts.measured_bytes > 0 &&
+                    facts.measured_bytes + hole <= whole_pages(facts.arena_bytes));
         if (hole == 0) /* plans without holes of a page: all of it is used */
             assert_true(facts.measured_bytes + 4096 >= facts.arena_bytes);
         assert_true(facts.workspace_bytes > 0 && facts.weight_bytes > 40e6 && facts.pinned_bytes > 0);
@@ -616,7 +650,8 @@ static void copies_are_counted(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* memplan itself takes nothing while it runs. oneDNN's matrix product takes pack buffers for the time of a call. */
+/* memplan itself takes nothing while it runs. oneDNN's matrix product takes pack buffers for the time of a
+ * call. */
 static void nothing_is_allocated_while_running(void **state)
 {
     mpl_ctx ctx;
@@ -635,7 +670,8 @@ static void nothing_is_allocated_while_running(void **state)
             int64_t asked, live;
             bound b;
 
-            if (mpl_backends[k]->open == NULL || (is_ref && i > 3) || strcmp(mpl_backends[k]->name, "cuda") == 0)
+            if (mpl_backends[k]->open == NULL || (is_ref && i > 3) ||
+                strcmp(mpl_backends[k]->name, "cuda") == 0)
                 continue;
             bind_device(&ctx, mpl_backends[k], g, "given", &b);
             bind_plan(&b, mpl_problem_options_default(), true, BY_SIZE);

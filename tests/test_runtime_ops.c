@@ -1,17 +1,19 @@
-/* test_runtime_ops.c -- conformance: every operator on every backend that opens, against `ref`, within
- * |a - b| <= 1e-6 m + 1e-4 |b|, where m is 1 for element-wise operators (over a wide range of arguments) and the largest
- * |b|, but at least 1, for those that add many numbers up; and that oneDNN really computes what it can.
+/* test_runtime_ops.c -- conformance: every operator on every backend that opens, against `ref`, within |a
+ * - b| <= 1e-6 m + 1e-4 |b|, where m is 1 for element-wise operators (over a wide range of arguments) and
+ * the largest |b|, but at least 1, for those that add many numbers up; and that oneDNN really computes
+ * what it can.
  *
- * Catches: a wrong layout, axis, pad, group or scale in a backend; approximations that are too coarse; a silent
- * fall back to loops. */
+ * Catches: a wrong layout, axis, pad, group or scale in a backend; approximations that are too coarse; a
+ * silent fall back to loops. */
 #include "tests/test.h"
 
 #include "runtime/exec.h"
 
 #include <math.h>
 
-/* Operands are words "[TYPE:]DIMS[*SCALE][+]" (+: absolute values) or "=NUMBER" (a known f32 scalar); "-" leaves one out.
- * Attributes are words "KEY=VALUE". how: what its name on the cpu backend must begin with, NULL: anything. */
+/* Operands are words "[TYPE:]DIMS[*SCALE][+]" (+: absolute values) or "=NUMBER" (a known f32 scalar); "-"
+ * leaves one out. Attributes are words "KEY=VALUE". how: what its name on the cpu backend must begin with,
+ * NULL: anything. */
 typedef struct row {
     const char *op, *in, *attrs;
     uint32_t n_out;
@@ -272,8 +274,8 @@ static mpl_value add_operand(mpl_ctx *ctx, mpl_graph *g, uint32_t i, const char 
         float x = strtof(dims, NULL);
         int32_t n = (int32_t)x;
 
-        assert_ok(ctx, mpl_graph_add_const(ctx, g, name, type, &(mpl_shape){0}, type == MPL_TYPE_f32 ? (void *)&x : &n,
-                                           false, &v));
+        assert_ok(ctx, mpl_graph_add_const(ctx, g, name, type, &(mpl_shape){0},
+                                           type == MPL_TYPE_f32 ? (void *)&x : &n, false, &v));
         return v;
     }
     how->scale = star != NULL ? strtof(star + 1, NULL) : 1;
@@ -361,8 +363,8 @@ static void set_inputs(mpl_ctx *ctx, mpl_exec *exec, const mpl_graph *g, const o
 }
 
 /* Outputs of the graph, one after the other; *how: what computed operation 0. */
-static char *run(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const operand *scale, uint64_t *bytes,
-                 char how[64])
+static char *run(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const operand *scale,
+                 uint64_t *bytes, char how[64])
 {
     static const mpl_op order[] = {0};
     mpl_device *dev;
@@ -370,8 +372,8 @@ static char *run(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, c
     char *all, *at;
 
     assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &dev));
-    assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, NULL, NULL, NULL, &(mpl_exec_options){.checked = true},
-                                &exec));
+    assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, NULL, NULL, NULL,
+                                &(mpl_exec_options){.checked = true}, &exec));
     set_inputs(ctx, exec, g, scale);
     assert_ok(ctx, mpl_exec_run(exec, NULL));
     snprintf(how, 64, "%s", mpl_exec_how(exec, 0));
@@ -398,8 +400,8 @@ static float largest(const float *x, uint64_t n)
     return m;
 }
 
-static bool agrees(const row *r, const mpl_backend *backend, const char *how, const mpl_graph *g, const char *got,
-                    const char *want)
+static bool agrees(const row *r, const mpl_backend *backend, const char *how, const mpl_graph *g,
+                   const char *got, const char *want)
 {
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         mpl_value v = g->output[i];
@@ -419,8 +421,8 @@ static bool agrees(const row *r, const mpl_backend *backend, const char *how, co
                 float x = ((const float *)got)[k], y = ((const float *)want)[k];
 
                 if (!(fabsf(x - y) <= near + 1e-4f * fabsf(y)) && !(isnan(x) && isnan(y)) && x != y) {
-                    print_error("%s %s (%s) on %s (%s): element %" PRIu64 " is %.9g, ref has %.9g\n", r->op, r->in,
-                                r->attrs, backend->name, how, k, (double)x, (double)y);
+                    print_error("%s %s (%s) on %s (%s): element %" PRIu64 " is %.9g, ref has %.9g\n", r->op,
+                                r->in, r->attrs, backend->name, how, k, (double)x, (double)y);
                     return false;
                 }
             }
@@ -448,8 +450,10 @@ static int check_row(mpl_ctx *ctx, const row *r)
         bad += !agrees(r, mpl_backends[i], name, g, got, want);
         if (getenv("MEMPLAN_SHOW_HOW") != NULL)
             print_message("%-20s %-32s %-40s %s: %s\n", r->op, r->in, r->attrs, mpl_backends[i]->name, name);
-        if (IS_X64 && strcmp(mpl_backends[i]->name, "cpu") == 0 && r->how != NULL && strncmp(name, r->how, strlen(r->how)) != 0) {
-            print_error("%s %s (%s) ran as '%s' on cpu; '%s' was expected\n", r->op, r->in, r->attrs, name, r->how);
+        if (IS_X64 && strcmp(mpl_backends[i]->name, "cpu") == 0 && r->how != NULL &&
+            strncmp(name, r->how, strlen(r->how)) != 0) {
+            print_error("%s %s (%s) ran as '%s' on cpu; '%s' was expected\n", r->op, r->in, r->attrs, name,
+                        r->how);
             bad++;
         }
         mpl_free(ctx, got);
