@@ -14,7 +14,8 @@ static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_prob
     const mpl_graph *g = exec->g;
     uint8_t *done = NULL;
 
-    MPL_TRY(mpl_new(exec->ctx, exec->order, g->n_ops));
+    if (exec->order == NULL)
+        MPL_TRY(mpl_new(exec->ctx, exec->order, g->n_ops));
     MPL_TRY(mpl_new(exec->ctx, done, g->n_ops));
     for (uint32_t s = 0; s < g->n_ops; s++) {
         mpl_op op = order[s];
@@ -391,6 +392,23 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
         MPL_TRY(exec->backend->resident(exec->dev, exec->slab[0].base, exec->slab[0].bytes,
                                         &exec->measured_bytes));
     exec->ran = true;
+out:
+    return st;
+}
+
+mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+
+    if (!exec->parallel || exec->options.checked)
+        MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s': only an unchecked plan of safety parallel can change its order",
+                 exec->g->name);
+    MPL_TRY(take_order(exec, order, NULL, NULL));
+    for (uint32_t b = 0; b < exec->n_blocks; b++) {
+        exec->block[b].birth = MPL_NONE;
+        exec->block[b].death = 0;
+    }
+    mpl_layout_lifetimes(exec, NULL);
 out:
     return st;
 }
