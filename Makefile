@@ -2,6 +2,7 @@
 #
 #   make                the program, release          make check        the tests (debug; MODE=asan, tsan)
 #   make bench          the main job, on an empty machine too            make lint   include rules, format
+#   make fuzz           every tests/fuzz target for RUNS=1000000 executions; fuzz-smoke: 10 s each
 #   make install PREFIX=..  program, library           make bundle       a folder that runs where nothing installs
 #   MODE=release|debug|asan|tsan   CC=gcc|clang   V=1 shows commands
 MODE ?= release
@@ -71,6 +72,33 @@ deps-test: ; $(Q)scripts/install-deps.sh --test
 
 check: deps-test $O/memplan $(TESTBIN)
 	$(Q)scripts/run-tests.sh $O $(TESTBIN)
+
+# Fuzzing: what reads files is built once more, by clang with libFuzzer, in a folder of its own.
+FUZZ    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+FUZZBIN := $(FUZZ:tests/fuzz/%.c=$B/fuzz/%)
+FUZZOBJ := $(patsubst %.c,$B/fuzz/%.o,$(filter graphs/% planners/%,$(SRC))) $B/fuzz/gen/onnx.pb-c.o
+.SECONDARY: $(FUZZ:%.c=$B/fuzz/%.o)
+FUZZCC  := clang -std=c11 -O1 -g -DMPL_CHECK=2 -ffp-contract=off -fno-sanitize-recover=all
+RUNS ?= 1000000
+
+$B/fuzz/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h
+	$(Q)mkdir -p $(@D) && $(FUZZCC) -fsanitize=fuzzer-no-link,address,undefined $(CPPFLAGS) $(WARN) -MMD -MP -c -o $@ $<
+
+$B/fuzz/gen/%.o: $B/gen/%.c
+	$(Q)mkdir -p $(@D) && $(FUZZCC) -fsanitize=fuzzer-no-link,address -I$B/gen -c -o $@ $<
+
+$B/fuzz/libmemplan.a: $(FUZZOBJ)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$B/fuzz/fuzz_%: $B/fuzz/tests/fuzz/fuzz_%.o $B/fuzz/libmemplan.a
+	$(Q)$(FUZZCC) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LDLIBS)
+
+-include $(FUZZOBJ:.o=.d) $(FUZZ:%.c=$B/fuzz/%.d)
+
+fuzz: deps-test $(FUZZBIN)
+	$(Q)scripts/fuzz.sh $B/fuzz -runs=$(RUNS) $(FUZZBIN)
+fuzz-smoke: deps-test $(FUZZBIN)
+	$(Q)scripts/fuzz.sh $B/fuzz -max_total_time=10 $(FUZZBIN)
 
 lint: ; $(Q)scripts/lint.sh
 format: ; $(Q)clang-format -i $(shell git ls-files '*.c' '*.h')

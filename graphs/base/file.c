@@ -17,7 +17,7 @@ mpl_status mpl_file_read(mpl_ctx *ctx, const char *path, char **data, size_t *si
     if (f == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", path, strerror(errno));
     do {
-        MPL_TRY(mpl_reserve(ctx, text, cap, n + 65536));
+        MPL_TRY(mpl_reserve(ctx, text, cap, n + 4096));
         got = fread(text + n, 1, cap - n - 1, f);
         n += got;
     } while (got > 0);

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Runs fuzz targets one after the other, each from its own corpus.
+#
+#   scripts/fuzz.sh FOLDER LIMIT TARGET..     LIMIT: a libFuzzer flag, -runs=N or -max_total_time=SECONDS
+#
+# The first inputs are copied into FOLDER/corpus/NAME at run time: files of the kind in tests/data, graphs/data and, where
+# they are there, ../shared/data and Debian's ONNX test data, up to 64 KiB each. What a target finds stays in the
+# corpus for the next run; an input that breaks it goes to FOLDER/crashes.
+# Prints one line a target with the number of executions. Exit status 1 when a target broke.
+set -u
+folder=${1:?usage: scripts/fuzz.sh FOLDER LIMIT TARGET..}
+limit=${2:?usage: scripts/fuzz.sh FOLDER LIMIT TARGET..}
+shift 2
+status=0
+
+# seeds NAME CORPUS: copies what there is, under names that cannot meet
+seeds() {
+    local pattern
+    case "$1" in
+    csv) pattern='*.csv' ;;
+    plan) pattern='*.plan.json' ;;
+    text) pattern='*.graph' ;;
+    onnx) pattern='*.onnx' ;;
+    *) pattern="*.$1" ;;
+    esac
+    find tests/data graphs/data ../shared/data /usr/share/libonnx-testdata -name "$pattern" -size -64k 2>/dev/null |
+        while read -r file; do
+            cp "$file" "$2/seed-$(echo "$file" | tr / _)"
+        done
+}
+
+mkdir -p "$folder/crashes"
+for target in "$@"; do
+    name=${target##*/fuzz_}
+    corpus=$folder/corpus/$name
+    log=$folder/$name.log
+    mkdir -p "$corpus"
+    seeds "$name" "$corpus"
+    case "$name" in csv | plan) length=-max_len=4096 ;; *) length= ;; esac
+    # shellcheck disable=SC2086 # an empty length is no argument
+    if "$target" "$limit" -print_final_stats=1 -rss_limit_mb=4096 -timeout=20 -verbosity=1 $length \
+        -artifact_prefix="$folder/crashes/$name-" "$corpus" >"$log" 2>&1; then
+        result=ok
+    else
+        result=BROKEN status=1
+        grep -E 'ERROR|SUMMARY|Test unit written|memplan:' "$log" | head -5
+    fi
+    printf 'fuzz_%-12s %10s executions  %6s inputs kept  %s\n' "$name" \
+        "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" "$(find "$corpus" -type f | wc -l)" $result
+done
+exit $status

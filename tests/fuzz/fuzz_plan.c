@@ -1,0 +1,54 @@
+/* fuzz_plan.c -- plan files: any bytes are refused in one line, or make a plan that is judged, packed and written
+ * out. A file that is right but for its hash gets the right one, so that chance is not needed to come
+ * past it. */
+#include "tests/fuzz/fuzz.h"
+
+#include "planners/verify.h"
+
+/* Puts the hash that the refusal names into the copy of the input; false: it was another refusal. */
+static bool mend_hash(const mpl_ctx *ctx, char *text)
+{
+    const char *right = strstr(ctx->message, "the problem in it has ");
+    char *wrong = strstr(text, "\"problem_hash\":\"");
+
+    if (right == NULL || wrong == NULL || strlen(wrong) < 32)
+        return false;
+    memcpy(wrong + 16, right + 22, 16);
+    return true;
+}
+
+static void try_plan(mpl_ctx *ctx, const mpl_plan_file *file)
+{
+    uint64_t packed = 0;
+
+    must(mpl_problem_check(ctx, file->problem) == MPL_OK, ctx);
+    if (mpl_verify(ctx, file->problem, file->plan) != MPL_OK)
+        return;
+    must(mpl_plan_packed(ctx, file->problem, file->plan, &packed) == MPL_OK, ctx);
+    must(file->plan->block != NULL || packed == file->plan->peak_bytes, ctx);
+    must(mpl_plan_write(ctx, "/dev/null", file->problem, file->plan, file->fields_json) == MPL_OK, ctx);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    mpl_ctx ctx;
+    mpl_plan_file file = {0};
+    char *text = calloc(size + 1, 1);
+    mpl_status st;
+
+    if (text == NULL)
+        abort();
+    memcpy(text, data, size);
+    mpl_ctx_init(&ctx);
+    st = mpl_plan_read(&ctx, fuzz_file(data, size), &file);
+    if (st != MPL_OK && mend_hash(&ctx, text))
+        st = mpl_plan_read(&ctx, fuzz_file((const uint8_t *)text, size), &file);
+    if (st == MPL_OK)
+        try_plan(&ctx, &file);
+    else
+        must(strncmp(ctx.message, "/proc/self/fd/", 14) == 0 || st == MPL_EMEM, &ctx);
+    mpl_plan_file_fini(&ctx, &file);
+    must(ctx.n_live == 0, &ctx);
+    free(text);
+    return 0;
+}
