@@ -365,6 +365,7 @@ static mpl_status build_normed(mpl_ctx *ctx, const mpl_zoo_args *args, const mod
     mpl_value x;
 
     mpl_net_begin(&net, ctx, args);
+    net.owl = mpl_zoo_arg(args, "form") == 1;
     x = mpl_net_image(&net, 3);
     for (size_t i = 0; i < n; i++)
         x = apply_module(&net, &modules[i], x, true);
@@ -389,10 +390,7 @@ static const mpl_zoo_param params_v1[] = {
 };
 
 static const mpl_zoo_param params_normed[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(299, 75),
-    MPL_PARAM_CLASSES(1000),
-    MPL_PARAM_END,
+    MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(299, 75), MPL_PARAM_CLASSES(1000), MPL_PARAM_FORM, MPL_PARAM_END,
 };
 
 const mpl_zoo_entry mpl_zoo_inception_v1 = {

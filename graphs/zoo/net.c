@@ -12,6 +12,8 @@ static const char *full_name(const mpl_net *net, const char *name, const char *s
     return text;
 }
 
+const char *const mpl_zoo_forms[] = {"plain", "owl"};
+
 int64_t mpl_zoo_arg(const mpl_zoo_args *args, const char *key)
 {
     const mpl_zoo_param *param = args->entry->params;
@@ -65,6 +67,11 @@ void mpl_net_scope(mpl_net *net, const char *format, ...)
     va_start(args, format);
     vsnprintf(net->scope, sizeof net->scope, format, args);
     va_end(args);
+}
+
+uint32_t mpl_net_rank(const mpl_net *net, mpl_value x)
+{
+    return net->st == MPL_OK ? net->graph->value_shape[x].rank : 1;
 }
 
 int64_t mpl_net_dim(const mpl_net *net, mpl_value x, uint32_t axis)
@@ -177,10 +184,12 @@ mpl_value mpl_net_conv(mpl_net *net, const char *name, mpl_value x, int64_t chan
     };
     int64_t dim[] = {channels, mpl_net_dim(net, x, 1) / group, w.kernel[0], w.kernel[1]};
     mpl_value in[] = {x, weight_of(net, name, ".w", 4, dim), MPL_NONE};
+    bool whole = bias && !net->owl;
 
-    if (bias)
+    if (whole)
         in[2] = weight_of(net, name, ".b", 1, &channels);
-    return mpl_net_op(net, MPL_OP_conv, name, bias ? 3 : 2, in, group == 1 ? 3 : 4, attr);
+    x = mpl_net_op(net, MPL_OP_conv, name, whole ? 3 : 2, in, group == 1 ? 3 : 4, attr);
+    return bias && !whole ? mpl_net_owl_bias(net, name, x) : x;
 }
 
 mpl_value mpl_net_norm(mpl_net *net, const char *name, mpl_value x, double epsilon)
@@ -189,6 +198,8 @@ mpl_value mpl_net_norm(mpl_net *net, const char *name, mpl_value x, double epsil
     int64_t channels = mpl_net_dim(net, x, 1);
     mpl_value in[5] = {x};
 
+    if (net->owl)
+        return mpl_net_owl_norm(net, name, x);
     for (int i = 0; i < 4; i++)
         in[i + 1] = weight_of(net, name, suffix[i], 1, &channels);
     return mpl_net_op(net, MPL_OP_batch_norm, name, 5, in, 1, &MPL_FLOAT(epsilon, epsilon));
@@ -200,7 +211,7 @@ mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t
     char text[NAME_SIZE];
 
     snprintf(text, sizeof text, "%s.conv", name);
-    x = mpl_net_conv(net, text, x, channels, w, group, false);
+    x = mpl_net_conv(net, text, x, channels, w, group, net->owl); /* Owl's have a bias even then */
     snprintf(text, sizeof text, "%s.bn", name);
     return mpl_net_norm(net, text, x, epsilon);
 }
@@ -216,8 +227,12 @@ mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x)
 mpl_value mpl_net_dense(mpl_net *net, const char *name, mpl_value x, int64_t units)
 {
     int64_t dim[] = {units, mpl_net_dim(net, x, 1)};
-    mpl_value in[] = {x, weight_of(net, name, ".w", 2, dim), weight_of(net, name, ".b", 1, &units)};
+    mpl_value in[] = {x, weight_of(net, name, ".w", 2, dim), MPL_NONE};
 
+    if (net->owl)
+        return mpl_net_owl_bias(net, name,
+                                mpl_net_op(net, MPL_OP_gemm, name, 2, in, 1, &MPL_INT(trans_b, 1)));
+    in[2] = weight_of(net, name, ".b", 1, &units);
     return mpl_net_op(net, MPL_OP_gemm, name, 3, in, 1, &MPL_INT(trans_b, 1));
 }
 
@@ -227,9 +242,11 @@ mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout)
 
     mpl_net_scope(net, "%s", "");
     x = mpl_net_pool(net, MPL_OP_avg_pool, "pool", x, all);
-    if (dropout)
+    if (dropout && !net->owl)
         x = mpl_net_unary(net, MPL_OP_dropout, "dropout", x);
     x = mpl_net_flatten(net, "flat", x);
     x = mpl_net_dense(net, "fc", x, mpl_zoo_arg(net->args, "classes"));
+    if (net->owl)
+        return mpl_net_owl_softmax(net, "prob", x);
     return mpl_net_unary(net, MPL_OP_softmax, "prob", x);
 }

@@ -29,11 +29,12 @@ static mpl_value conv(mpl_net *net, const char *name, mpl_value x, int64_t chann
 static mpl_value block(mpl_net *net, mpl_value x, bool bottleneck, int64_t width, int64_t stride)
 {
     int64_t channels = bottleneck ? 4 * width : width;
+    bool late = bottleneck && !net->owl; /* the stride stands on the second convolution */
     mpl_value y, shortcut = x;
 
-    y = conv(net, "a", x, width, bottleneck ? 1 : 3, bottleneck ? 1 : stride);
+    y = conv(net, "a", x, width, bottleneck ? 1 : 3, late ? 1 : stride);
     y = mpl_net_unary(net, MPL_OP_relu, "a.relu", y);
-    y = conv(net, "b", y, width, 3, bottleneck ? stride : 1);
+    y = conv(net, "b", y, width, 3, late ? stride : 1);
     if (bottleneck) {
         y = mpl_net_unary(net, MPL_OP_relu, "b.relu", y);
         y = conv(net, "c", y, channels, 1, 1);
@@ -42,6 +43,18 @@ static mpl_value block(mpl_net *net, mpl_value x, bool bottleneck, int64_t width
         shortcut = conv(net, "shortcut", x, channels, 1, stride);
     y = mpl_net_binary(net, MPL_OP_sum, "sum", y, shortcut);
     return mpl_net_unary(net, MPL_OP_relu, "relu", y);
+}
+
+static mpl_value stem(mpl_net *net)
+{
+    static const int64_t pads[] = {0, 0, 3, 3, 0, 0, 3, 3};
+    mpl_value x = mpl_net_image(net, 3);
+
+    if (net->owl)
+        x = mpl_net_op(net, MPL_OP_pad, "stem.pad", 1, &x, 1, &MPL_INTS(pads, 8, pads));
+    x = mpl_net_conv_norm(net, "stem", x, 64, MPL_WINDOW(7, 2, net->owl ? 0 : 3), 1, epsilon);
+    x = mpl_net_unary(net, MPL_OP_relu, "stem.relu", x);
+    return mpl_net_pool(net, MPL_OP_max_pool, "stem.pool", x, MPL_WINDOW(3, 2, 1));
 }
 
 static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
@@ -53,9 +66,8 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
     while (strcmp(f->name, args->entry->name) != 0)
         f++;
     mpl_net_begin(&net, ctx, args);
-    x = conv(&net, "stem", mpl_net_image(&net, 3), 64, 7, 2);
-    x = mpl_net_unary(&net, MPL_OP_relu, "stem.relu", x);
-    x = mpl_net_pool(&net, MPL_OP_max_pool, "stem.pool", x, MPL_WINDOW(3, 2, 1));
+    net.owl = mpl_zoo_arg(args, "form") == 1;
+    x = stem(&net);
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < f->blocks[stage]; i++) {
             mpl_net_scope(&net, "res%d_%d", stage + 2, i);
@@ -65,10 +77,7 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 }
 
 static const mpl_zoo_param params[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(224, 32),
-    MPL_PARAM_CLASSES(1000),
-    MPL_PARAM_END,
+    MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 32), MPL_PARAM_CLASSES(1000), MPL_PARAM_FORM, MPL_PARAM_END,
 };
 
 #define RESNET(layers)                                                                                       \

@@ -23,7 +23,10 @@ int64_t mpl_zoo_arg(const mpl_zoo_args *args, const char *key);
 #define MPL_PARAM_IMAGE(size, least) {"image", size, least, 8192, "height and width of the image [pixel]", NULL}
 #define MPL_PARAM_CLASSES(otherwise) {"classes", otherwise, 1, 1000000, "classes told apart", NULL}
 #define MPL_PARAM_END                {NULL, 0, 0, 0, NULL, NULL}
+#define MPL_PARAM_FORM               {"form", 0, 0, 1, "layers whole, or taken apart as Owl does", mpl_zoo_forms}
 /* clang-format on */
+
+extern const char *const mpl_zoo_forms[]; /* plain, owl */
 
 typedef struct mpl_net {
     mpl_ctx *ctx;
@@ -31,6 +34,7 @@ typedef struct mpl_net {
     mpl_graph *graph;
     mpl_status st;
     char scope[64];
+    bool owl; /* layers are taken apart as Owl does */
 } mpl_net;
 
 /* A graph named after the network and its parameters; `args` is borrowed until mpl_net_end. */
@@ -41,6 +45,7 @@ mpl_status mpl_net_end(mpl_net *net, mpl_value y, mpl_graph **out);
 /* The scope of the names that follow; "" for none. */
 void mpl_net_scope(mpl_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+uint32_t mpl_net_rank(const mpl_net *net, mpl_value x);              /* 1 after a failure */
 int64_t mpl_net_dim(const mpl_net *net, mpl_value x, uint32_t axis); /* 1 after a failure */
 mpl_value mpl_net_input(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
 mpl_value mpl_net_image(mpl_net *net, int64_t channels); /* input "data" [batch, channels, image, image] */
@@ -73,5 +78,10 @@ mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x); /* [batc
 mpl_value mpl_net_dense(mpl_net *net, const char *name, mpl_value x, int64_t units);
 /* What most classifiers end in: one value a channel (avg_pool over the whole image), flatten, dense, softmax. */
 mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout);
+
+/* The parts of layers under form=owl; what they are is said in owl.c. */
+mpl_value mpl_net_owl_bias(mpl_net *net, const char *name, mpl_value x);
+mpl_value mpl_net_owl_norm(mpl_net *net, const char *name, mpl_value x);
+mpl_value mpl_net_owl_softmax(mpl_net *net, const char *name, mpl_value x);
 
 #endif
