@@ -83,7 +83,7 @@ static const struct {
     {NULL, "", 0, "the file is empty"},
     {NULL, "hello\n", 6, ":1: neither ONNX, nor .graph text"},
     {NULL, "# only a comment", 16, ":1: neither ONNX, nor .graph text"},
-    {NULL, "graphs\n", 7, ":1: neither ONNX, nor .graph text"},
+    {NULL, "graphs g\n", 9, ":1: neither ONNX, nor .graph text"},
     {NULL, "graph g\nx\n", 10, ":2: "},
     {NULL, "a,b\n1,2\n", 8, ":1: "},
     {NULL, "\x08\x03\x01", 3, ": "},

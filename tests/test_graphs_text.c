@@ -135,7 +135,7 @@ static void add_awkward_constants(mpl_ctx *ctx, mpl_graph *g)
     add_const(ctx, g, "0", MPL_TYPE_i64, &pair, ints, false);
     add_const(ctx, g, "gpu_0/a.b-c+d", MPL_TYPE_i8, &square, bytes, false);
     add_const(ctx, g, "", MPL_TYPE_u8, &square, bytes, false);
-    add_const(ctx, g, "two\nlines \"quoted\\\" # \x7f\xc3\xa9", MPL_TYPE_bool, &square, bytes, false);
+    add_const(ctx, g, "two\nlines \"quoted\\\" # \x1f\x7f\xc3\xa9", MPL_TYPE_bool, &square, bytes, false);
     add_const(ctx, g, "empty", MPL_TYPE_i32, &nothing, "", false);
     add_const(ctx, g, "long", MPL_TYPE_f32, &many, numbers, false);
     add_const(ctx, g, "half", MPL_TYPE_f16, &pair, "\x01\x00\x00\xfc", false); /* least number, -inf */
@@ -179,11 +179,18 @@ static void test_awkward_round_trip(void **state)
 {
     mpl_ctx ctx;
     mpl_graph *g;
+    char *text = NULL;
+    size_t n;
 
     (void)state;
     mpl_ctx_init(&ctx);
     g = awkward(&ctx);
     assert_round_trip(&ctx, g);
+    assert_ok(&ctx, mpl_text_write_memory(&ctx, g, &text, &n));
+    assert_non_null(strstr(text, "long f32 [65] = bytes 00000000abaaaa3e")); /* 0, then 1/3 */
+    for (size_t i = 0; i < n; i++)                                           /* a terminal can show it */
+        assert_true(text[i] == '\n' || ((unsigned char)text[i] >= ' ' && text[i] != 0x7f));
+    mpl_free(&ctx, text);
     mpl_graph_free(&ctx, g);
     assert_int_equal(ctx.n_live, 0);
 }

@@ -86,6 +86,51 @@ static void test_published(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* How many of each, counted in the papers' figures and tables. */
+static const struct {
+    const char *name;
+    uint32_t conv, norm, max, avg, concat, sum; /* avg: global pools, too; sum: add, too */
+} counts[] = {
+    {"resnet18", 20, 20, 1, 1, 0, 8},         {"resnet34", 36, 36, 1, 1, 0, 16},
+    {"resnet50", 53, 53, 1, 1, 0, 16},        {"resnet101", 104, 104, 1, 1, 0, 33},
+    {"resnet152", 155, 155, 1, 1, 0, 50},     {"densenet121", 121, 121, 1, 4, 58, 0},
+    {"densenet169", 169, 169, 1, 4, 82, 0},   {"densenet201", 201, 201, 1, 4, 98, 0},
+    {"inception_v1", 57, 0, 13, 1, 9, 0},     {"inception_v3", 94, 94, 4, 10, 15, 0},
+    {"inception_v4", 149, 149, 4, 15, 19, 0}, {"vgg16", 13, 0, 5, 0, 0, 0},
+    {"mobilenet_v1", 27, 27, 0, 1, 0, 0},     {"mobilenet_v2", 52, 52, 0, 1, 0, 10},
+    {"mnist_conv", 1, 0, 1, 0, 0, 0},
+};
+
+static void assert_count(const mpl_graph *g, mpl_op_kind a, mpl_op_kind b, uint32_t want)
+{
+    uint32_t n = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        n += g->op_kind[op] == a || g->op_kind[op] == b;
+    if (n != want)
+        fail_msg("%s: %u times %s or %s; %u counted", g->name, n, mpl_op_table[a].name, mpl_op_table[b].name,
+                 want);
+}
+
+static void test_counts(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        mpl_graph *g = build(&ctx, counts[i].name);
+
+        assert_count(g, MPL_OP_conv, MPL_OP_conv, counts[i].conv);
+        assert_count(g, MPL_OP_batch_norm, MPL_OP_batch_norm, counts[i].norm);
+        assert_count(g, MPL_OP_max_pool, MPL_OP_max_pool, counts[i].max);
+        assert_count(g, MPL_OP_avg_pool, MPL_OP_global_avg_pool, counts[i].avg);
+        assert_count(g, MPL_OP_concat, MPL_OP_concat, counts[i].concat);
+        assert_count(g, MPL_OP_add, MPL_OP_sum, counts[i].sum);
+        mpl_graph_free(&ctx, g);
+    }
+}
+
 /* The same request gives the same graph; names are unique; the least image still gives a graph. */
 static void test_every_network(void **state)
 {
@@ -348,10 +393,10 @@ static void test_models(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published), cmocka_unit_test(test_every_network),
-        cmocka_unit_test(test_variants),  cmocka_unit_test(test_lstm_cell),
-        cmocka_unit_test(test_wrong),     cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_models),
+        cmocka_unit_test(test_published),     cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_every_network), cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_lstm_cell),     cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_models),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
