@@ -51,7 +51,7 @@ typedef void (*mpl_kernel)(const void *a, const void *b, void *y, int64_t n, con
 void mpl_elementwise(const mpl_op_call *call, uint32_t n_in, mpl_arith arith,
                      const mpl_kernel kernel[MPL_N_ARITH], bool to_bool, const mpl_scalars *s);
 
-/* Kernels <name>_float, <name>_double: y = expr(x), or expr(x, z); `real` is the type of the arithmetic. */
+/* Defines the kernel `name`: y = expr, of x, or of x and z; `real` is the type of the arithmetic, s the scalars. */
 #define MPL_KERNEL_1(name, real_type, y_type, expr)                                                          \
     static void name(const void *in, const void *none, void *out, int64_t n, const mpl_scalars *s)           \
     {                                                                                                        \
