@@ -20,7 +20,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -W
 CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread
 
 .DEFAULT_GOAL := all
-.PHONY: all check bench bench-speed lint format install bundle clean deps deps-test fuzz fuzz-smoke
+.PHONY: all check bench bench-speed lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 MAKEFLAGS += --no-builtin-rules
 
 # What needs no build must not start one: the probe is skipped for these.
@@ -65,6 +65,21 @@ $B/features.mk: scripts/features.sh scripts/install-deps.sh Makefile
 	$(Q)scripts/install-deps.sh
 	$(Q)CC="$(CC)" scripts/features.sh $B
 
+# Which build this is, and the suites as C strings; rewritten only when they change.
+GENERATED = $(Q)mkdir -p $(@D) && { $1; } >$@.new && { cmp -s $@.new $@ && rm $@.new || mv $@.new $@; }
+VERSION := 0.1.0
+$O/gen/version_gen.h: FORCE
+	$(call GENERATED,printf '#define MPL_GEN_%s\n' 'VERSION "$(VERSION)"' \
+	    "COMMIT \"$$(git rev-parse --short=12 HEAD 2>/dev/null)\"" \
+	    "DIRTY $$(git diff --quiet HEAD -- . ':!results' 2>/dev/null && echo 0 || echo 1)" \
+	    "COMPILER \"$$($(CC) --version | head -1)\"" 'FLAGS "$(strip $(FLAGS_$(MODE)))"')
+$O/harness/version.o: $O/gen/version_gen.h
+$O/harness/version.o: CPPFLAGS += -I$O/gen
+$B/gen/suites_gen.h: $(sort $(wildcard harness/suites/*.suite)) Makefile
+	$(call GENERATED,for f in $(filter %.suite,$^); do printf 'SUITE("%s",\n' "$$(basename $$f .suite)"; \
+	    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo ')'; done)
+$O/harness/suite.o: $B/gen/suites_gen.h
+
 -include $(OBJ:.o=.d) $(TEST:%.c=$O/%.d)
 
 deps: ; $(Q)scripts/install-deps.sh
@@ -99,6 +114,22 @@ fuzz: deps-test $(FUZZBIN)
 	$(Q)scripts/fuzz.sh $B/fuzz -runs=$(RUNS) $(FUZZBIN)
 fuzz-smoke: deps-test $(FUZZBIN)
 	$(Q)scripts/fuzz.sh $B/fuzz -max_total_time=10 $(FUZZBIN)
+
+# Threads that sleep while they wait: a spinning one slows whatever else the cores do, and is slowed by it.
+bench: all
+	$(Q)OMP_WAIT_POLICY=$${OMP_WAIT_POLICY-passive} $B/memplan bench main
+
+docs: $O/memplan
+	$(Q)$O/memplan list fields >results/SCHEMA.md && $O/memplan list options >harness/OPTIONS.md
+
+install: all
+	$(Q)install -d $(DESTDIR)$(PREFIX)/bin && install $O/memplan $(DESTDIR)$(PREFIX)/bin/memplan
+
+# DT_RPATH, not RUNPATH: it also serves the libraries that our libraries need.
+bundle: $(OBJ)
+	$(Q)rm -rf $B/bundle && mkdir -p $B/bundle/lib
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $B/bundle/memplan $^ $(LDLIBS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib'
+	$(Q)scripts/bundle-libs.sh $B/bundle
 
 lint: ; $(Q)scripts/lint.sh
 format: ; $(Q)clang-format -i $(shell git ls-files '*.c' '*.h')

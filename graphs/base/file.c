@@ -37,6 +37,8 @@ static bool is_special(const char *path)
 {
     struct stat facts;
 
+    if (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0)
+        return true; /* /dev/stdout may be a file: nothing can be renamed over it */
     return stat(path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode);
 }
 

@@ -1,0 +1,515 @@
+/* cmd_bench.c -- memplan bench: graphs x planners x backends, one row a run.
+ *
+ * Per graph and backend: workspaces asked, problem made, every planner planned and verified, then the plans executed in
+ * processes of their own, repeats going round over the planners, against one run that shares nothing. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "harness/command.h"
+#include "harness/progress.h"
+#include "harness/suite.h"
+#include "harness/table.h"
+#include "harness/worker.h"
+
+static const int64_t STEP_LIMIT_NS =
+    INT64_C(300) * 1000000000; /* of preparing or one run, without --time-limit */
+enum { SETTLE_US = 2000 };     /* idle threads of the worker before stop spinning */
+
+/* One run of the matrix. */
+typedef struct cell {
+    const mpl_planner_spec *spec;
+    mpl_record *row;
+    mpl_plan *plan;
+    mpl_worker *worker;
+    int64_t *run_ns;
+    bool skip; /* the file has it already */
+} cell;
+
+typedef struct bench {
+    mpl_ctx *ctx;
+    mpl_options *options;
+    mpl_suite suite;
+    uint32_t n_specs, n_backends;
+    mpl_planner_spec *spec;
+    const mpl_backend **backend; /* NULL entry: plan only */
+    char **done;                 /* sorted keys that the file has with status ok */
+    uint32_t n_done;
+    mpl_rows rows; /* of this bench, those found in the file included */
+    mpl_rows old;  /* of the file */
+    mpl_row_file file;
+    char *path; /* owned; NULL: --output names it */
+    mpl_progress progress;
+    bool bad; /* a row is neither ok nor unavailable */
+} bench;
+
+/* ---- what to run ---- */
+
+/* "a,b:x=1,y=2,c" cut into planners: a part with '=' and no ':' belongs to the planner before. */
+static mpl_status parse_planners(bench *b)
+{
+    mpl_ctx *ctx = b->ctx;
+    mpl_status st = MPL_OK;
+    mpl_strings parts = {0};
+    char *store = NULL, one[400];
+    uint32_t n = 0;
+
+    if (b->options->planners == NULL) {
+        while (mpl_planners[n] != NULL)
+            n++;
+        MPL_TRY(mpl_new(ctx, b->spec, n));
+        for (; b->n_specs < n; b->n_specs++)
+            b->spec[b->n_specs].planner = mpl_planners[b->n_specs];
+        goto out;
+    }
+    MPL_TRY(mpl_strings_split(ctx, b->options->planners, "--planners", &store, &parts));
+    MPL_TRY(mpl_new(ctx, b->spec, parts.n));
+    for (uint32_t i = 0; i < parts.n; b->n_specs++) {
+        int length = snprintf(one, sizeof one, "%s", parts.item[i++]);
+
+        while (i < parts.n && strchr(parts.item[i], '=') != NULL && strchr(parts.item[i], ':') == NULL &&
+               length < (int)sizeof one)
+            length += snprintf(one + length, sizeof one - (size_t)length, ",%s", parts.item[i++]);
+        MPL_TRY(mpl_planner_spec_parse(ctx, one, &b->spec[b->n_specs]));
+    }
+out:
+    mpl_free(ctx, parts.item);
+    mpl_free(ctx, store);
+    return st;
+}
+
+static mpl_status parse_backends(bench *b)
+{
+    mpl_ctx *ctx = b->ctx;
+    mpl_status st = MPL_OK;
+    mpl_strings parts = {0};
+    char *store = NULL;
+
+    MPL_TRY(mpl_strings_split(ctx, b->options->backends != NULL ? b->options->backends : "cpu", "--backends",
+                              &store, &parts));
+    MPL_TRY(mpl_new(ctx, b->backend, parts.n));
+    for (; b->n_backends < parts.n; b->n_backends++) {
+        const char *name = parts.item[b->n_backends];
+
+        if (strcmp(name, "none") == 0)
+            continue;
+        if ((b->backend[b->n_backends] = mpl_backend_find(name)) == NULL)
+            MPL_FAIL(ctx, MPL_EINPUT, "--backends: no backend '%s'; see memplan list backends", name);
+    }
+out:
+    mpl_free(ctx, parts.item);
+    mpl_free(ctx, store);
+    return st;
+}
+
+/* ---- --resume ---- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool is_ok(const mpl_record *row)
+{
+    const char *status = mpl_record_get_text(row, MPL_FIELD_status);
+
+    return status != NULL && strcmp(status, "ok") == 0;
+}
+
+static mpl_status read_done(bench *b)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_rows_read(b->ctx, b->file.path, &b->old));
+    MPL_TRY(mpl_rows_last(b->ctx, &b->old));
+    MPL_TRY(mpl_new(b->ctx, b->done, b->old.n));
+    for (uint32_t i = 0; i < b->old.n; i++)
+        if (is_ok(b->old.row[i])) {
+            MPL_TRY(mpl_record_key(b->ctx, b->old.row[i], &b->done[b->n_done]));
+            b->n_done++;
+        }
+    qsort(b->done, b->n_done, sizeof *b->done, by_text);
+out:
+    return st;
+}
+
+/* Whether the file has the run of `row` already; the row of the file then joins those of this bench. */
+static mpl_status take_done(bench *b, const mpl_record *row, bool *found)
+{
+    mpl_status st = MPL_OK;
+    char *key = NULL, *other = NULL;
+    mpl_record *copy = NULL;
+
+    *found = false;
+    MPL_TRY(mpl_record_key(b->ctx, row, &key));
+    *found = b->n_done > 0 && bsearch(&key, b->done, b->n_done, sizeof *b->done, by_text) != NULL;
+    for (uint32_t i = 0; *found && i < b->old.n; i++) {
+        mpl_free(b->ctx, other);
+        other = NULL;
+        MPL_TRY(mpl_record_key(b->ctx, b->old.row[i], &other));
+        if (strcmp(other, key) != 0)
+            continue;
+        MPL_TRY(mpl_record_copy(b->ctx, b->old.row[i], &copy));
+        MPL_TRY(mpl_rows_take(b->ctx, &b->rows, &copy));
+        break;
+    }
+out:
+    mpl_record_free(b->ctx, copy);
+    mpl_free(b->ctx, key);
+    mpl_free(b->ctx, other);
+    return st;
+}
+
+/* ---- one graph on one backend ---- */
+
+/* The row is finished: on the disk, to stdout if asked for, among those of this bench. */
+static mpl_status finish_row(bench *b, cell *c)
+{
+    mpl_status st = MPL_OK;
+    const char *status = mpl_record_get_text(c->row, MPL_FIELD_status);
+    const char *reason = mpl_record_get_text(c->row, MPL_FIELD_reason);
+    char *json = NULL;
+
+    MPL_TRY(mpl_row_file_append(b->ctx, &b->file, c->row));
+    if (strcmp(status, "ok") != 0)
+        mpl_progress_line(
+            &b->progress, "memplan: %s, %s: %s: %s", mpl_record_get_text(c->row, MPL_FIELD_graph),
+            c->spec != NULL ? c->spec->planner->name : "-", status, reason != NULL ? reason : "");
+    b->bad |= strcmp(status, "ok") != 0 && strcmp(status, "unavailable") != 0;
+    if (b->options->json) {
+        MPL_TRY(mpl_record_write(b->ctx, c->row, &json));
+        printf("%s\n", json);
+    }
+    MPL_TRY(mpl_rows_take(b->ctx, &b->rows, &c->row));
+out:
+    mpl_free(b->ctx, json);
+    return st;
+}
+
+/* Rows and plans of all planners. What fails is a row; only memory, the disk and interrupts end the bench. */
+static mpl_status plan_cells(bench *b, const mpl_job *job, cell *cells)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < b->n_specs; i++) {
+        cell *c = &cells[i];
+
+        c->spec = &b->spec[i];
+        MPL_TRY(mpl_job_row(b->ctx, b->options, job, c->spec, &c->row));
+        mpl_record_text(c->row, MPL_FIELD_suite, b->suite.name);
+        MPL_TRY(take_done(b, c->row, &c->skip));
+        if (c->skip)
+            continue;
+        mpl_progress_step(&b->progress, 0, c->spec->planner->name);
+        if ((st = mpl_job_plan(b->ctx, b->options, job, c->spec, c->row, &c->plan)) != MPL_OK) {
+            mpl_row_fail(c->row, mpl_row_status(st), b->ctx->message);
+            st = MPL_OK;
+        }
+        if (mpl_interrupted())
+            break;
+    }
+out:
+    return st;
+}
+
+static bool wants_run(const cell *c)
+{
+    return !c->skip && c->plan != NULL && is_ok(c->row);
+}
+
+/* One run that shares nothing; outputs receives what it gave. A failure is every run's failure. */
+static mpl_status run_reference(bench *b, const mpl_worker_task *task, cell *cells, void *outputs)
+{
+    mpl_status st = MPL_OK;
+    mpl_worker_task unshared = *task;
+    mpl_worker *worker = NULL;
+
+    unshared.plan = NULL;
+    MPL_TRY(mpl_worker_start(b->ctx, &unshared, &worker));
+    if (mpl_worker_wait(worker)) {
+        memcpy(outputs, mpl_worker_outputs(worker), mpl_outputs_bytes(task->job->source.graph));
+        goto out;
+    }
+    for (uint32_t i = 0; i < b->n_specs; i++)
+        if (wants_run(&cells[i]))
+            mpl_row_fail(cells[i].row, mpl_worker_status(worker), mpl_worker_reason(worker));
+out:
+    mpl_worker_free(b->ctx, worker);
+    return st;
+}
+
+/* What a prepared worker gave, into its row. */
+static void finish_run(bench *b, const mpl_job *job, cell *c, uint32_t n_runs, const void *reference)
+{
+    double error;
+
+    if (mpl_worker_status(c->worker) != NULL) {
+        mpl_row_fail(c->row, mpl_worker_status(c->worker), mpl_worker_reason(c->worker));
+        return;
+    }
+    error = mpl_outputs_error(job->source.graph, mpl_worker_outputs(c->worker), reference);
+    if (error > MPL_REL_TOLERANCE) {
+        mpl_row_fail(c->row, "refused", "outputs differ from those of the run that shares nothing");
+    } else {
+        mpl_measure_fields(mpl_worker_measured(c->worker), c->row);
+        mpl_record_ints(c->row, MPL_FIELD_run_ns, n_runs, c->run_ns);
+    }
+    mpl_record_int(c->row, MPL_FIELD_repeat, b->options->repeat);
+    mpl_record_text(c->row, MPL_FIELD_outputs, mpl_outputs_word(error));
+    mpl_record_real(c->row, MPL_FIELD_max_rel_error, error);
+}
+
+/* Executes cells[first..end): all prepared one after the other, then the repeats go round. */
+static mpl_status run_group(bench *b, const mpl_worker_task *task, cell *cells, uint32_t first, uint32_t end,
+                            const void *reference)
+{
+    mpl_status st = MPL_OK;
+    uint32_t repeat = (uint32_t)b->options->repeat;
+
+    for (uint32_t i = first; i < end; i++) {
+        mpl_worker_task one = *task;
+
+        if (!wants_run(&cells[i]))
+            continue;
+        one.plan = cells[i].plan;
+        MPL_TRY(mpl_new(b->ctx, cells[i].run_ns, repeat));
+        mpl_progress_step(&b->progress, 0, cells[i].spec->planner->name);
+        MPL_TRY(mpl_worker_start(b->ctx, &one, &cells[i].worker));
+        mpl_worker_wait(cells[i].worker);
+    }
+    for (uint32_t r = 0; r < repeat && !mpl_interrupted(); r++)
+        for (uint32_t i = first; i < end; i++)
+            if (cells[i].worker != NULL && mpl_worker_status(cells[i].worker) == NULL) {
+                usleep(SETTLE_US);
+                mpl_worker_run(cells[i].worker, &cells[i].run_ns[r]);
+            }
+    for (uint32_t i = first; i < end && !mpl_interrupted(); i++)
+        if (cells[i].worker != NULL)
+            finish_run(b, task->job, &cells[i], repeat, reference);
+out:
+    for (uint32_t i = first; i < end; i++) {
+        mpl_worker_free(b->ctx, cells[i].worker);
+        cells[i].worker = NULL;
+    }
+    return st;
+}
+
+/* Groups of workers that fit half of the memory at once: weights, twice for what a library makes of them, and the arena. */
+static uint32_t group_end(const bench *b, const mpl_job *job, const cell *cells, uint32_t first)
+{
+    const mpl_graph *g = job->source.graph;
+    uint64_t weights = job->map->pinned_bytes, room = job->machine.memory_bytes / 2, used = 0;
+    uint32_t i = first;
+
+    for (mpl_value v = 0; v < g->n_values; v++)
+        weights += g->value_role[v] == MPL_WEIGHT ? g->value_bytes[v] : 0;
+    for (; i < b->n_specs; i++) {
+        if (!wants_run(&cells[i]))
+            continue;
+        used += 2 * weights + cells[i].plan->peak_bytes;
+        if (used > room && i > first)
+            break;
+    }
+    return i;
+}
+
+static mpl_status run_cells(bench *b, const mpl_job *job, cell *cells)
+{
+    mpl_status st = MPL_OK;
+    mpl_exec_options exec_options;
+    mpl_inputs inputs = {0};
+    mpl_worker_task task = {.job = job,
+                            .options = &exec_options,
+                            .inputs = &inputs,
+                            .n_threads = (uint32_t)b->options->threads,
+                            .limit_ns = STEP_LIMIT_NS};
+    void *reference = NULL;
+
+    if (b->options->given[MPL_OPT_time_limit])
+        task.limit_ns = (int64_t)((b->options->time_limit < 3e7 ? b->options->time_limit : 3e7) * 1e9);
+    MPL_TRY(mpl_measure_options(b->ctx, b->options, &exec_options));
+    MPL_TRY(mpl_inputs_make(b->ctx, job, &inputs));
+    if ((reference = mpl_alloc(b->ctx, mpl_outputs_bytes(job->source.graph), 1)) == NULL)
+        MPL_TRY(MPL_EMEM);
+    mpl_progress_step(&b->progress, 0, "the run that shares nothing");
+    MPL_TRY(run_reference(b, &task, cells, reference));
+    for (uint32_t i = 0, end; i < b->n_specs && !mpl_interrupted(); i = end) {
+        end = group_end(b, job, cells, i);
+        MPL_TRY(run_group(b, &task, cells, i, end, reference));
+    }
+out:
+    mpl_inputs_fini(b->ctx, &inputs);
+    mpl_free(b->ctx, reference);
+    return st;
+}
+
+static mpl_status bench_problem(bench *b, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    cell *cells = NULL;
+    uint32_t left = 0, ok = 0;
+
+    MPL_TRY(mpl_new(b->ctx, cells, b->n_specs));
+    MPL_TRY(plan_cells(b, job, cells));
+    for (uint32_t i = 0; i < b->n_specs; i++)
+        left += wants_run(&cells[i]);
+    if (left > 0 && job->backend != NULL && job->source.graph != NULL && !mpl_interrupted())
+        MPL_TRY(run_cells(b, job, cells));
+    for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
+        if (cells[i].skip)
+            continue;
+        ok += is_ok(cells[i].row);
+        MPL_TRY(finish_row(b, &cells[i]));
+    }
+    if (!mpl_interrupted() && !b->progress.terminal)
+        mpl_progress_line(&b->progress, "%" PRIu32 "/%" PRIu32 "  %s, %s: %" PRIu32 " rows ok",
+                          b->progress.done + b->n_specs, b->progress.total, job->text,
+                          job->backend != NULL ? job->backend->name : "planned only", ok);
+out:
+    for (uint32_t i = 0; cells != NULL && i < b->n_specs; i++) {
+        mpl_record_free(b->ctx, cells[i].row);
+        mpl_plan_free(b->ctx, cells[i].plan);
+        mpl_free(b->ctx, cells[i].run_ns);
+    }
+    mpl_free(b->ctx, cells);
+    return st;
+}
+
+/* A graph or backend that fails as a whole: a row for each planner. */
+static mpl_status fail_all(bench *b, const char *graph, const mpl_backend *backend, mpl_status why,
+                           const char *reason)
+{
+    mpl_status st = MPL_OK;
+    mpl_job nothing = {.text = graph, .backend = backend};
+    cell c = {0};
+
+    for (uint32_t i = 0; i < b->n_specs; i++) {
+        c.spec = &b->spec[i];
+        MPL_TRY(mpl_job_row(b->ctx, b->options, &nothing, c.spec, &c.row));
+        mpl_record_null(c.row, MPL_FIELD_graph_hash);
+        mpl_record_null(c.row, MPL_FIELD_machine);
+        mpl_record_text(c.row, MPL_FIELD_suite, b->suite.name);
+        mpl_row_fail(c.row, mpl_row_status(why), reason);
+        MPL_TRY(finish_row(b, &c));
+    }
+out:
+    mpl_record_free(b->ctx, c.row);
+    return st;
+}
+
+/* The job's problem for one backend, its workspaces asked in a process of its own. */
+static mpl_status prepare_problem(bench *b, const mpl_backend *backend, mpl_job *job)
+{
+    mpl_ctx *ctx = b->ctx;
+    mpl_status st = MPL_OK;
+    uint64_t *workspaces = NULL;
+
+    if (backend != NULL && backend->open == NULL)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "backend %s: %s", backend->name, backend->absent);
+    MPL_TRY(mpl_worker_workspaces(ctx, b->options, backend, job, &workspaces));
+    MPL_TRY(mpl_job_problem(ctx, b->options, backend, workspaces, job));
+out:
+    mpl_free(ctx, workspaces);
+    return st;
+}
+
+static mpl_status bench_graph(bench *b, const char *graph)
+{
+    mpl_ctx *ctx = b->ctx;
+    mpl_status st = MPL_OK, opened, how;
+    mpl_job job = {0};
+    char why[sizeof ctx->message];
+
+    opened = mpl_job_open(ctx, b->options, graph, &job);
+    snprintf(why, sizeof why, "%s", ctx->message);
+    for (uint32_t k = 0; k < b->n_backends && !mpl_interrupted(); k++) {
+        bool list = job.source.problem != NULL; /* cannot be executed: planned, and once is enough */
+
+        mpl_progress_step(&b->progress, 0, graph);
+        how = opened;
+        if (opened == MPL_OK && !(list && k > 0)) {
+            how = prepare_problem(b, list ? NULL : b->backend[k], &job);
+            snprintf(why, sizeof why, "%s", ctx->message);
+        }
+        if (how != MPL_OK)
+            MPL_TRY(fail_all(b, graph, b->backend[k], how, why));
+        else if (!(list && k > 0))
+            MPL_TRY(bench_problem(b, &job));
+        mpl_progress_step(&b->progress, b->n_specs, graph);
+    }
+out:
+    mpl_job_fini(ctx, &job);
+    return st;
+}
+
+/* ---- the whole ---- */
+
+static mpl_status open_rows(bench *b)
+{
+    mpl_status st = MPL_OK;
+    static const char form[] = "results/raw/%s.jsonl";
+    const char *path = b->options->output;
+
+    if (path == NULL) {
+        if ((b->path = mpl_alloc(b->ctx, sizeof form + strlen(b->suite.name), 1)) == NULL)
+            MPL_TRY(MPL_EMEM);
+        sprintf(b->path, form, b->suite.name);
+        path = b->path;
+    }
+    MPL_TRY(mpl_row_file_open(b->ctx, path, &b->file));
+    if (b->file.dropped_bytes > 0)
+        mpl_progress_line(&b->progress, "memplan: %s: cut off a torn last line of %" PRIu64 " bytes", path,
+                          b->file.dropped_bytes);
+    if (b->options->resume)
+        MPL_TRY(read_done(b));
+out:
+    return st;
+}
+
+static void bench_fini(bench *b)
+{
+    mpl_row_file_close(&b->file);
+    for (uint32_t i = 0; i < b->n_specs; i++)
+        mpl_planner_spec_fini(b->ctx, &b->spec[i]);
+    for (uint32_t i = 0; i < b->n_done; i++)
+        mpl_free(b->ctx, b->done[i]);
+    mpl_free(b->ctx, b->spec);
+    mpl_free(b->ctx, b->backend);
+    mpl_free(b->ctx, b->done);
+    mpl_free(b->ctx, b->path);
+    mpl_rows_fini(b->ctx, &b->rows);
+    mpl_rows_fini(b->ctx, &b->old);
+    mpl_suite_fini(b->ctx, &b->suite);
+}
+
+mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    bench b = {.ctx = ctx, .options = options, .file = {.fd = -1}};
+    const mpl_table_kind *runs = mpl_table_find("runs");
+
+    MPL_TRY(mpl_suite_open(ctx, options->args.n > 0 ? options->args.item[0] : "main", options, &b.suite));
+    MPL_TRY(mpl_job_check_options(ctx, options));
+    MPL_TRY(parse_planners(&b));
+    MPL_TRY(parse_backends(&b));
+    mpl_progress_begin(&b.progress, b.suite.graph.n * b.n_backends * b.n_specs,
+                       options->quiet || options->json);
+    MPL_TRY(open_rows(&b));
+    mpl_interrupt_catch();
+    for (uint32_t i = 0; i < b.suite.graph.n && !mpl_interrupted(); i++)
+        MPL_TRY(bench_graph(&b, b.suite.graph.item[i]));
+    mpl_progress_end(&b.progress);
+    if (!options->quiet && !options->json)
+        MPL_TRY(runs->print(ctx, runs, &b.rows, stdout, options->tsv));
+    if (mpl_interrupted())
+        MPL_FAIL(ctx, MPL_ELIMIT, "interrupted: %" PRIu32 " rows in %s are whole, --resume goes on from them",
+                 b.rows.n, b.file.path);
+    if (!options->quiet && !options->json)
+        printf("\n%" PRIu32 " rows in %s\n", b.rows.n, b.file.path);
+    if (b.bad)
+        MPL_FAIL(ctx, MPL_EINVALID, "bench: some rows are not ok; their reason stands in %s", b.file.path);
+out:
+    bench_fini(&b);
+    return st;
+}

@@ -1,0 +1,151 @@
+/* cmd_export.c -- memplan export: graphs, buffers and plans in the formats of other tools. */
+#include "graphs/base/file.h"
+#include "harness/command.h"
+#include "harness/table.h"
+
+static mpl_status write_csv(mpl_ctx *ctx, const mpl_export *what, const char *path)
+{
+    return mpl_csv_write(ctx, path, what->job->problem, what->plan != NULL ? what->plan->offset : NULL);
+}
+
+static mpl_status write_graph(mpl_ctx *ctx, const mpl_export *what, const char *path)
+{
+    return mpl_text_write(ctx, path, what->job->source.graph);
+}
+
+/* One node an operation, one edge a value that two operations share. */
+static mpl_status write_dot(mpl_ctx *ctx, const mpl_export *what, const char *path)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = what->job->source.graph;
+    mpl_new_file file = {0};
+    char *quoted = NULL, shape[200];
+
+    MPL_TRY(mpl_file_begin(ctx, path, &file));
+    fprintf(file.stream, "digraph memplan {\n  node [shape=box, fontname=\"sans-serif\"];\n");
+    for (mpl_op i = 0; i < g->n_ops; i++) {
+        char label[200];
+
+        snprintf(label, sizeof label, "%.120s (%s)", g->op_name[i], mpl_op_table[g->op_kind[i]].name);
+        MPL_TRY(mpl_json_quote(ctx, label, &quoted));
+        fprintf(file.stream, "  op%" PRIu32 " [label=%s];\n", i, quoted);
+        mpl_free(ctx, quoted);
+        quoted = NULL;
+        for (uint32_t k = g->op_in_begin[i]; k < g->op_in_begin[i + 1]; k++) {
+            mpl_value v = g->op_in[k];
+
+            if (v != MPL_NONE && g->value_op[v] != MPL_NONE)
+                fprintf(file.stream, "  op%" PRIu32 " -> op%" PRIu32 " [label=\"%s%s\\n%" PRIu64 " B\"];\n",
+                        g->value_op[v], i, mpl_type_name((mpl_type)g->value_type[v]),
+                        mpl_shape_text(&g->value_shape[v], shape), g->value_bytes[v]);
+        }
+    }
+    fprintf(file.stream, "}\n");
+    MPL_TRY(mpl_file_commit(ctx, &file));
+out:
+    mpl_free(ctx, quoted);
+    mpl_file_end(ctx, &file);
+    return st;
+}
+
+/* Last step at which the trace shows a buffer: one that another took over in place ends where that begins. */
+static uint32_t trace_end(const mpl_problem *p, const mpl_plan *plan, mpl_buffer b)
+{
+    uint32_t end = p->death[b];
+
+    for (uint32_t k = 0; k < p->n_in_place; k++)
+        if (p->in_place_in[k] == b && plan->offset[p->in_place_out[k]] == plan->offset[b] &&
+            p->in_place_step[k] < end)
+            end = p->in_place_step[k];
+    return end;
+}
+
+/* Chrome's trace events (also read by Perfetto): a pool is a process, an offset is a thread, a step is a microsecond. */
+static mpl_status write_trace(mpl_ctx *ctx, const mpl_export *what, const char *path)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = what->job->problem;
+    mpl_new_file file = {0};
+    char *quoted = NULL, label[24];
+    uint64_t *live = NULL, peak;
+
+    if (p->before != NULL)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "export trace needs steps: a plan under parallel has none");
+    MPL_TRY(mpl_new(ctx, live, p->n_steps));
+    MPL_TRY(mpl_peak_live(ctx, p, 0, &peak, live, NULL));
+    MPL_TRY(mpl_file_begin(ctx, path, &file));
+    fprintf(file.stream, "{\"traceEvents\": [\n");
+    for (uint32_t k = 0; k < p->n_pools; k++) {
+        MPL_TRY(mpl_json_quote(ctx, p->pool_name[k], &quoted));
+        fprintf(file.stream,
+                "{\"ph\": \"M\", \"pid\": %" PRIu32
+                ", \"name\": \"process_name\", \"args\": {\"name\": %s}},\n",
+                k, quoted);
+        mpl_free(ctx, quoted);
+        quoted = NULL;
+    }
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        MPL_TRY(mpl_json_quote(ctx, mpl_buffer_label(p, b, label), &quoted));
+        fprintf(file.stream,
+                "{\"ph\": \"X\", \"pid\": %" PRIu32 ", \"tid\": %" PRIu64 ", \"ts\": %" PRIu32
+                ", \"dur\": %" PRIu32 ", \"name\": %s, \"args\": {\"bytes\": %" PRIu64
+                ", \"offset\": %" PRIu64 "}},\n",
+                p->pool[b], what->plan->offset[b], p->birth[b], trace_end(p, what->plan, b) - p->birth[b],
+                quoted, p->bytes[b], what->plan->offset[b]);
+        mpl_free(ctx, quoted);
+        quoted = NULL;
+    }
+    for (uint32_t s = 0; s < p->n_steps; s++)
+        fprintf(file.stream,
+                "{\"ph\": \"C\", \"pid\": 0, \"ts\": %" PRIu32
+                ", \"name\": \"live bytes\", \"args\": {\"bytes\": %" PRIu64 "}}%s\n",
+                s, live[s], s + 1 < p->n_steps ? "," : "");
+    fprintf(file.stream, "], \"displayTimeUnit\": \"ns\"}\n");
+    MPL_TRY(mpl_file_commit(ctx, &file));
+out:
+    mpl_free(ctx, quoted);
+    mpl_free(ctx, live);
+    mpl_file_end(ctx, &file);
+    return st;
+}
+
+const mpl_export_format mpl_export_formats[] = {
+    {"csv", "buffers as MiniMalloc reads them; with a plan, their offsets too", false, false, write_csv},
+    {"graph", "the graph in memplan's text format", true, false, write_graph},
+    {"dot", "the operations as a Graphviz graph", true, false, write_dot},
+    {"trace", "a plan as a Chrome or Perfetto trace (JSON)", false, true, write_trace},
+    {NULL, NULL, false, false, NULL},
+};
+
+mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    const mpl_export_format *format = mpl_export_formats;
+    const char *path = options->output != NULL ? options->output : "/dev/stdout";
+    mpl_job job = {0};
+    mpl_plan *plan = NULL;
+    mpl_record *row = NULL;
+    mpl_export what = {0};
+
+    if (options->format == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "export: --format F is needed; see memplan list formats");
+    while (format->name != NULL && strcmp(format->name, options->format) != 0)
+        format++;
+    if (format->name == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "export: no format '%s'; see memplan list formats", options->format);
+    if (format->needs_plan || options->planner != NULL || options->plan != NULL) {
+        MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
+    } else {
+        MPL_TRY(mpl_job_open(ctx, options, options->args.item[0], &job));
+        MPL_TRY(mpl_job_problem(ctx, options, NULL, NULL, &job));
+    }
+    if (format->needs_graph && job.source.graph == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "export %s: %s is a list of buffers, not a graph", format->name, job.text);
+    what = (mpl_export){&job, plan};
+    MPL_TRY(format->write(ctx, &what, path));
+out:
+    mpl_plan_free(ctx, plan);
+    mpl_record_free(ctx, row);
+    mpl_job_fini(ctx, &job);
+    return st;
+}

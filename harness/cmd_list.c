@@ -1,0 +1,137 @@
+/* cmd_list.c -- memplan list: what there is, and what is absent with the reason. */
+#include "graphs/source.h"
+#include "harness/command.h"
+#include "harness/record.h"
+#include "harness/suite.h"
+#include "harness/table.h"
+#include "planners/planner.h"
+#include "runtime/backend.h"
+
+/* One entry; absent: NULL where it is there. */
+static mpl_status entry(mpl_ctx *ctx, bool json, const char *name, const char *about, const char *absent)
+{
+    mpl_status st = MPL_OK;
+    char *text[3] = {NULL, NULL, NULL};
+
+    if (!json) {
+        printf("%-14s %s%s%s%s\n", name, absent ? "(absent: " : "", absent ? absent : "", absent ? ") " : "",
+               about);
+        goto out;
+    }
+    MPL_TRY(mpl_json_quote(ctx, name, &text[0]));
+    MPL_TRY(mpl_json_quote(ctx, about, &text[1]));
+    if (absent != NULL)
+        MPL_TRY(mpl_json_quote(ctx, absent, &text[2]));
+    printf("{\"name\": %s, \"about\": %s, \"absent\": %s}\n", text[0], text[1], absent ? text[2] : "null");
+out:
+    for (int i = 0; i < 3; i++)
+        mpl_free(ctx, text[i]);
+    return st;
+}
+
+static mpl_status list_graphs(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+
+    for (const mpl_zoo_entry *const *z = mpl_zoo; *z != NULL; z++) {
+        MPL_TRY(entry(ctx, json, (*z)->name, (*z)->about, NULL));
+        for (const mpl_zoo_param *p = (*z)->params; !json && p->key != NULL; p++)
+            printf("%-14s   %s=%" PRId64 "  %s (%" PRId64 "..%" PRId64 ")\n", "", p->key, p->otherwise,
+                   p->about, p->min, p->max);
+    }
+out:
+    return st;
+}
+
+static mpl_status list_planners(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+
+    for (const mpl_planner *const *p = mpl_planners; *p != NULL; p++) {
+        MPL_TRY(entry(ctx, json, (*p)->name, (*p)->about, (*p)->plan != NULL ? NULL : "not in this build"));
+        if (!json && (*p)->params != NULL)
+            printf("%-14s   parameters: %s\n", "", (*p)->params);
+    }
+out:
+    return st;
+}
+
+static mpl_status list_orders(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+
+    for (const mpl_order_kind *const *o = mpl_orders; *o != NULL; o++)
+        MPL_TRY(entry(ctx, json, (*o)->name, (*o)->about, NULL));
+out:
+    return st;
+}
+
+static mpl_status list_backends(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+
+    for (const mpl_backend *const *b = mpl_backends; *b != NULL; b++)
+        MPL_TRY(entry(ctx, json, (*b)->name, (*b)->about, (*b)->open != NULL ? NULL : (*b)->absent));
+out:
+    return st;
+}
+
+static mpl_status list_suites(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+    char about[200];
+
+    for (const mpl_builtin_suite *s = mpl_builtin_suites; s->name != NULL; s++) {
+        mpl_suite_about(s->text, about, sizeof about);
+        MPL_TRY(entry(ctx, json, s->name, about, NULL));
+    }
+out:
+    return st;
+}
+
+static mpl_status list_tables(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+
+    for (const mpl_table_kind *t = mpl_tables; t->name != NULL; t++)
+        MPL_TRY(entry(ctx, json, t->name, t->about, NULL));
+out:
+    return st;
+}
+
+static mpl_status list_formats(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+
+    for (const mpl_export_format *f = mpl_export_formats; f->name != NULL; f++)
+        MPL_TRY(entry(ctx, json, f->name, f->about, NULL));
+out:
+    return st;
+}
+
+mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
+{
+    static const struct {
+        const char *name;
+        mpl_status (*list)(mpl_ctx *ctx, bool json);
+    } kind[] = {
+        {"graphs", list_graphs},     {"planners", list_planners}, {"orders", list_orders},
+        {"backends", list_backends}, {"suites", list_suites},     {"tables", list_tables},
+        {"formats", list_formats},
+    };
+    const char *what = options->args.item[0];
+    mpl_status st = MPL_OK;
+
+    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
+        if (strcmp(what, kind[i].name) == 0)
+            return kind[i].list(ctx, options->json);
+    if (strcmp(what, "fields") == 0)
+        mpl_fields_markdown(stdout);
+    else if (strcmp(what, "options") == 0)
+        mpl_help_markdown(stdout);
+    else
+        MPL_FAIL(ctx, MPL_EINPUT, "list: nothing is called '%s'; there are %s", what,
+                 mpl_commands[MPL_CMD_list].args);
+out:
+    return st;
+}

@@ -1,0 +1,59 @@
+/* cmd_plan.c -- memplan plan: one plan, verified before it is written. */
+#include "harness/command.h"
+#include "harness/grid.h"
+#include "harness/job.h"
+
+static double mib(uint64_t bytes)
+{
+    return (double)bytes / 1048576;
+}
+
+static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_record *row)
+{
+    uint64_t planned = 0, packed = 0, bound = 0, plan_ns = 0;
+    char gap[32];
+
+    mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
+    mpl_record_get_int(row, MPL_FIELD_packed_bytes, &packed);
+    mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound);
+    printf("graph    %s: %" PRIu32 " buffers, %" PRIu32 " steps, %s\n", job->text, job->problem->n,
+           job->problem->n_steps, mpl_record_get_text(row, MPL_FIELD_safety));
+    printf("planner  %s\n", mpl_record_get_text(row, MPL_FIELD_planner));
+    printf("planned  %12" PRIu64 " bytes  %10.3f MiB  verified, %s\n", planned, mib(planned),
+           mpl_claim_name(plan->claim));
+    if (packed != planned)
+        printf("packed   %12" PRIu64 " bytes  %10.3f MiB  blocks in one arena\n", packed, mib(packed));
+    printf("bound    %12" PRIu64 " bytes  %10.3f MiB  %s, gap %s\n", bound, mib(bound),
+           mpl_record_get_text(row, MPL_FIELD_bound_kind), mpl_gap_text(planned, bound, gap));
+    printf("naive    %12" PRIu64 " bytes  %10.3f MiB  nothing shared\n", job->naive_bytes,
+           mib(job->naive_bytes));
+    for (uint32_t k = 1; k < plan->n_pools; k++)
+        printf("pool     %12" PRIu64 " bytes  %10.3f MiB  %s\n", plan->pool_bytes[k],
+               mib(plan->pool_bytes[k]), job->problem->pool_name[k]);
+    if (mpl_record_get_int(row, MPL_FIELD_plan_ns, &plan_ns))
+        printf("time     %.3f ms\n", (double)plan_ns / 1e6);
+}
+
+mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    mpl_job job = {0};
+    mpl_record *row = NULL;
+    mpl_plan *plan = NULL;
+    char *json = NULL;
+
+    MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
+    MPL_TRY(mpl_record_write(ctx, row, &json));
+    if (options->output != NULL)
+        MPL_TRY(mpl_plan_write(ctx, options->output, job.problem, plan, json));
+    if (options->json)
+        printf("%s\n", json);
+    else if (!options->quiet)
+        print_summary(&job, plan, row);
+out:
+    mpl_free(ctx, json);
+    mpl_plan_free(ctx, plan);
+    mpl_record_free(ctx, row);
+    mpl_job_fini(ctx, &job);
+    return st;
+}

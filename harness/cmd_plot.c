@@ -1,0 +1,247 @@
+/* cmd_plot.c -- memplan plot: a plan as a picture, drawn by gnuplot: time across, address up, one rectangle a buffer.
+ *
+ * gnuplot draws the boxes of one data set in its order; in the SVG each then gets a <title>, which browsers show on hover. */
+#include <errno.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "graphs/base/file.h"
+#include "harness/command.h"
+#include "harness/grid.h"
+#include "harness/job.h"
+
+extern char **environ;
+
+static const double MIB = 1048576;
+enum {
+    STAIRS = 240,
+    MANY = 400
+}; /* steps that the live bytes have at most; buffers from which on borders are thin */
+
+/* Text inside gnuplot's double quotes, with its enhanced mode off. */
+static void put_quoted(FILE *to, const char *text)
+{
+    fputc('"', to);
+    for (; *text != '\0'; text++)
+        fputc(*text == '"' || *text == '\\' || (unsigned char)*text < 0x20 ? '\'' : *text, to);
+    fputc('"', to);
+}
+
+static void put_axes(FILE *to, const mpl_job *job, const mpl_record *row, const mpl_plan *plan, bool png)
+{
+    const mpl_problem *p = job->problem;
+    char title[300], gap[32];
+    uint64_t bound = job->bound_bytes, top = mpl_max_u64(mpl_max_u64(plan->peak_bytes, bound), 1);
+    uint64_t least = UINT64_MAX, most = 1;
+
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        least = mpl_min_u64(least, p->bytes[b]);
+        most = mpl_max_u64(most, p->bytes[b]);
+    }
+    least = mpl_min_u64(least, most);
+    fprintf(to, "set terminal %s\n",
+            png ? "pngcairo size 1600,1000 fontscale 1.9 linewidth 1.6 noenhanced background '#ffffff'"
+                : "svg size 800,500 font 'sans-serif,12' noenhanced background '#ffffff'");
+    snprintf(title, sizeof title, "%.150s, %.40s: %.2f MiB planned, bound %.2f MiB, %s", job->text,
+             row != NULL ? mpl_record_get_text(row, MPL_FIELD_planner) : "plan",
+             (double)plan->peak_bytes / MIB, (double)bound / MIB,
+             plan->peak_bytes == bound ? "at the bound" : mpl_gap_text(plan->peak_bytes, bound, gap));
+    fprintf(to, "set tmargin 4\nset label 1 ");
+    put_quoted(to, title);
+    fprintf(to,
+            " at graph 0, graph 1.1 left\nset key at graph 1, graph 1.02 right bottom horizontal samplen 2\n"
+            "set xlabel 'time [step]'\nset ylabel 'address [MiB]'\nset cblabel 'buffer size [MiB]'\n"
+            "set xrange [0:%" PRIu32 "]\nset yrange [0:%.17g]\n"
+            "set tics out nomirror\nset border 3\nset style fill solid 1.0 border lc rgb '#101820'\n"
+            /* light to dark without a step back: it reads in grey, and to the colour-blind eye */
+            "set palette defined (0 '#fdf0b0', 0.25 '#bcc596', 0.5 '#7f9f98', 0.75 '#4f789c', 1 '#2c5286')\n"
+            "set logscale cb 10\nset cbrange [%.17g:%.17g]\nset format cb '%%g'\n",
+            p->n_steps, (double)top / MIB * 1.04, pow(10, floor(log10((double)least / MIB) - 0.01)),
+            pow(10, ceil(log10((double)most / MIB))));
+}
+
+/* The live bytes as stairs; of many steps the largest of each few, or the line would hide what is below it. */
+static uint32_t put_live(FILE *to, const uint64_t *live, uint32_t n_steps)
+{
+    uint32_t few = (n_steps + STAIRS - 1) / STAIRS;
+
+    fprintf(to, "$live << EOD\n");
+    for (uint32_t s = 0; s < n_steps; s += few) {
+        uint32_t end = n_steps - s < few ? n_steps : s + few;
+        uint64_t most = 0;
+
+        for (uint32_t k = s; k < end; k++)
+            most = mpl_max_u64(most, live[k]);
+        fprintf(to, "%" PRIu32 " %.17g\n%" PRIu32 " %.17g\n", s, (double)most / MIB, end, (double)most / MIB);
+    }
+    fprintf(to, "EOD\n");
+    return few;
+}
+
+/* Buffers of pool 0, then the live bytes as a line and the bound as a dashed one. */
+static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const mpl_record *row,
+                             const mpl_plan *plan, const char *picture, bool png)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = job->problem;
+    uint64_t *live = NULL, peak;
+    uint32_t few;
+    char what[64];
+
+    MPL_TRY(mpl_new(ctx, live, p->n_steps));
+    MPL_TRY(mpl_peak_live(ctx, p, 0, &peak, live, NULL));
+    put_axes(to, job, row, plan, png);
+    fprintf(to, "set output ");
+    put_quoted(to, picture);
+    fprintf(to, "\n$buffers << EOD\n");
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == 0)
+            fprintf(to, "%" PRIu32 " %" PRIu32 " %.17g %.17g %.17g\n", p->birth[b], p->death[b],
+                    (double)plan->offset[b] / MIB, (double)(plan->offset[b] + p->bytes[b]) / MIB,
+                    (double)p->bytes[b] / MIB);
+    fprintf(to, "EOD\n");
+    few = put_live(to, live, p->n_steps);
+    snprintf(what, sizeof what, "live bytes");
+    if (few > 1)
+        snprintf(what, sizeof what, "live bytes, largest of %" PRIu32 " steps", few);
+    fprintf(to,
+            "plot $buffers using (($1+$2)/2):(($3+$4)/2):1:2:3:4:5 with boxxyerror lw %s fillcolor palette "
+            "notitle, "
+            "$live using 1:2 with lines lw 1.2 lc rgb '#d55e00' title '%s', "
+            "%.17g with lines dt 2 lw 1.5 lc rgb '#000000' title 'bound'\n",
+            p->n > MANY ? "0.4" : "1", what, (double)job->bound_bytes / MIB);
+out:
+    mpl_free(ctx, live);
+    return st;
+}
+
+static mpl_status call_gnuplot(mpl_ctx *ctx, const char *script)
+{
+    mpl_status st = MPL_OK;
+    char program[] = "gnuplot";
+    char *arguments[] = {program, (char *)(uintptr_t)script, NULL};
+    pid_t pid;
+    int how = 0, why = posix_spawnp(&pid, program, NULL, NULL, arguments, environ);
+
+    if (why != 0)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "plot needs gnuplot: %s; install gnuplot-nox", strerror(why));
+    while (waitpid(pid, &how, 0) < 0 && errno == EINTR)
+        ;
+    if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "gnuplot failed with status %d; see its message above", WEXITSTATUS(how));
+out:
+    return st;
+}
+
+static void put_xml(FILE *to, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        const char *entity = *text == '&' ? "&amp;" : *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : NULL;
+
+        if (entity != NULL)
+            fputs(entity, to);
+        else
+            fputc((unsigned char)*text < 0x20 ? ' ' : *text, to);
+    }
+}
+
+/* The next buffer of pool 0 from b on; n: none. */
+static mpl_buffer next_drawn(const mpl_problem *p, mpl_buffer b)
+{
+    while (b < p->n && p->pool[b] != 0)
+        b++;
+    return b;
+}
+
+/* Copies the SVG with a title in each box; *next is p->n once every buffer has one. */
+static void put_titles(FILE *to, const char *svg, const mpl_problem *p, const mpl_plan *plan,
+                       mpl_buffer *next)
+{
+    const char *at = svg, *plot = strstr(svg, "<g id=\"gnuplot_plot_1\""), *polygon, *end;
+    char label[24];
+
+    *next = next_drawn(p, 0);
+    for (polygon = plot; polygon != NULL && *next < p->n;) {
+        polygon = strstr(polygon, "<polygon");
+        end = polygon != NULL ? strstr(polygon, "/>") : NULL;
+        if (end == NULL)
+            break;
+        fwrite(at, 1, (size_t)(end - at), to);
+        fputs("><title>", to);
+        put_xml(to, mpl_buffer_label(p, *next, label));
+        fprintf(to, "\n%" PRIu64 " bytes at %" PRIu64 "\nsteps [%" PRIu32 ", %" PRIu32 ")</title></polygon>",
+                p->bytes[*next], plan->offset[*next], p->birth[*next], p->death[*next]);
+        at = polygon = end + 2;
+        *next = next_drawn(p, *next + 1);
+    }
+    fputs(at, to);
+}
+
+static mpl_status draw(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row, const mpl_plan *plan,
+                       const char *path, bool png)
+{
+    mpl_status st = MPL_OK;
+    char script[] = "/tmp/memplan-XXXXXX.gp", picture[sizeof script + 8] = "";
+    int fd = mkstemps(script, 3);
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    mpl_new_file out_file = {0};
+    char *data = NULL;
+    size_t size;
+    mpl_buffer drawn;
+
+    if (f == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", script, strerror(errno));
+    snprintf(picture, sizeof picture, "%s.out", script);
+    MPL_TRY(mpl_file_begin(ctx, path,
+                           &out_file)); /* before the work: a folder that is not there is told at once */
+    MPL_TRY(put_script(ctx, f, job, row, plan, picture, png));
+    if (fflush(f) != 0 || ferror(f))
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", script, strerror(errno));
+    MPL_TRY(call_gnuplot(ctx, script));
+    MPL_TRY(mpl_file_read(ctx, picture, &data, &size));
+    if (png) {
+        fwrite(data, 1, size, out_file.stream);
+    } else {
+        put_titles(out_file.stream, data, job->problem, plan, &drawn);
+        if (drawn < job->problem->n)
+            MPL_FAIL(ctx, MPL_EUNAVAIL,
+                     "gnuplot drew no box for buffer %" PRIu32 "; its version is not one that memplan knows",
+                     drawn);
+    }
+    MPL_TRY(mpl_file_commit(ctx, &out_file));
+out:
+    mpl_file_end(ctx, &out_file);
+    mpl_free(ctx, data);
+    if (f != NULL)
+        fclose(f);
+    if (fd >= 0)
+        unlink(script);
+    if (picture[0] != '\0')
+        unlink(picture);
+    return st;
+}
+
+mpl_status mpl_cmd_plot(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    const char *suffix = options->output != NULL ? strrchr(options->output, '.') : NULL;
+    bool png = suffix != NULL && strcmp(suffix, ".png") == 0;
+    mpl_job job = {0};
+    mpl_plan *plan = NULL;
+    mpl_record *row = NULL;
+
+    if (suffix == NULL || (!png && strcmp(suffix, ".svg") != 0))
+        MPL_FAIL(ctx, MPL_EINPUT, "plot: -o FILE.svg or FILE.png is needed");
+    MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
+    if (job.problem->before != NULL)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "plot needs steps: a plan under parallel has none");
+    MPL_TRY(draw(ctx, &job, row, plan, options->output, png));
+out:
+    mpl_plan_free(ctx, plan);
+    mpl_record_free(ctx, row);
+    mpl_job_fini(ctx, &job);
+    return st;
+}

@@ -1,0 +1,195 @@
+/* cmd_show.c -- memplan show: what a graph or a list of buffers holds, its bounds, its live bytes over time. */
+#include <langinfo.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "graphs/analysis/before.h"
+#include "harness/command.h"
+#include "harness/job.h"
+
+enum { WIDTH = 64, HEIGHT = 8, LARGEST = 5 };
+
+static double mib(uint64_t bytes)
+{
+    return (double)bytes / 1048576;
+}
+
+/* Operations by kind, most frequent first. */
+static mpl_status show_graph(mpl_ctx *ctx, const mpl_graph *g)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *count = NULL, n_role[MPL_N_ROLES] = {0};
+    uint64_t role_bytes[MPL_N_ROLES] = {0};
+    static const char *const role[] = {"inputs", "weights", "temporaries", "outputs"};
+
+    MPL_TRY(mpl_new(ctx, count, MPL_N_OPS));
+    for (mpl_op i = 0; i < g->n_ops; i++)
+        count[g->op_kind[i]]++;
+    printf("operations   %" PRIu32 ":", g->n_ops);
+    for (uint32_t left = g->n_ops; left > 0;) {
+        uint32_t best = 0;
+
+        for (uint32_t k = 1; k < MPL_N_OPS; k++)
+            best = count[k] > count[best] ? k : best;
+        printf(" %s %" PRIu32, mpl_op_table[best].name, count[best]);
+        left -= count[best];
+        count[best] = 0;
+    }
+    printf("\n");
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        n_role[g->value_role[v]]++;
+        role_bytes[g->value_role[v]] += g->value_bytes[v];
+    }
+    for (int k = 0; k < MPL_N_ROLES; k++)
+        printf("%-12s %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB\n", role[k], n_role[k], role_bytes[k],
+               mib(role_bytes[k]));
+    for (uint32_t i = 0; i < g->n_bound; i++)
+        printf("bound        input '%s' decided shapes and was folded\n", g->bound_input[i]);
+out:
+    mpl_free(ctx, count);
+    return st;
+}
+
+/* Blocks of a UTF-8 terminal, '#' elsewhere. */
+static void show_curve(const uint64_t *live, uint32_t n_steps, uint64_t peak)
+{
+    static const char *const eighth[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    bool unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    uint32_t columns = n_steps < WIDTH ? n_steps : WIDTH;
+
+    printf("\nlive bytes over %" PRIu32 " steps\n", n_steps);
+    for (uint32_t row = HEIGHT; row-- > 0;) {
+        if (row == HEIGHT - 1)
+            printf("%8.3f MiB |", mib(peak));
+        else
+            printf("%14s", "|");
+        for (uint32_t c = 0; c < columns; c++) {
+            uint64_t most = 0;
+            uint32_t first = (uint32_t)((uint64_t)c * n_steps / columns),
+                     end = (uint32_t)((c + 1ull) * n_steps / columns);
+            int filled;
+
+            for (uint32_t s = first; s < end; s++)
+                most = live[s] > most ? live[s] : most;
+            filled = (int)((double)most / (double)peak * HEIGHT * 8 + 0.5) - (int)row * 8;
+            filled = filled < 0 ? 0 : filled > 8 ? 8 : filled;
+            fputs(unicode ? eighth[filled] : filled >= 4 ? "#" : " ", stdout);
+        }
+        printf("\n");
+    }
+    printf("%14s", "0 +");
+    for (uint32_t c = 0; c < columns; c++)
+        putchar('-');
+    printf("\n");
+}
+
+/* The buffers alive at the peak, largest first; ties by id. */
+static void show_peak(const mpl_job *job)
+{
+    const mpl_problem *p = job->problem;
+    const mpl_graph *g = job->source.graph;
+    mpl_buffer shown[LARGEST];
+    uint32_t n = 0, alive = 0;
+    char label[24];
+
+    printf("peak         step %" PRIu32, job->peak_step);
+    if (g != NULL && job->peak_step < g->n_ops) {
+        mpl_op op = job->order[job->peak_step];
+
+        printf(", operation '%s' (%s)", g->op_name[op], mpl_op_table[g->op_kind[op]].name);
+    }
+    for (mpl_buffer b = 0; b < p->n; b++)
+        alive += p->pool[b] == 0 && p->birth[b] <= job->peak_step && job->peak_step < p->death[b];
+    printf(", %" PRIu32 " buffers alive%s\n", alive, alive > LARGEST ? ", the largest:" : ":");
+    for (; n < LARGEST && n < alive; n++) {
+        mpl_buffer best = MPL_NONE;
+
+        for (mpl_buffer b = 0; b < p->n; b++) {
+            bool had = p->pool[b] != 0 || p->birth[b] > job->peak_step || job->peak_step >= p->death[b];
+
+            for (uint32_t k = 0; k < n && !had; k++)
+                had = shown[k] == b;
+            if (!had && (best == MPL_NONE || p->bytes[b] > p->bytes[best]))
+                best = b;
+        }
+        shown[n] = best;
+        printf("             %-40s %12" PRIu64 " bytes, steps [%" PRIu32 ", %" PRIu32 ")\n",
+               mpl_buffer_label(p, best, label), p->bytes[best], p->birth[best], p->death[best]);
+    }
+}
+
+static mpl_status show_serial(mpl_ctx *ctx, const mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = job->problem;
+    uint64_t *live = NULL, peak, span = 0;
+    uint32_t longest = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        span += p->death[b] - p->birth[b];
+        longest = p->death[b] - p->birth[b] > longest ? p->death[b] - p->birth[b] : longest;
+    }
+    printf("lifetimes    %.1f steps on average, %" PRIu32 " at most, of %" PRIu32 "; %" PRIu32
+           " in-place pairs\n",
+           p->n > 0 ? (double)span / p->n : 0, longest, p->n_steps, p->n_in_place);
+    show_peak(job);
+    MPL_TRY(mpl_new(ctx, live, p->n_steps));
+    MPL_TRY(mpl_peak_live(ctx, p, 0, &peak, live, NULL));
+    if (peak > 0)
+        show_curve(live, p->n_steps, peak);
+out:
+    mpl_free(ctx, live);
+    return st;
+}
+
+static mpl_status show_parallel(mpl_ctx *ctx, const mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_interference facts;
+
+    MPL_TRY(mpl_interference_get(ctx, job->problem, &facts));
+    printf("interference %" PRIu64 " pairs, density %.3f, most of one buffer %" PRIu32 ", widest %" PRIu32
+           " buffers, heaviest clique %.3f MiB\n",
+           facts.pairs, facts.density, facts.max_degree, facts.width, mib(facts.clique_bytes));
+out:
+    return st;
+}
+
+mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    const mpl_backend *backend;
+    mpl_job job = {0};
+    mpl_record *row = NULL;
+    uint64_t *workspaces = NULL;
+    char *json = NULL;
+
+    MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
+    MPL_TRY(mpl_job_open(ctx, options, options->args.item[0], &job));
+    MPL_TRY(mpl_job_ask_workspaces(ctx, options, backend, &job, &workspaces));
+    MPL_TRY(mpl_job_problem(ctx, options, backend, workspaces, &job));
+    if (options->json) {
+        MPL_TRY(mpl_job_row(ctx, options, &job, NULL, &row));
+        mpl_record_int(row, MPL_FIELD_naive_bytes, job.naive_bytes);
+        mpl_record_int(row, MPL_FIELD_bound_bytes, job.bound_bytes);
+        mpl_record_text(row, MPL_FIELD_bound_kind, job.bound_kind);
+        MPL_TRY(mpl_record_write(ctx, row, &json));
+        printf("%s\n", json);
+        goto out;
+    }
+    printf("%-12s %s, hash %016" PRIx64 "\n", job.source.graph ? "graph" : "buffers", job.text,
+           job.graph_hash);
+    if (job.source.graph != NULL)
+        MPL_TRY(show_graph(ctx, job.source.graph));
+    printf("buffers      %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB if nothing is shared\n",
+           job.problem->n, job.naive_bytes, mib(job.naive_bytes));
+    printf("bound               %14" PRIu64 " bytes  %10.3f MiB, %s\n", job.bound_bytes, mib(job.bound_bytes),
+           job.bound_kind);
+    MPL_TRY(job.problem->before == NULL ? show_serial(ctx, &job) : show_parallel(ctx, &job));
+out:
+    mpl_free(ctx, json);
+    mpl_free(ctx, workspaces);
+    mpl_record_free(ctx, row);
+    mpl_job_fini(ctx, &job);
+    return st;
+}

@@ -1,0 +1,33 @@
+/* cmd_table.c -- memplan table: rows as a table. */
+#include <errno.h>
+
+#include "graphs/base/file.h"
+#include "harness/command.h"
+#include "harness/table.h"
+
+mpl_status mpl_cmd_table(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    const mpl_table_kind *kind = mpl_table_find(options->args.item[0]);
+    mpl_rows rows = {0};
+    mpl_new_file file = {0};
+
+    if (kind == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "no table '%s'; see memplan list tables", options->args.item[0]);
+    if (options->rows.n == 0)
+        MPL_TRY(mpl_rows_read(ctx, "results/raw/main.jsonl", &rows));
+    for (uint32_t i = 0; i < options->rows.n; i++)
+        MPL_TRY(mpl_rows_read(ctx, options->rows.item[i], &rows));
+    MPL_TRY(mpl_rows_last(ctx, &rows));
+    if (options->output != NULL) {
+        MPL_TRY(mpl_file_begin(ctx, options->output, &file));
+        MPL_TRY(kind->print(ctx, kind, &rows, file.stream, options->tsv));
+        MPL_TRY(mpl_file_commit(ctx, &file));
+    } else {
+        MPL_TRY(kind->print(ctx, kind, &rows, stdout, options->tsv));
+    }
+out:
+    mpl_file_end(ctx, &file);
+    mpl_rows_fini(ctx, &rows);
+    return st;
+}

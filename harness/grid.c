@@ -1,0 +1,108 @@
+/* grid.c -- tables as text. See grid.h. */
+#include "harness/grid.h"
+
+#include <stdarg.h>
+
+mpl_status mpl_grid_cell(mpl_ctx *ctx, mpl_grid *grid, const char *format, ...)
+{
+    mpl_status st = MPL_OK;
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    MPL_TRY(mpl_reserve(ctx, grid->cell, grid->cap, (size_t)grid->n + 1));
+    if ((grid->cell[grid->n] = mpl_strdup(ctx, text)) == NULL)
+        MPL_TRY(MPL_EMEM);
+    grid->n++;
+out:
+    return st;
+}
+
+/* Characters of a UTF-8 text, which is what a column's width counts. */
+static int width(const char *text)
+{
+    int n = 0;
+
+    for (; *text != '\0'; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static int column_width(const mpl_grid *grid, uint32_t column)
+{
+    int widest = 3;
+
+    for (uint32_t i = column; i < grid->n; i += grid->n_cols)
+        widest = width(grid->cell[i]) > widest ? width(grid->cell[i]) : widest;
+    return widest;
+}
+
+static void print_rule(FILE *to, const mpl_grid *grid)
+{
+    for (uint32_t c = 0; c < grid->n_cols; c++) {
+        fputs("|", to);
+        for (int k = column_width(grid, c) + (c == 0 ? 2 : 1); k > 0; k--)
+            fputs("-", to);
+        fputs(c == 0 ? "" : ":", to);
+    }
+    fputs("|\n", to);
+}
+
+void mpl_grid_print(FILE *to, const mpl_grid *grid, bool tsv)
+{
+    for (uint32_t i = 0; i < grid->n; i++) {
+        uint32_t c = i % grid->n_cols;
+        bool last = c + 1 == grid->n_cols;
+
+        if (tsv) {
+            fprintf(to, "%s%s", grid->cell[i], last ? "\n" : "\t");
+            continue;
+        }
+        fputs(c == 0 ? "| " : " ", to);
+        for (int k = width(grid->cell[i]), w = column_width(grid, c); c > 0 && k < w; k++)
+            fputc(' ', to);
+        fputs(grid->cell[i], to);
+        for (int k = width(grid->cell[i]), w = column_width(grid, c); c == 0 && k < w; k++)
+            fputc(' ', to);
+        fputs(last ? " |\n" : " |", to);
+        if (i + 1 == grid->n_cols)
+            print_rule(to, grid);
+    }
+}
+
+void mpl_grid_fini(mpl_ctx *ctx, mpl_grid *grid)
+{
+    for (uint32_t i = 0; i < grid->n; i++)
+        mpl_free(ctx, grid->cell[i]);
+    mpl_free(ctx, grid->cell);
+    memset(grid, 0, sizeof *grid);
+}
+
+const char *mpl_gap_text(uint64_t bytes, uint64_t bound, char *text)
+{
+    if (bytes == bound)
+        return strcpy(text, "0");
+    if (bound == 0)
+        return strcpy(text, "-");
+    snprintf(text, 32, "%+.2f %%", ((double)bytes / (double)bound - 1) * 100);
+    return text;
+}
+
+mpl_status mpl_grid_mib(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t bytes)
+{
+    return known ? mpl_grid_cell(ctx, grid, "%.3f", (double)bytes / 1048576) : mpl_grid_cell(ctx, grid, "-");
+}
+
+mpl_status mpl_grid_gap(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t bytes, uint64_t bound)
+{
+    char text[32];
+
+    return mpl_grid_cell(ctx, grid, "%s", known ? mpl_gap_text(bytes, bound, text) : "-");
+}
+
+mpl_status mpl_grid_ms(mpl_ctx *ctx, mpl_grid *grid, bool known, int64_t ns)
+{
+    return known ? mpl_grid_cell(ctx, grid, "%.3f", (double)ns / 1e6) : mpl_grid_cell(ctx, grid, "-");
+}

@@ -1,0 +1,361 @@
+/* job.c -- GRAPH opened, ordered and made a problem. See job.h. */
+#include "harness/job.h"
+
+#include "graphs/analysis/before.h"
+#include "runtime/exec.h"
+
+static const char *const pin_names[] = {"weights", "inputs", "outputs"};
+
+/* Bit i: pin_names[i] is pinned. */
+static mpl_status parse_pin(mpl_ctx *ctx, const char *text, unsigned *bits)
+{
+    mpl_status st = MPL_OK;
+    mpl_strings parts = {0};
+    char *store = NULL;
+
+    *bits = 0;
+    if (strcmp(text, "none") == 0)
+        goto out;
+    MPL_TRY(mpl_strings_split(ctx, text, "--pin", &store, &parts));
+    for (uint32_t i = 0; i < parts.n; i++) {
+        unsigned k = 0;
+
+        while (k < 3 && strcmp(parts.item[i], pin_names[k]) != 0)
+            k++;
+        if (k == 3)
+            MPL_FAIL(ctx, MPL_EINPUT, "--pin: '%s' is none of weights, inputs, outputs, none", parts.item[i]);
+        *bits |= 1u << k;
+    }
+out:
+    mpl_free(ctx, parts.item);
+    mpl_free(ctx, store);
+    return st;
+}
+
+static mpl_status parse_safety(mpl_ctx *ctx, const char *text, mpl_safety *safety)
+{
+    mpl_status st = MPL_OK;
+
+    if (strcmp(text, "serial") != 0 && strcmp(text, "parallel") != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "--safety: '%s' is neither serial nor parallel", text);
+    *safety = strcmp(text, "serial") == 0 ? MPL_SERIAL : MPL_PARALLEL;
+out:
+    return st;
+}
+
+mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    mpl_safety safety;
+    unsigned bits;
+
+    if (options->safety != NULL)
+        MPL_TRY(parse_safety(ctx, options->safety, &safety));
+    if (mpl_order_find(options->order) == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "no order '%s'; see memplan list orders", options->order);
+    if (strcmp(options->concat, "share") == 0)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "--concat share is not available in this version");
+    if (strcmp(options->concat, "auto") != 0 && strcmp(options->concat, "copy") != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "--concat: '%s' is none of auto, share, copy", options->concat);
+    if (strcmp(options->workspaces, "pool") != 0 && strcmp(options->workspaces, "plan") != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "--workspaces: '%s' is neither pool nor plan", options->workspaces);
+    if (options->threads > 1024)
+        MPL_FAIL(ctx, MPL_EINPUT, "--threads: %" PRIu64 " is more than 1024", options->threads);
+    if (options->repeat < 1 || options->repeat > 10000)
+        MPL_FAIL(ctx, MPL_EINPUT, "--repeat: %" PRIu64 " is not from 1 to 10000", options->repeat);
+    MPL_TRY(parse_pin(ctx, options->pin, &bits));
+out:
+    return st;
+}
+
+/* --dim and --input as the readers take them. */
+typedef struct read_store {
+    mpl_read_options options;
+    char **dim_store;
+    const char **dim_name, **input_name;
+    int64_t *dim_value;
+    uint32_t *input_index;
+    mpl_tensor *input_tensor;
+} read_store;
+
+static mpl_status fill_read_options(mpl_ctx *ctx, const mpl_options *options, const mpl_bindings *inputs,
+                                    read_store *s)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = 0;
+
+    MPL_TRY(mpl_new(ctx, s->dim_store, options->dim.n));
+    MPL_TRY(mpl_new(ctx, s->dim_name, options->dim.n));
+    MPL_TRY(mpl_new(ctx, s->dim_value, options->dim.n));
+    MPL_TRY(mpl_new(ctx, s->input_name, inputs->n));
+    MPL_TRY(mpl_new(ctx, s->input_index, inputs->n));
+    MPL_TRY(mpl_new(ctx, s->input_tensor, inputs->n));
+    for (uint32_t i = 0; i < options->dim.n; i++) {
+        char *name = s->dim_store[i] = mpl_strdup(ctx, options->dim.item[i]), *cut;
+        uint64_t value;
+
+        if (name == NULL)
+            MPL_TRY(MPL_EMEM);
+        if ((cut = strchr(name, '=')) == NULL || cut == name)
+            MPL_FAIL(ctx, MPL_EINPUT, "--dim: '%s' is no NAME=N", name);
+        *cut = '\0';
+        MPL_TRY(mpl_parse_count(ctx, "--dim", cut + 1, 1, INT32_MAX, &value));
+        s->dim_name[i] = name;
+        s->dim_value[i] = (int64_t)value;
+    }
+    for (uint32_t i = 0; i < inputs->n; i++) {
+        if (inputs->item[i].ramp)
+            continue;
+        s->input_name[n] = inputs->item[i].name;
+        s->input_index[n] = inputs->item[i].index;
+        s->input_tensor[n++] = inputs->item[i].tensor;
+    }
+    s->options = (mpl_read_options){options->dim.n, s->dim_name,    s->dim_value,   n,
+                                    s->input_name,  s->input_index, s->input_tensor};
+out:
+    return st;
+}
+
+static void read_store_fini(mpl_ctx *ctx, read_store *s)
+{
+    for (uint32_t i = 0; i < s->options.n_dims; i++)
+        mpl_free(ctx, s->dim_store[i]);
+    mpl_free(ctx, s->dim_store);
+    mpl_free(ctx, s->dim_name);
+    mpl_free(ctx, s->dim_value);
+    mpl_free(ctx, s->input_name);
+    mpl_free(ctx, s->input_index);
+    mpl_free(ctx, s->input_tensor);
+}
+
+/* A list with a partial order is parallel; one without is read as interval precedence where parallel is asked for. */
+static mpl_status list_safety(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+
+    if (job->source.problem->before != NULL) {
+        if (options->safety != NULL && job->safety == MPL_SERIAL)
+            MPL_FAIL(ctx, MPL_EINPUT, "%s has a partial order and no steps: --safety serial cannot be",
+                     job->text);
+        job->safety = MPL_PARALLEL;
+    } else if (job->safety == MPL_PARALLEL) {
+        MPL_TRY(mpl_problem_as_parallel(ctx, job->source.problem));
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_job job = {.text = graph, .safety = MPL_SERIAL};
+    read_store store = {0};
+
+    MPL_TRY(mpl_job_check_options(ctx, options));
+    if (options->safety != NULL)
+        MPL_TRY(parse_safety(ctx, options->safety, &job.safety));
+    MPL_TRY(mpl_machine_get(ctx, &job.machine));
+    MPL_TRY(mpl_bindings_read(ctx, "--input", &options->input, &job.inputs));
+    MPL_TRY(fill_read_options(ctx, options, &job.inputs, &store));
+    MPL_TRY(mpl_source_open(ctx, graph, &store.options, &job.source));
+    if (job.source.graph != NULL) {
+        job.graph_hash = mpl_graph_hash(job.source.graph);
+        MPL_TRY(mpl_new(ctx, job.order, job.source.graph->n_ops));
+        MPL_TRY(mpl_order_find(options->order)->make(ctx, job.source.graph, job.order));
+    } else {
+        job.graph_hash = mpl_problem_hash(job.source.problem);
+        MPL_TRY(list_safety(ctx, options, &job));
+    }
+    *out = job;
+    memset(&job, 0, sizeof job);
+out:
+    read_store_fini(ctx, &store);
+    mpl_job_fini(ctx, &job);
+    return st;
+}
+
+/* The problem of a graph under the options. */
+static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem_options po = mpl_problem_options_default();
+    unsigned pin;
+
+    MPL_TRY(parse_pin(ctx, options->pin, &pin));
+    po.parallel = job->safety == MPL_PARALLEL;
+    po.in_place = options->in_place;
+    po.views = options->views;
+    po.pin_weights = pin & 1;
+    po.pin_inputs = pin & 2;
+    po.pin_outputs = pin & 4;
+    po.capacity = options->given[MPL_OPT_capacity] ? options->capacity : MPL_NO_CAPACITY;
+    po.plan_workspaces = strcmp(options->workspaces, "plan") == 0;
+    po.op_workspace_bytes = job->workspace_bytes;
+    if (job->backend != NULL)
+        po.align = (uint32_t)mpl_max_u64(po.align, job->backend->align);
+    if (po.plan_workspaces && job->backend == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "--workspaces plan needs --backend: workspaces are a backend's");
+    MPL_TRY(mpl_problem_from_graph(ctx, job->source.graph, job->order, &po, &job->own_problem, &job->map));
+    job->problem = job->own_problem;
+out:
+    return st;
+}
+
+/* A list's own problem, which the job may change: it is nobody else's. */
+static void list_problem(const mpl_options *options, mpl_job *job)
+{
+    mpl_problem *p = job->source.problem;
+
+    if (!options->in_place)
+        p->n_in_place = 0;
+    for (uint32_t k = 0; options->given[MPL_OPT_capacity] && k < p->n_pools; k++)
+        p->pool_capacity[k] = k == 0 ? options->capacity : p->pool_capacity[k];
+    job->problem = p;
+}
+
+mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
+                           const uint64_t *workspace_bytes, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+
+    mpl_problem_free(ctx, job->own_problem);
+    mpl_value_map_free(ctx, job->map);
+    mpl_free(ctx, job->workspace_bytes);
+    job->own_problem = NULL;
+    job->map = NULL;
+    job->workspace_bytes = NULL;
+    job->backend = backend;
+    if (job->source.graph == NULL) {
+        list_problem(options, job);
+    } else {
+        if (workspace_bytes != NULL) {
+            MPL_TRY(mpl_new(ctx, job->workspace_bytes, job->source.graph->n_ops));
+            memcpy(job->workspace_bytes, workspace_bytes, job->source.graph->n_ops * sizeof *workspace_bytes);
+        }
+        MPL_TRY(graph_problem(ctx, options, job));
+    }
+    MPL_TRY(mpl_naive_bytes(ctx, job->problem, 0, &job->naive_bytes));
+    if (job->problem->before != NULL)
+        MPL_TRY(mpl_antichain(ctx, job->problem, 0, &job->bound_bytes, NULL));
+    else
+        MPL_TRY(mpl_peak_live(ctx, job->problem, 0, &job->bound_bytes, NULL, &job->peak_step));
+    job->bound_kind = job->problem->before != NULL ? "antichain" : "peak_live";
+out:
+    return st;
+}
+
+void mpl_job_fini(mpl_ctx *ctx, mpl_job *job)
+{
+    mpl_value_map_free(ctx, job->map);
+    mpl_problem_free(ctx, job->own_problem);
+    mpl_free(ctx, job->workspace_bytes);
+    mpl_free(ctx, job->order);
+    mpl_source_fini(ctx, &job->source);
+    mpl_bindings_fini(ctx, &job->inputs);
+    memset(job, 0, sizeof *job);
+}
+
+mpl_status mpl_backend_by_option(mpl_ctx *ctx, const char *name, const mpl_backend **out)
+{
+    mpl_status st = MPL_OK;
+
+    *out = NULL;
+    if (name == NULL)
+        goto out;
+    if ((*out = mpl_backend_find(name)) == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "no backend '%s'; see memplan list backends", name);
+    if ((*out)->open == NULL)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "backend %s is not available: %s", name, (*out)->absent);
+out:
+    return st;
+}
+
+mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
+                                  const mpl_job *job, uint64_t **workspace_bytes)
+{
+    mpl_status st = MPL_OK;
+    mpl_device_options device_options = {.n_threads = (uint32_t)options->threads};
+    mpl_device *dev = NULL;
+    uint64_t *bytes = NULL;
+
+    *workspace_bytes = NULL;
+    if (backend == NULL || job->source.graph == NULL)
+        goto out;
+    MPL_TRY(backend->open(ctx, &device_options, &dev));
+    MPL_TRY(mpl_new(ctx, bytes, job->source.graph->n_ops));
+    MPL_TRY(mpl_exec_workspaces(ctx, backend, dev, job->source.graph, bytes));
+    *workspace_bytes = bytes, bytes = NULL;
+out:
+    mpl_free(ctx, bytes);
+    if (dev != NULL)
+        backend->close(dev);
+    return st;
+}
+
+/* ---- plan files ---- */
+
+/* The text of --pin that names what a row has pinned. */
+static const char *pin_text(const mpl_record *row)
+{
+    static const char *const text[] = {
+        "none",    "weights",         "inputs",         "weights,inputs",
+        "outputs", "weights,outputs", "inputs,outputs", "weights,inputs,outputs"};
+    unsigned bits = 0;
+
+    for (unsigned k = 0; k < 3; k++)
+        bits |= mpl_record_has_item(row, MPL_FIELD_pinned, pin_names[k]) ? 1u << k : 0;
+    return text[bits];
+}
+
+/* Options that the command line leaves open are the plan's own; texts point into the row. */
+static void adopt(mpl_options *o, const mpl_record *row)
+{
+    const char *text;
+
+#define ADOPT_TEXT(id, field)                                                                                \
+    if (!o->given[MPL_OPT_##id] && (text = mpl_record_get_text(row, MPL_FIELD_##field)) != NULL)             \
+    o->id = text
+    ADOPT_TEXT(safety, safety);
+    ADOPT_TEXT(order, order);
+    ADOPT_TEXT(concat, concat);
+    ADOPT_TEXT(workspaces, workspaces);
+    ADOPT_TEXT(backend, backend);
+#undef ADOPT_TEXT
+    if (!o->given[MPL_OPT_in_place])
+        mpl_record_get_bool(row, MPL_FIELD_in_place, &o->in_place);
+    if (!o->given[MPL_OPT_views])
+        mpl_record_get_bool(row, MPL_FIELD_views, &o->views);
+    if (!o->given[MPL_OPT_capacity])
+        o->given[MPL_OPT_capacity] = mpl_record_get_int(row, MPL_FIELD_capacity, &o->capacity);
+    if (!o->given[MPL_OPT_pin])
+        o->pin = pin_text(row);
+}
+
+mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph, const char *path,
+                             mpl_plan_file *file, mpl_record **row, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    const mpl_backend *backend;
+    uint64_t *workspaces = NULL;
+
+    MPL_TRY(mpl_plan_read(ctx, path, file));
+    if (file->fields_json == NULL)
+        MPL_TRY(mpl_record_new(ctx, row));
+    else
+        MPL_TRY(mpl_record_read(ctx, path, file->fields_json, strlen(file->fields_json), row));
+    if (file->fields_json != NULL)
+        adopt(options, *row);
+    MPL_TRY(mpl_job_open(ctx, options, graph, job));
+    MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
+    MPL_TRY(mpl_job_ask_workspaces(ctx, options, backend, job, &workspaces));
+    MPL_TRY(mpl_job_problem(ctx, options, backend, workspaces, job));
+    if (mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem))
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: a plan for another problem: %" PRIu32 " buffers, hash %016" PRIx64 "; %s has %" PRIu32
+                 ", %016" PRIx64,
+                 path, file->problem->n, mpl_problem_hash(file->problem), graph, job->problem->n,
+                 mpl_problem_hash(job->problem));
+out:
+    mpl_free(ctx, workspaces);
+    return st;
+}

@@ -1,0 +1,105 @@
+/* job.h -- what the commands share: GRAPH opened, ordered and made a problem; planners by their text; a plan as a row. */
+#ifndef MPL_JOB_H
+#define MPL_JOB_H
+
+#include "graphs/source.h"
+#include "harness/options.h"
+#include "harness/record.h"
+#include "planners/planner.h"
+#include "runtime/backend.h"
+#include "runtime/machine.h"
+
+typedef enum mpl_safety { MPL_SERIAL, MPL_PARALLEL } mpl_safety;
+
+/* --input and --expect: "[NAME|INDEX=]FILE|ramp". */
+typedef struct mpl_binding {
+    char *name; /* owned; NULL: by index */
+    uint32_t index;
+    bool ramp;         /* arange(n)/n; no tensor */
+    mpl_tensor tensor; /* data owned */
+} mpl_binding;
+
+typedef struct mpl_bindings {
+    uint32_t n;
+    mpl_binding *item;
+} mpl_bindings;
+
+/* One GRAPH under the options of the command line. */
+typedef struct mpl_job {
+    const char *text; /* GRAPH as it was given */
+    mpl_bindings inputs;
+    mpl_source source;
+    uint64_t graph_hash;
+    mpl_op *order; /* [n_ops]; NULL for a list of buffers */
+    mpl_safety safety;
+    mpl_machine machine;
+
+    /* From mpl_job_problem on. */
+    const mpl_backend *backend; /* whose workspaces are in the problem; NULL: none */
+    uint64_t *workspace_bytes;  /* [n_ops]; NULL without a backend */
+    const mpl_problem *problem;
+    mpl_problem *own_problem; /* NULL where the problem is the source's */
+    mpl_value_map *map;       /* NULL for a list */
+    uint64_t naive_bytes, bound_bytes;
+    uint32_t peak_step;
+    const char *bound_kind;
+} mpl_job;
+
+/* Checks those options that no problem is needed for: safety, order, concat, workspaces, pin. MPL_EINPUT, MPL_EUNAVAIL. */
+mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options);
+/* Reads --input, then the source, then orders it. */
+mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job);
+/* The problem and its bounds. backend (may be NULL): whose alignment and, from workspace_bytes[n_ops] (may be NULL, copied),
+ * whose workspaces it has. May be called again. */
+mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
+                           const uint64_t *workspace_bytes, mpl_job *job);
+void mpl_job_fini(mpl_ctx *ctx, mpl_job *job);
+
+/* What --backend names; *out NULL where it is not given. MPL_EINPUT: no such backend; MPL_EUNAVAIL: absent, with the reason. */
+mpl_status mpl_backend_by_option(mpl_ctx *ctx, const char *name, const mpl_backend **out);
+/* A new array of the workspace bytes of each operation, asked of the backend in this process; NULL for a list. */
+mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
+                                  const mpl_job *job, uint64_t **workspace_bytes);
+
+/* "P:key=value,.." */
+typedef struct mpl_planner_spec {
+    const mpl_planner *planner;
+    char *store; /* owned: what the strings point into */
+    mpl_strings key, value;
+} mpl_planner_spec;
+
+/* MPL_EINPUT: no such planner (lists what there is), a parameter without '='. */
+mpl_status mpl_planner_spec_parse(mpl_ctx *ctx, const char *text, mpl_planner_spec *out);
+void mpl_planner_spec_fini(mpl_ctx *ctx, mpl_planner_spec *spec);
+
+/* A new row with the build, the machine and all that names a run: the job, the planner (may be NULL), the options. */
+mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                       const mpl_planner_spec *spec, mpl_record **row);
+/* Runs the planner on the job's problem; *plan is verified; the row gets what the plan is and what it took. MPL_ELIMIT: it
+ * does not fit the capacity, and that it cannot is not proved; MPL_EINVALID: it cannot. */
+mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                        const mpl_planner_spec *spec, mpl_record *row, mpl_plan **plan);
+/* The independent verifier; under parallel, the graph's own reachability too. */
+mpl_status mpl_job_verify(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan);
+/* The byte fields of a row from a verified plan. */
+mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan, mpl_record *row);
+/* A row's status for a failure of ours. */
+const char *mpl_row_status(mpl_status st);
+/* A failure as a row: its status and reason; byte and time fields null again. */
+void mpl_row_fail(mpl_record *row, const char *status, const char *reason);
+
+/* A plan file, checked against the job's GRAPH: options that the command line does not give are taken over from the file (before
+ * the problem is made), and the problem must have the file's hash. */
+mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph, const char *path,
+                             mpl_plan_file *file, mpl_record **row, mpl_job *job);
+
+/* One plan by whichever of --planner and --plan is given, verified, with its row; options may be taken over from the
+ * plan file, then point into the row. */
+mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const char *graph, mpl_job *job,
+                                   mpl_record **row, mpl_plan **plan);
+
+/* Files named by --input or --expect, read. */
+mpl_status mpl_bindings_read(mpl_ctx *ctx, const char *what, const mpl_strings *texts, mpl_bindings *out);
+void mpl_bindings_fini(mpl_ctx *ctx, mpl_bindings *bindings);
+
+#endif

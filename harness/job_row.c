@@ -1,0 +1,245 @@
+/* job_row.c -- planning a job, and what a row says of it. See job.h. */
+#include "harness/job.h"
+
+#include <stdlib.h>
+
+#include "harness/version.h"
+#include "planners/verify.h"
+
+enum { TIMED = 5 }; /* plans timed where one is quick */
+static const int64_t QUICK_NS = 20000000;
+
+static void put_here(const mpl_machine *m, mpl_record *row)
+{
+    const mpl_build *b = &mpl_this_build;
+
+    mpl_record_null(row, MPL_FIELD_memplan);
+    mpl_record_null(row, MPL_FIELD_machine);
+    mpl_record_member_text(row, MPL_FIELD_memplan, "version", b->version);
+    mpl_record_member_text(row, MPL_FIELD_memplan, "commit", b->commit);
+    mpl_record_member_bool(row, MPL_FIELD_memplan, "dirty", b->dirty);
+    mpl_record_member_text(row, MPL_FIELD_memplan, "compiler", b->compiler);
+    mpl_record_member_text(row, MPL_FIELD_memplan, "flags", b->flags);
+    mpl_record_member_text(row, MPL_FIELD_machine, "host", m->host);
+    mpl_record_member_text(row, MPL_FIELD_machine, "cpu", m->cpu);
+    mpl_record_member_text(row, MPL_FIELD_machine, "isa", m->isa);
+    mpl_record_member_text(row, MPL_FIELD_machine, "os", m->os);
+    mpl_record_member_int(row, MPL_FIELD_machine, "cores", m->n_cores);
+    mpl_record_member_int(row, MPL_FIELD_machine, "threads", m->n_threads);
+    mpl_record_member_int(row, MPL_FIELD_machine, "numa_nodes", m->n_nodes);
+    mpl_record_member_int(row, MPL_FIELD_machine, "memory_bytes", m->memory_bytes);
+    mpl_record_member_int(row, MPL_FIELD_machine, "page_bytes", m->page_bytes);
+}
+
+/* What was asked of the problem. */
+static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *row)
+{
+    const mpl_graph *g = job->source.graph;
+    char name[200];
+
+    mpl_record_text(row, MPL_FIELD_safety, job->safety == MPL_SERIAL ? "serial" : "parallel");
+    mpl_record_text(row, MPL_FIELD_order, g != NULL ? o->order : NULL);
+    mpl_record_bool(row, MPL_FIELD_in_place, o->in_place);
+    mpl_record_bool(row, MPL_FIELD_views, o->views);
+    mpl_record_text(row, MPL_FIELD_concat, g != NULL ? "copy" : NULL);
+    for (uint32_t i = 0; i < o->dim.n; i++) {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(o->dim.item[i], "="), o->dim.item[i]);
+        mpl_record_member_int(row, MPL_FIELD_dims, name, strtoull(strchr(o->dim.item[i], '=') + 1, NULL, 10));
+    }
+    for (uint32_t i = 0; g != NULL && i < g->n_bound; i++)
+        mpl_record_member_text(row, MPL_FIELD_dims, g->bound_input[i], "bound");
+    if (o->given[MPL_OPT_capacity])
+        mpl_record_int(row, MPL_FIELD_capacity, o->capacity);
+    if (o->budget <= INT64_MAX)
+        mpl_record_int(row, MPL_FIELD_budget, o->budget);
+    if (o->threads > 0)
+        mpl_record_int(row, MPL_FIELD_threads, o->threads);
+    mpl_record_text(row, MPL_FIELD_workspaces, job->backend != NULL ? o->workspaces : NULL);
+    for (const char *at = o->pin; g != NULL && strcmp(o->pin, "none") != 0 && *at != '\0';) {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        mpl_record_item_text(row, MPL_FIELD_pinned, name);
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+}
+
+mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                       const mpl_planner_spec *spec, mpl_record **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_record *row = NULL;
+    char hash[17];
+
+    MPL_TRY(mpl_record_new(ctx, &row));
+    put_here(&job->machine, row);
+    mpl_record_text(row, MPL_FIELD_status, "ok");
+    mpl_record_text(row, MPL_FIELD_graph, job->text);
+    snprintf(hash, sizeof hash, "%016" PRIx64, job->graph_hash);
+    mpl_record_text(row, MPL_FIELD_graph_hash, hash);
+    if (job->problem != NULL) {
+        snprintf(hash, sizeof hash, "%016" PRIx64, mpl_problem_hash(job->problem));
+        mpl_record_text(row, MPL_FIELD_problem_hash, hash);
+    }
+    put_options(options, job, row);
+    mpl_record_int(row, MPL_FIELD_seed, options->seed);
+    if (job->backend != NULL) {
+        mpl_record_text(row, MPL_FIELD_backend, job->backend->name);
+        mpl_record_text(row, MPL_FIELD_device, job->backend->about);
+    }
+    if (spec != NULL) {
+        mpl_record_text(row, MPL_FIELD_planner, spec->planner->name);
+        for (uint32_t i = 0; i < spec->key.n; i++)
+            mpl_record_member_text(row, MPL_FIELD_params, spec->key.item[i], spec->value.item[i]);
+    }
+    *out = row;
+out:
+    return st;
+}
+
+mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan, mpl_record *row)
+{
+    mpl_status st = MPL_OK;
+    uint64_t packed;
+    bool searched = plan->bound_bytes > job->bound_bytes;
+
+    MPL_TRY(mpl_plan_packed(ctx, job->problem, plan, &packed));
+    mpl_record_text(row, MPL_FIELD_claim, mpl_claim_name(plan->claim));
+    mpl_record_int(row, MPL_FIELD_naive_bytes, job->naive_bytes);
+    mpl_record_int(row, MPL_FIELD_planned_bytes, plan->peak_bytes);
+    mpl_record_int(row, MPL_FIELD_packed_bytes, packed);
+    mpl_record_int(row, MPL_FIELD_bound_bytes, searched ? plan->bound_bytes : job->bound_bytes);
+    mpl_record_text(row, MPL_FIELD_bound_kind, searched ? "search" : job->bound_kind);
+    mpl_record_null(row, MPL_FIELD_pools);
+    for (uint32_t k = 0; k < plan->n_pools; k++)
+        mpl_record_item_bytes(row, MPL_FIELD_pools, job->problem->pool_name[k], plan->pool_bytes[k]);
+    mpl_record_bool(row, MPL_FIELD_verified, true);
+out:
+    return st;
+}
+
+/* At most a year: later clocks cannot overflow. */
+static int64_t seconds_ns(double seconds)
+{
+    return (int64_t)((seconds < 3e7 ? seconds : 3e7) * 1e9);
+}
+
+mpl_status mpl_job_verify(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_verify(ctx, job->problem, plan));
+    if (job->safety == MPL_PARALLEL && job->source.graph != NULL)
+        MPL_TRY(mpl_verify_graph(ctx, job->source.graph, job->map, job->problem, plan));
+out:
+    return st;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                        const mpl_planner_spec *spec, mpl_record *row, mpl_plan **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_plan *plan = NULL;
+    mpl_run run;
+    int64_t ns[TIMED];
+    int n = 0;
+
+    if (options->given[MPL_OPT_capacity] && job->bound_bytes > options->capacity)
+        MPL_FAIL(ctx, MPL_EINVALID,
+                 "%s cannot fit: %" PRIu64 " bytes are live at step %" PRIu32 ", the capacity is %" PRIu64,
+                 job->text, job->bound_bytes, job->peak_step, options->capacity);
+    do {
+        mpl_plan_free(ctx, plan);
+        plan = NULL;
+        mpl_run_init(&run, ctx);
+        run.seed = options->seed;
+        run.budget_ticks = options->budget;
+        if (options->given[MPL_OPT_time_limit])
+            run.deadline_ns = mpl_clock_ns() + seconds_ns(options->time_limit);
+        run.n_threads = options->threads > 0 ? (uint32_t)options->threads : 1;
+        run.n_params = spec->key.n;
+        run.param_key = spec->key.item;
+        run.param_value = spec->value.item;
+        MPL_TRY(mpl_planner_run(spec->planner, &run, job->problem, &plan));
+        ns[n++] = run.plan_ns;
+    } while (n < TIMED && run.plan_ns < QUICK_NS);
+    MPL_TRY(mpl_job_verify(ctx, job, plan));
+    qsort(ns, (size_t)n, sizeof *ns, ascending);
+    mpl_record_int(row, MPL_FIELD_plan_ns, (uint64_t)ns[n / 2]);
+    mpl_record_int(row, MPL_FIELD_ticks, run.ticks);
+    mpl_record_text(row, MPL_FIELD_stopped,
+                    run.stopped_by_clock            ? "clock"
+                    : run.ticks >= run.budget_ticks ? "ticks"
+                                                    : "done");
+    MPL_TRY(mpl_job_plan_fields(ctx, job, plan, row));
+    *out = plan, plan = NULL;
+out:
+    mpl_plan_free(ctx, plan);
+    return st;
+}
+
+const char *mpl_row_status(mpl_status st)
+{
+    static const char *const status[] = {"ok", "crash", "garbage", "timeout", "refused", "unavailable"};
+
+    return status[st];
+}
+
+void mpl_row_fail(mpl_record *row, const char *status, const char *reason)
+{
+    static const mpl_field results[] = {
+        MPL_FIELD_claim,           MPL_FIELD_naive_bytes,
+        MPL_FIELD_planned_bytes,   MPL_FIELD_packed_bytes,
+        MPL_FIELD_bound_bytes,     MPL_FIELD_bound_kind,
+        MPL_FIELD_pools,           MPL_FIELD_verified,
+        MPL_FIELD_run_ns,          MPL_FIELD_measured_bytes,
+        MPL_FIELD_rss_bytes,       MPL_FIELD_holds,
+        MPL_FIELD_copied_bytes,    MPL_FIELD_workspace_bytes,
+        MPL_FIELD_reordered_bytes, MPL_FIELD_loop_carry_bytes,
+    };
+
+    mpl_record_text(row, MPL_FIELD_status, status);
+    mpl_record_text(row, MPL_FIELD_reason, reason);
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        mpl_record_null(row, results[i]);
+}
+
+mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const char *graph, mpl_job *job,
+                                   mpl_record **row, mpl_plan **plan)
+{
+    mpl_status st = MPL_OK;
+    const mpl_backend *backend;
+    uint64_t *workspaces = NULL;
+    mpl_planner_spec spec = {0};
+    mpl_plan_file file = {0};
+
+    if ((options->planner != NULL) == (options->plan != NULL))
+        MPL_FAIL(ctx, MPL_EINPUT, "one of --planner P and --plan FILE is needed%s",
+                 options->plan != NULL ? ", not both" : "");
+    if (options->plan != NULL) {
+        MPL_TRY(mpl_job_open_plan(ctx, options, graph, options->plan, &file, row, job));
+        MPL_TRY(mpl_job_verify(ctx, job, file.plan));
+        MPL_TRY(mpl_job_plan_fields(ctx, job, file.plan, *row));
+        put_here(&job->machine, *row);
+        *plan = file.plan, file.plan = NULL;
+        goto out;
+    }
+    MPL_TRY(mpl_planner_spec_parse(ctx, options->planner, &spec));
+    MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
+    MPL_TRY(mpl_job_open(ctx, options, graph, job));
+    MPL_TRY(mpl_job_ask_workspaces(ctx, options, backend, job, &workspaces));
+    MPL_TRY(mpl_job_problem(ctx, options, backend, workspaces, job));
+    MPL_TRY(mpl_job_row(ctx, options, job, &spec, row));
+    MPL_TRY(mpl_job_plan(ctx, options, job, &spec, *row, plan));
+out:
+    mpl_plan_file_fini(ctx, &file);
+    mpl_planner_spec_fini(ctx, &spec);
+    mpl_free(ctx, workspaces);
+    return st;
+}

@@ -1,0 +1,222 @@
+/* measure.c -- one execution of a job. See measure.h. */
+#include "harness/measure.h"
+
+#include <unistd.h>
+
+static const uint64_t INPUT_SEED = 1, OUTPUT_ALIGN = 64;
+
+static mpl_status no_such_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b)
+{
+    const mpl_graph *g = job->source.graph;
+
+    if (b->name != NULL)
+        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                        "--input: %s has no input '%s'; its first is '%s'", job->text, b->name,
+                        g->n_inputs > 0 ? g->value_name[g->input[0]] : "none");
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "--input: %s has %" PRIu32 " inputs, there is no index %" PRIu32, job->text, g->n_inputs,
+                    b->index);
+}
+
+static bool names_bound(const mpl_graph *g, const mpl_binding *b)
+{
+    for (uint32_t i = 0; i < g->n_bound; i++)
+        if (b->name != NULL && strcmp(b->name, g->bound_input[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The input that a binding means; n_inputs: none, it was folded away. */
+static mpl_status find_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b, uint32_t *out)
+{
+    const mpl_graph *g = job->source.graph;
+    uint32_t i = 0;
+
+    if (b->name == NULL)
+        i = b->index;
+    else
+        while (i < g->n_inputs && strcmp(g->value_name[g->input[i]], b->name) != 0)
+            i++;
+    if (i >= g->n_inputs && !names_bound(g, b))
+        return no_such_input(ctx, job, b);
+    *out = i < g->n_inputs ? i : g->n_inputs;
+    return MPL_OK;
+}
+
+static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b, mpl_inputs *inputs)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = job->source.graph;
+    char want[200], got[200];
+    uint32_t i = 0;
+    mpl_value v;
+
+    MPL_TRY(find_input(ctx, job, b, &i));
+    if (i == g->n_inputs)
+        goto out;
+    v = g->input[i];
+    if (b->ramp) {
+        MPL_TRY(mpl_exec_make_input(ctx, g, i, 0, inputs->data[i]));
+        goto out;
+    }
+    if (b->tensor.type != g->value_type[v] || !mpl_shape_equal(&b->tensor.shape, &g->value_shape[v]))
+        MPL_FAIL(ctx, MPL_EINPUT, "--input: '%s' is %s%s; the file has %s%s", g->value_name[v],
+                 mpl_type_name(g->value_type[v]), mpl_shape_text(&g->value_shape[v], want),
+                 mpl_type_name(b->tensor.type), mpl_shape_text(&b->tensor.shape, got));
+    memcpy(inputs->data[i], b->tensor.data, g->value_bytes[v]);
+out:
+    return st;
+}
+
+mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_job *job, mpl_inputs *out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = job->source.graph;
+    mpl_inputs inputs = {.n = g->n_inputs};
+
+    MPL_TRY(mpl_new(ctx, inputs.data, g->n_inputs));
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        if ((inputs.data[i] = mpl_alloc(ctx, g->value_bytes[g->input[i]], 1)) == NULL)
+            MPL_TRY(MPL_EMEM);
+        MPL_TRY(mpl_exec_make_input(ctx, g, i, INPUT_SEED, inputs.data[i]));
+    }
+    for (uint32_t k = 0; k < job->inputs.n; k++)
+        MPL_TRY(set_input(ctx, job, &job->inputs.item[k], &inputs));
+    *out = inputs;
+    memset(&inputs, 0, sizeof inputs);
+out:
+    mpl_inputs_fini(ctx, &inputs);
+    return st;
+}
+
+void mpl_inputs_fini(mpl_ctx *ctx, mpl_inputs *inputs)
+{
+    for (uint32_t i = 0; inputs->data != NULL && i < inputs->n; i++)
+        mpl_free(ctx, inputs->data[i]);
+    mpl_free(ctx, inputs->data);
+    memset(inputs, 0, sizeof *inputs);
+}
+
+mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exec_options *out)
+{
+    static const char prefix[] = "random:";
+    mpl_status st = MPL_OK;
+
+    *out = (mpl_exec_options){.checked = options->checked, .weight_seed = 1};
+    if (options->weights == NULL)
+        goto out;
+    if (strncmp(options->weights, prefix, sizeof prefix - 1) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "--weights: '%s' is not random:SEED", options->weights);
+    out->random_weights = true;
+    MPL_TRY(mpl_parse_count(ctx, "--weights", options->weights + sizeof prefix - 1, 0, INT64_MAX,
+                            &out->weight_seed));
+out:
+    return st;
+}
+
+mpl_status mpl_measure_new(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
+                           const mpl_exec_options *options, const mpl_inputs *inputs, mpl_device *dev,
+                           mpl_exec **out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = job->source.graph;
+    mpl_exec *exec = NULL;
+
+    MPL_TRY(mpl_exec_new(ctx, job->backend, dev, g, job->order, plan != NULL ? job->problem : NULL,
+                         plan != NULL ? job->map : NULL, plan, options, &exec));
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        MPL_TRY(mpl_exec_set_input(exec, i, inputs->data[i]));
+    *out = exec, exec = NULL;
+out:
+    mpl_exec_free(ctx, exec);
+    return st;
+}
+
+/* ---- outputs ---- */
+
+static uint64_t slot(const mpl_graph *g, uint32_t i)
+{
+    return (g->value_bytes[g->output[i]] + OUTPUT_ALIGN - 1) / OUTPUT_ALIGN * OUTPUT_ALIGN;
+}
+
+uint64_t mpl_outputs_bytes(const mpl_graph *g)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        sum += slot(g, i);
+    return sum;
+}
+
+const void *mpl_outputs_at(const mpl_graph *g, const void *outputs, uint32_t i)
+{
+    const char *at = outputs;
+
+    for (uint32_t k = 0; k < i; k++)
+        at += slot(g, k);
+    return at;
+}
+
+mpl_status mpl_outputs_get(mpl_exec *exec, const mpl_graph *g, void *to)
+{
+    mpl_status st = MPL_OK;
+    char *at = to;
+
+    for (uint32_t i = 0; i < g->n_outputs; at += slot(g, i), i++)
+        MPL_TRY(mpl_exec_output(exec, i, at));
+out:
+    return st;
+}
+
+double mpl_outputs_error(const mpl_graph *g, const void *got, const void *want)
+{
+    double worst = 0;
+
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        const void *a = mpl_outputs_at(g, got, i), *b = mpl_outputs_at(g, want, i);
+        mpl_value v = g->output[i];
+        uint64_t n = 0;
+        double error;
+
+        if (memcmp(a, b, g->value_bytes[v]) == 0 || !mpl_shape_count(&g->value_shape[v], &n))
+            continue;
+        error = mpl_compare(g->value_type[v], n, a, b);
+        /* bits differ though numbers do not (-0 and 0): that is not equal */
+        worst = error > worst ? error : worst > 0 ? worst : 5e-324;
+    }
+    return worst;
+}
+
+const char *mpl_outputs_word(double error)
+{
+    return error == 0 ? "equal" : error <= MPL_REL_TOLERANCE ? "within 1e-4" : "differ";
+}
+
+/* ---- the row ---- */
+
+void mpl_measure_fields(const mpl_measured *m, mpl_record *row)
+{
+    mpl_record_int(row, MPL_FIELD_measured_bytes, m->facts.measured_bytes);
+    mpl_record_int(row, MPL_FIELD_rss_bytes, m->rss_bytes);
+    mpl_record_null(row, MPL_FIELD_holds);
+    mpl_record_member_int(row, MPL_FIELD_holds, "weights", m->facts.weight_bytes);
+    mpl_record_member_int(row, MPL_FIELD_holds, "pinned", m->facts.pinned_bytes);
+    mpl_record_member_int(row, MPL_FIELD_holds, "before", m->before_bytes);
+    mpl_record_int(row, MPL_FIELD_workspace_bytes, m->facts.workspace_bytes);
+    mpl_record_int(row, MPL_FIELD_copied_bytes, m->facts.copied_bytes);
+    mpl_record_int(row, MPL_FIELD_reordered_bytes, m->facts.reordered_bytes);
+    mpl_record_int(row, MPL_FIELD_loop_carry_bytes, 0); /* no graph has a loop yet */
+}
+
+uint64_t mpl_rss_now(void)
+{
+    unsigned long long pages = 0, size;
+    FILE *f = fopen("/proc/self/statm", "r");
+
+    if (f == NULL)
+        return 0;
+    if (fscanf(f, "%llu %llu", &size, &pages) != 2)
+        pages = 0;
+    fclose(f);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}

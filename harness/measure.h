@@ -1,0 +1,54 @@
+/* measure.h -- one execution of a job: inputs, outputs, comparison, and what a row says of it. */
+#ifndef MPL_MEASURE_H
+#define MPL_MEASURE_H
+
+#include "harness/job.h"
+#include "runtime/exec.h"
+
+#define MPL_REL_TOLERANCE 1e-4
+#define MPL_ABS_TOLERANCE 1e-5
+
+typedef struct mpl_inputs {
+    uint32_t n;
+    void **data; /* [n] host memory, plain layout, value_bytes long */
+} mpl_inputs;
+
+/* Contents of every input of the job's graph: what --input says, else pseudo-random from seed 1. MPL_EINPUT: a name or index that
+ * the graph lacks, another type or shape. */
+mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_job *job, mpl_inputs *out);
+void mpl_inputs_fini(mpl_ctx *ctx, mpl_inputs *inputs);
+
+/* --checked and --weights. */
+mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exec_options *out);
+
+/* The job's graph bound to the device, in the plan's arenas or with nothing shared (plan NULL), inputs set. */
+mpl_status mpl_measure_new(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
+                           const mpl_exec_options *options, const mpl_inputs *inputs, mpl_device *dev,
+                           mpl_exec **exec);
+
+/* All outputs one after the other, each at a multiple of 64 bytes. */
+uint64_t mpl_outputs_bytes(const mpl_graph *g);
+mpl_status mpl_outputs_get(mpl_exec *exec, const mpl_graph *g, void *to);
+/* Where output i begins. */
+const void *mpl_outputs_at(const mpl_graph *g, const void *outputs, uint32_t i);
+/* 0 when all outputs are equal bit for bit, else the largest error as mpl_compare has it, and at least a denormal. */
+double mpl_outputs_error(const mpl_graph *g, const void *got, const void *want);
+
+/* Largest |got - want| / max(|want|, 0.1) over n elements: at most 1e-4 is within 1e-4 relative or 1e-5 absolute.
+ * Infinity where only one is a number; equal infinities, and two NaNs, count as equal. */
+double mpl_compare(mpl_type type, uint64_t n, const void *got, const void *want);
+
+/* "equal", "within 1e-4" or "differ". */
+const char *mpl_outputs_word(double error);
+
+typedef struct mpl_measured {
+    mpl_exec_facts facts;
+    uint64_t before_bytes; /* resident before the run was prepared [byte] */
+    uint64_t rss_bytes;    /* peak resident set [byte] */
+} mpl_measured;
+
+void mpl_measure_fields(const mpl_measured *measured, mpl_record *row);
+/* Resident set of this process now. [byte] */
+uint64_t mpl_rss_now(void);
+
+#endif

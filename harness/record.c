@@ -1,0 +1,375 @@
+/* record.c -- rows through jansson; no other file of this room includes it. See record.h. */
+#include "harness/record.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+
+const mpl_field_info mpl_field_table[MPL_N_FIELDS] = {
+#define FIELD(name, kind, key, help) {#name, MPL_KIND_##kind, key, help},
+#include "harness/fields.def"
+#undef FIELD
+};
+
+struct mpl_record {
+    json_t *value[MPL_N_FIELDS]; /* NULL: null */
+    bool failed;                 /* memory ran out in a setter */
+};
+
+bool mpl_field_find(const char *name, mpl_field *field)
+{
+    for (int i = 0; i < MPL_N_FIELDS; i++)
+        if (strcmp(mpl_field_table[i].name, name) == 0) {
+            *field = (mpl_field)i;
+            return true;
+        }
+    return false;
+}
+
+void mpl_fields_markdown(FILE *to)
+{
+    static const char *const kind[] = {"text",   "integer",           "boolean",
+                                       "number", "array of integers", "object or array"};
+
+    fprintf(to,
+            "# Rows\n\nOne run is one row: one JSON object on one line of `results/raw/*.jsonl`, appended "
+            "and never\n"
+            "changed. Made from `harness/fields.def` by `make docs`. A field that does not apply is null. "
+            "Byte figures\n"
+            "stand only in rows whose plan was verified; after a run all byte counters are integers. Times "
+            "are in\n"
+            "nanoseconds (`_ns`), sizes in bytes (`_bytes`). **Key** fields name a run: `--resume` skips a "
+            "run whose key\n"
+            "is in the file with status `ok`; of several rows with one key the last counts. A reader ignores "
+            "members\n"
+            "that it does not know; a change of meaning raises `schema` (now %d).\n\n"
+            "| field | type | key | meaning |\n|---|---|---|---|\n",
+            MPL_ROW_SCHEMA);
+    for (int i = 0; i < MPL_N_FIELDS; i++)
+        fprintf(to, "| `%s` | %s | %s | %s |\n", mpl_field_table[i].name, kind[mpl_field_table[i].kind],
+                mpl_field_table[i].key ? "key" : "", mpl_field_table[i].help);
+}
+
+mpl_status mpl_record_new(mpl_ctx *ctx, mpl_record **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_record *r = NULL;
+
+    MPL_TRY(mpl_new(ctx, r, 1));
+    mpl_record_int(r, MPL_FIELD_schema, MPL_ROW_SCHEMA);
+    *out = r;
+out:
+    return st;
+}
+
+void mpl_record_free(mpl_ctx *ctx, mpl_record *r)
+{
+    for (int i = 0; r != NULL && i < MPL_N_FIELDS; i++)
+        json_decref(r->value[i]);
+    mpl_free(ctx, r);
+}
+
+mpl_status mpl_record_copy(mpl_ctx *ctx, const mpl_record *r, mpl_record **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_record *copy = NULL;
+
+    MPL_TRY(mpl_new(ctx, copy, 1));
+    for (int i = 0; i < MPL_N_FIELDS; i++)
+        if (r->value[i] != NULL && (copy->value[i] = json_deep_copy(r->value[i])) == NULL)
+            copy->failed = true;
+    copy->failed |= r->failed;
+    *out = copy;
+out:
+    return st;
+}
+
+/* ---- setters ---- */
+
+static void put(mpl_record *r, mpl_field field, mpl_field_kind kind, json_t *value)
+{
+    mpl_assert(mpl_field_table[field].kind == kind);
+    (void)kind;
+    r->failed |= value == NULL;
+    json_decref(r->value[field]);
+    r->value[field] = value;
+}
+
+/* A JSON string; what is no UTF-8 (names from files may be anything) has '?' for its bytes beyond ASCII. */
+static json_t *text_json(const char *text)
+{
+    json_t *value = json_string(text);
+    char *plain;
+
+    if (value != NULL || (plain = strdup(text)) == NULL)
+        return value;
+    for (char *c = plain; *c != '\0'; c++)
+        *c = (unsigned char)*c >= 0x80 ? '?' : *c;
+    value = json_string(plain);
+    free(plain);
+    return value;
+}
+
+void mpl_record_null(mpl_record *r, mpl_field field)
+{
+    json_decref(r->value[field]);
+    r->value[field] = NULL;
+}
+
+void mpl_record_text(mpl_record *r, mpl_field field, const char *text)
+{
+    if (text == NULL)
+        mpl_record_null(r, field);
+    else
+        put(r, field, MPL_KIND_TEXT, text_json(text));
+}
+
+void mpl_record_int(mpl_record *r, mpl_field field, uint64_t value)
+{
+    mpl_assert(value <= INT64_MAX);
+    put(r, field, MPL_KIND_INT, json_integer((json_int_t)value));
+}
+
+void mpl_record_bool(mpl_record *r, mpl_field field, bool value)
+{
+    put(r, field, MPL_KIND_BOOL, json_boolean(value));
+}
+
+void mpl_record_real(mpl_record *r, mpl_field field, double value)
+{
+    /* JSON has no infinity: an output that is not a number at all differs by the most there is */
+    put(r, field, MPL_KIND_REAL, json_real(isfinite(value) ? value : 1e308));
+}
+
+void mpl_record_ints(mpl_record *r, mpl_field field, uint32_t n, const int64_t *value)
+{
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; i < n; i++)
+        r->failed |= json_array_append_new(array, json_integer(value[i])) != 0;
+    put(r, field, MPL_KIND_INTS, array);
+}
+
+static void member(mpl_record *r, mpl_field field, const char *key, json_t *value)
+{
+    if (r->value[field] == NULL)
+        put(r, field, MPL_KIND_JSON, json_object());
+    r->failed |= json_object_set_new(r->value[field], key, value) != 0;
+}
+
+void mpl_record_member_text(mpl_record *r, mpl_field field, const char *key, const char *text)
+{
+    member(r, field, key, text != NULL ? text_json(text) : json_null());
+}
+
+void mpl_record_member_int(mpl_record *r, mpl_field field, const char *key, uint64_t value)
+{
+    member(r, field, key, json_integer((json_int_t)value));
+}
+
+void mpl_record_member_bool(mpl_record *r, mpl_field field, const char *key, bool value)
+{
+    member(r, field, key, json_boolean(value));
+}
+
+static void item(mpl_record *r, mpl_field field, json_t *value)
+{
+    if (r->value[field] == NULL)
+        put(r, field, MPL_KIND_JSON, json_array());
+    r->failed |= json_array_append_new(r->value[field], value) != 0;
+}
+
+void mpl_record_item_text(mpl_record *r, mpl_field field, const char *text)
+{
+    item(r, field, text_json(text));
+}
+
+void mpl_record_item_bytes(mpl_record *r, mpl_field field, const char *name, uint64_t bytes)
+{
+    item(r, field, json_pack("{s:o, s:I}", "name", text_json(name), "bytes", (json_int_t)bytes));
+}
+
+/* ---- getters ---- */
+
+bool mpl_record_is_null(const mpl_record *r, mpl_field field)
+{
+    return r->value[field] == NULL;
+}
+
+const char *mpl_record_get_text(const mpl_record *r, mpl_field field)
+{
+    return json_string_value(r->value[field]);
+}
+
+bool mpl_record_get_int(const mpl_record *r, mpl_field field, uint64_t *value)
+{
+    if (!json_is_integer(r->value[field]))
+        return false;
+    *value = (uint64_t)json_integer_value(r->value[field]);
+    return true;
+}
+
+bool mpl_record_get_bool(const mpl_record *r, mpl_field field, bool *value)
+{
+    if (!json_is_boolean(r->value[field]))
+        return false;
+    *value = json_is_true(r->value[field]);
+    return true;
+}
+
+bool mpl_record_get_real(const mpl_record *r, mpl_field field, double *value)
+{
+    if (!json_is_number(r->value[field]))
+        return false;
+    *value = json_number_value(r->value[field]);
+    return true;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+bool mpl_record_median(const mpl_record *r, mpl_field field, int64_t *value)
+{
+    size_t n = json_array_size(r->value[field]);
+    int64_t *sorted = n > 0 ? malloc(n * sizeof *sorted) : NULL;
+
+    if (sorted == NULL)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = json_integer_value(json_array_get(r->value[field], i));
+    qsort(sorted, n, sizeof *sorted, ascending);
+    *value = n % 2 == 1 ? sorted[n / 2] : sorted[n / 2 - 1] + (sorted[n / 2] - sorted[n / 2 - 1]) / 2;
+    free(sorted);
+    return true;
+}
+
+bool mpl_record_has_item(const mpl_record *r, mpl_field field, const char *text)
+{
+    for (size_t i = 0; i < json_array_size(r->value[field]); i++) {
+        const char *one = json_string_value(json_array_get(r->value[field], i));
+
+        if (one != NULL && strcmp(one, text) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool mpl_record_member(const mpl_record *r, mpl_field field, uint32_t i, const char **key, const char **text)
+{
+    void *at = json_object_iter(r->value[field]);
+
+    while (at != NULL && i-- > 0)
+        at = json_object_iter_next(r->value[field], at);
+    if (at == NULL)
+        return false;
+    *key = json_object_iter_key(at);
+    *text = json_string_value(json_object_iter_value(at));
+    return true;
+}
+
+/* ---- text ---- */
+
+/* json's own text, moved into memory that ctx counts. */
+static mpl_status take_text(mpl_ctx *ctx, char *dumped, char **text)
+{
+    mpl_status st = MPL_OK;
+    char *copy = NULL;
+
+    if (dumped == NULL)
+        MPL_FAIL(ctx, MPL_EMEM, "out of memory: a row as text");
+    if ((copy = mpl_strdup(ctx, dumped)) == NULL)
+        st = MPL_EMEM;
+    else
+        *text = copy;
+out:
+    free(dumped);
+    return st;
+}
+
+static mpl_status dump(mpl_ctx *ctx, const mpl_record *r, bool keys_only, char **text)
+{
+    json_t *object = json_object();
+    bool failed = r->failed || object == NULL;
+    mpl_status st;
+
+    for (int i = 0; i < MPL_N_FIELDS; i++)
+        if (!keys_only || mpl_field_table[i].key)
+            failed |= json_object_set(object, mpl_field_table[i].name,
+                                      r->value[i] != NULL ? r->value[i] : json_null());
+    /* a key must not depend on the order in which members of an object were set */
+    st = take_text(ctx, failed ? NULL : json_dumps(object, JSON_COMPACT | (keys_only ? JSON_SORT_KEYS : 0)),
+                   text);
+    json_decref(object);
+    return st;
+}
+
+mpl_status mpl_record_write(mpl_ctx *ctx, const mpl_record *r, char **text)
+{
+    return dump(ctx, r, false, text);
+}
+
+mpl_status mpl_record_key(mpl_ctx *ctx, const mpl_record *r, char **key)
+{
+    return dump(ctx, r, true, key);
+}
+
+static bool of_kind(const json_t *value, mpl_field_kind kind)
+{
+    switch (kind) {
+    case MPL_KIND_TEXT:
+        return json_is_string(value);
+    case MPL_KIND_INT:
+        return json_is_integer(value) && json_integer_value(value) >= 0;
+    case MPL_KIND_BOOL:
+        return json_is_boolean(value);
+    case MPL_KIND_REAL:
+        return json_is_number(value);
+    case MPL_KIND_INTS:
+        for (size_t i = 0; i < json_array_size(value); i++)
+            if (!json_is_integer(json_array_get(value, i)))
+                return false;
+        return json_is_array(value);
+    case MPL_KIND_JSON:
+        return json_is_object(value) || json_is_array(value);
+    }
+    return false;
+}
+
+mpl_status mpl_record_read(mpl_ctx *ctx, const char *where, const char *text, size_t n, mpl_record **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_record *r = NULL;
+    json_error_t error;
+    json_t *object = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+
+    if (!json_is_object(object))
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: no row: %s", where, object == NULL ? error.text : "not an object");
+    MPL_TRY(mpl_new(ctx, r, 1));
+    for (int i = 0; i < MPL_N_FIELDS; i++) {
+        json_t *value = json_object_get(object, mpl_field_table[i].name);
+
+        if (value == NULL || json_is_null(value))
+            continue;
+        if (!of_kind(value, mpl_field_table[i].kind))
+            MPL_FAIL(ctx, MPL_EINPUT, "%s: field '%s' is of another kind", where, mpl_field_table[i].name);
+        r->value[i] = json_incref(value);
+    }
+    *out = r, r = NULL;
+out:
+    mpl_record_free(ctx, r);
+    json_decref(object);
+    return st;
+}
+
+mpl_status mpl_json_quote(mpl_ctx *ctx, const char *text, char **out)
+{
+    json_t *value = text_json(text);
+    mpl_status st = take_text(ctx, value != NULL ? json_dumps(value, JSON_ENCODE_ANY) : NULL, out);
+
+    json_decref(value);
+    return st;
+}

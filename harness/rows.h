@@ -1,0 +1,31 @@
+/* rows.h -- files of rows: read whole, appended a row at a time. */
+#ifndef MPL_ROWS_H
+#define MPL_ROWS_H
+
+#include "harness/record.h"
+
+typedef struct mpl_rows {
+    uint32_t n;
+    size_t cap;
+    mpl_record **row;
+} mpl_rows;
+
+/* Appends the rows of a file, blank lines apart. MPL_EINPUT: no such file, a line that is no row (with its number). */
+mpl_status mpl_rows_read(mpl_ctx *ctx, const char *path, mpl_rows *rows);
+mpl_status mpl_rows_take(mpl_ctx *ctx, mpl_rows *rows, mpl_record **row);
+void mpl_rows_fini(mpl_ctx *ctx, mpl_rows *rows);
+
+typedef struct mpl_row_file {
+    int fd; /* -1: closed */
+    const char *path;
+    uint64_t dropped_bytes; /* length of a last line without its end that was there, and was cut off [byte] */
+} mpl_row_file;
+
+/* Opens for appending, making folders and file where they lack; holds a lock until closed. A last line without its end, left
+ * by a writer that was killed, is cut off. MPL_EINPUT: cannot be written, another bench writes to it. */
+mpl_status mpl_row_file_open(mpl_ctx *ctx, const char *path, mpl_row_file *file);
+/* One row, whole and on the disk, or not at all: one write, then fsync; a short write is undone. MPL_EINPUT: disk full. */
+mpl_status mpl_row_file_append(mpl_ctx *ctx, mpl_row_file *file, const mpl_record *row);
+void mpl_row_file_close(mpl_row_file *file);
+
+#endif

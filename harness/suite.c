@@ -1,0 +1,101 @@
+/* suite.c -- suites as text. See suite.h. */
+#include "harness/suite.h"
+
+#include <unistd.h>
+
+#include "graphs/base/file.h"
+
+const mpl_builtin_suite mpl_builtin_suites[] = {
+#define SUITE(name, text) {name, text},
+#include "suites_gen.h"
+#undef SUITE
+    {NULL, NULL},
+};
+
+void mpl_suite_about(const char *text, char *line, size_t size)
+{
+    size_t n = text[0] == '#' ? strcspn(text, "\n") : 0;
+    size_t skip = n > 0 ? strspn(text, "# ") : 0;
+
+    snprintf(line, size, "%.*s", (int)(n - skip), text + skip);
+}
+
+static mpl_status read_text(mpl_ctx *ctx, const char *path, char **out)
+{
+    mpl_status st = MPL_OK;
+    char *text = NULL;
+    size_t n;
+
+    if (access(path, F_OK) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "no suite '%s', and no file of that name; see memplan list suites", path);
+    MPL_TRY(mpl_file_read(ctx, path, &text, &n));
+    if (strlen(text) != n)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: no suite: a text that lists graphs, one a line", path);
+    *out = text, text = NULL;
+out:
+    mpl_free(ctx, text);
+    return st;
+}
+
+/* "--repeat 5": an option, unless the command line has it. */
+static mpl_status take_option(mpl_ctx *ctx, char *line, mpl_options *options)
+{
+    char *name = line + 2, *value = name + strcspn(name, " \t=");
+
+    if (*value != '\0')
+        *value++ = '\0';
+    value += strspn(value, " \t");
+    return mpl_options_default(ctx, MPL_CMD_bench, name, value, options);
+}
+
+mpl_status mpl_suite_open(mpl_ctx *ctx, const char *name, mpl_options *options, mpl_suite *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_suite s = {0};
+    const mpl_builtin_suite *builtin = mpl_builtin_suites;
+    const char *base = strrchr(name, '/') != NULL ? strrchr(name, '/') + 1 : name;
+    uint32_t number = 0;
+
+    while (builtin->name != NULL && strcmp(builtin->name, name) != 0)
+        builtin++;
+    if ((s.name = mpl_strdup(ctx, base)) == NULL ||
+        (builtin->name != NULL && (s.text = mpl_strdup(ctx, builtin->text)) == NULL))
+        MPL_TRY(MPL_EMEM);
+    s.name[strcspn(s.name, ".")] = '\0';
+    if (s.text == NULL)
+        MPL_TRY(read_text(ctx, name, &s.text));
+    for (char *line = s.text, *end; line != NULL; line = end) {
+        number++;
+        end = strchr(line, '\n');
+        if (end != NULL)
+            *end++ = '\0';
+        line += strspn(line, " \t");
+        for (size_t n = strlen(line); n > 0 && strchr(" \t\r", line[n - 1]) != NULL; n--)
+            line[n - 1] = '\0';
+        if (line[0] == '\0' || line[0] == '#')
+            continue;
+        if (strncmp(line, "--", 2) != 0)
+            MPL_TRY(mpl_strings_add(ctx, &s.graph, line));
+        else if ((st = take_option(ctx, line, options)) != MPL_OK) {
+            char message[sizeof ctx->message];
+
+            snprintf(message, sizeof message, "%s", ctx->message);
+            MPL_FAIL(ctx, st, "%s:%" PRIu32 ": %.400s", name, number, message);
+        }
+    }
+    if (s.graph.n == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: the suite lists no graph", name);
+    *out = s;
+    memset(&s, 0, sizeof s);
+out:
+    mpl_suite_fini(ctx, &s);
+    return st;
+}
+
+void mpl_suite_fini(mpl_ctx *ctx, mpl_suite *suite)
+{
+    mpl_free(ctx, suite->graph.item);
+    mpl_free(ctx, suite->text);
+    mpl_free(ctx, suite->name);
+    memset(suite, 0, sizeof *suite);
+}

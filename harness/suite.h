@@ -1,0 +1,29 @@
+/* suite.h -- suites: text files that list graphs, built into the program or read from a path.
+ *
+ * One graph a line, as on the command line. A line `--option value` sets an option of `bench` where the command line does
+ * not. `#` begins a comment; the first comment line says what the suite is for. */
+#ifndef MPL_SUITE_H
+#define MPL_SUITE_H
+
+#include "harness/options.h"
+
+typedef struct mpl_builtin_suite {
+    const char *name;
+    const char *text;
+} mpl_builtin_suite;
+
+extern const mpl_builtin_suite mpl_builtin_suites[]; /* ends with name NULL; by name */
+
+typedef struct mpl_suite {
+    char *name; /* of the built-in one, or the path's last part without .suite */
+    char *text; /* owned; cut into lines, which graph[] points to */
+    mpl_strings graph;
+} mpl_suite;
+
+/* A built-in suite, else a file of that path; options that it sets go into `options`. MPL_EINPUT with file and line. */
+mpl_status mpl_suite_open(mpl_ctx *ctx, const char *name, mpl_options *options, mpl_suite *out);
+void mpl_suite_fini(mpl_ctx *ctx, mpl_suite *suite);
+/* The first comment line of a suite's text, into line; empty where there is none. */
+void mpl_suite_about(const char *text, char *line, size_t size);
+
+#endif

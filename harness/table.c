@@ -1,0 +1,281 @@
+/* table.c -- tables made from rows. See table.h. */
+#include "harness/table.h"
+
+#include <stdlib.h>
+
+#include "harness/grid.h"
+
+static const char *text_or(const mpl_record *row, mpl_field field, const char *otherwise)
+{
+    const char *text = mpl_record_get_text(row, field);
+
+    return text != NULL ? text : otherwise;
+}
+
+/* "pool:level=0"; text holds 120 bytes. */
+static const char *planner_label(const mpl_record *row, char *text)
+{
+    int n = snprintf(text, 120, "%s", text_or(row, MPL_FIELD_planner, "-"));
+    const char *key, *value;
+
+    for (uint32_t i = 0; n < 120 && mpl_record_member(row, MPL_FIELD_params, i, &key, &value); i++)
+        n += snprintf(text + n, 120 - (size_t)n, "%c%s=%s", i == 0 ? ':' : ',', key,
+                      value != NULL ? value : "");
+    return text;
+}
+
+typedef struct indexed_key {
+    char *key;
+    uint32_t row;
+} indexed_key;
+
+static int by_key(const void *a, const void *b)
+{
+    const indexed_key *x = a, *y = b;
+    int order = strcmp(x->key, y->key);
+
+    return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
+}
+
+mpl_status mpl_rows_last(mpl_ctx *ctx, mpl_rows *rows)
+{
+    mpl_status st = MPL_OK;
+    indexed_key *keys = NULL;
+    uint32_t n = 0;
+
+    MPL_TRY(mpl_new(ctx, keys, rows->n));
+    for (uint32_t i = 0; i < rows->n; i++) {
+        keys[i].row = i;
+        MPL_TRY(mpl_record_key(ctx, rows->row[i], &keys[i].key));
+    }
+    qsort(keys, rows->n, sizeof *keys, by_key);
+    for (uint32_t i = 0; i < rows->n;) {
+        uint32_t first = i, last;
+        mpl_record *keep;
+
+        while (i + 1 < rows->n && strcmp(keys[i + 1].key, keys[first].key) == 0)
+            i++;
+        last = keys[i++].row;
+        keep = rows->row[last];
+        rows->row[last] = NULL;
+        for (uint32_t k = first; k < i; k++) {
+            mpl_record_free(ctx, rows->row[keys[k].row]);
+            rows->row[keys[k].row] = NULL;
+        }
+        rows->row[keys[first].row] = keep;
+    }
+    for (uint32_t i = 0; i < rows->n; i++)
+        if (rows->row[i] != NULL)
+            rows->row[n++] = rows->row[i];
+out:
+    for (uint32_t i = 0; keys != NULL && i < rows->n; i++)
+        mpl_free(ctx, keys[i].key);
+    mpl_free(ctx, keys);
+    if (st == MPL_OK)
+        rows->n = n;
+    return st;
+}
+
+/* ---- one table a graph ---- */
+
+static bool same_group(const mpl_record *a, const mpl_record *b)
+{
+    static const mpl_field fields[] = {MPL_FIELD_graph, MPL_FIELD_safety, MPL_FIELD_order, MPL_FIELD_backend};
+
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (strcmp(text_or(a, fields[i], ""), text_or(b, fields[i], "")) != 0)
+            return false;
+    return true;
+}
+
+static mpl_status run_cells(mpl_ctx *ctx, const mpl_record *row, mpl_grid *grid)
+{
+    mpl_status st = MPL_OK;
+    char label[120];
+    uint64_t planned = 0, packed = 0, bound = 0, measured = 0, plan_ns = 0;
+    int64_t run_ns = 0;
+    bool verified = false, ok = strcmp(text_or(row, MPL_FIELD_status, "ok"), "ok") == 0;
+    bool has_planned = mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
+    bool has_packed = mpl_record_get_int(row, MPL_FIELD_packed_bytes, &packed);
+    bool has_bound = mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound);
+    bool has_plan_ns = mpl_record_get_int(row, MPL_FIELD_plan_ns, &plan_ns);
+    bool has_run_ns = mpl_record_median(row, MPL_FIELD_run_ns, &run_ns);
+    bool has_measured = mpl_record_get_int(row, MPL_FIELD_measured_bytes, &measured);
+
+    mpl_record_get_bool(row, MPL_FIELD_verified, &verified);
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", planner_label(row, label)));
+    MPL_TRY(mpl_grid_mib(ctx, grid, has_planned, planned));
+    MPL_TRY(mpl_grid_mib(ctx, grid, has_packed, packed));
+    MPL_TRY(mpl_grid_gap(ctx, grid, has_planned && has_bound, planned, bound));
+    MPL_TRY(mpl_grid_ms(ctx, grid, has_plan_ns, (int64_t)plan_ns));
+    MPL_TRY(mpl_grid_ms(ctx, grid, has_run_ns, run_ns));
+    MPL_TRY(mpl_grid_mib(ctx, grid, has_measured, measured));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s",
+                          verified ? "yes"
+                          : ok     ? "no"
+                                   : text_or(row, MPL_FIELD_status, "-")));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", text_or(row, MPL_FIELD_outputs, "-")));
+out:
+    return st;
+}
+
+static mpl_status print_group(mpl_ctx *ctx, const mpl_rows *rows, uint32_t first, FILE *to, bool tsv)
+{
+    static const char *const head[] = {"planner", "planned MiB",  "packed MiB", "gap to bound", "plan ms",
+                                       "run ms",  "measured MiB", "verified",   "outputs"};
+    mpl_status st = MPL_OK;
+    mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
+    const mpl_record *r = rows->row[first];
+    uint64_t bound = 0, naive = 0;
+
+    for (size_t i = 0; i < grid.n_cols; i++)
+        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    for (uint32_t i = first; i < rows->n; i++) {
+        if (!same_group(r, rows->row[i]))
+            continue;
+        MPL_TRY(run_cells(ctx, rows->row[i], &grid));
+        mpl_record_get_int(rows->row[i], MPL_FIELD_bound_bytes, &bound);
+        mpl_record_get_int(rows->row[i], MPL_FIELD_naive_bytes, &naive);
+    }
+    if (!tsv)
+        fprintf(to, "\n### %s, %s, %s: bound %.3f MiB, nothing shared %.3f MiB\n\n",
+                text_or(r, MPL_FIELD_graph, "-"), text_or(r, MPL_FIELD_safety, "-"),
+                text_or(r, MPL_FIELD_backend, "planned only"), (double)bound / 1048576,
+                (double)naive / 1048576);
+    else
+        fprintf(to, "# %s\t%s\t%s\n", text_or(r, MPL_FIELD_graph, "-"), text_or(r, MPL_FIELD_safety, "-"),
+                text_or(r, MPL_FIELD_backend, "planned only"));
+    mpl_grid_print(to, &grid, tsv);
+out:
+    mpl_grid_fini(ctx, &grid);
+    return st;
+}
+
+static mpl_status print_runs(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                             bool tsv)
+{
+    mpl_status st = MPL_OK;
+
+    (void)kind;
+    for (uint32_t i = 0; i < rows->n; i++) {
+        bool seen = false;
+
+        for (uint32_t k = 0; k < i && !seen; k++)
+            seen = same_group(rows->row[k], rows->row[i]);
+        if (!seen)
+            MPL_TRY(print_group(ctx, rows, i, to, tsv));
+    }
+out:
+    return st;
+}
+
+/* ---- planners x graphs ---- */
+
+/* "resnet50", and what else tells its column apart; text holds 200 bytes. */
+static const char *graph_label(const mpl_record *row, char *text)
+{
+    snprintf(text, 200, "%s%s%s%s%s", text_or(row, MPL_FIELD_graph, "-"),
+             mpl_record_get_text(row, MPL_FIELD_backend) ? " " : "", text_or(row, MPL_FIELD_backend, ""),
+             strcmp(text_or(row, MPL_FIELD_safety, "serial"), "serial") == 0 ? "" : " ",
+             strcmp(text_or(row, MPL_FIELD_safety, "serial"), "serial") == 0 ? "" : "parallel");
+    return text;
+}
+
+static mpl_status matrix_cell(mpl_ctx *ctx, const mpl_record *row, mpl_field field, mpl_grid *grid)
+{
+    uint64_t value = 0, planned = 0;
+    int64_t median = 0;
+    bool known = row != NULL && mpl_record_get_int(row, field, &value), has_median, has_planned;
+
+    if (row == NULL)
+        return mpl_grid_cell(ctx, grid, "-");
+    has_median = mpl_record_median(row, field, &median);
+    has_planned = mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
+    if (field == MPL_FIELD_bound_bytes)
+        return mpl_grid_gap(ctx, grid, known && has_planned, planned, value);
+    if (field == MPL_FIELD_run_ns)
+        return mpl_grid_ms(ctx, grid, has_median, median);
+    if (field == MPL_FIELD_plan_ns)
+        return mpl_grid_ms(ctx, grid, known, (int64_t)value);
+    return mpl_grid_mib(ctx, grid, known, value);
+}
+
+/* The rows that begin a new label, in order. labels: 200 bytes each. */
+static mpl_status distinct(mpl_ctx *ctx, const mpl_rows *rows,
+                           const char *(*label)(const mpl_record *, char *), char (**labels)[200],
+                           uint32_t *n)
+{
+    mpl_status st = MPL_OK;
+    char text[200];
+
+    *n = 0;
+    MPL_TRY(mpl_new(ctx, *labels, rows->n));
+    for (uint32_t i = 0; i < rows->n; i++) {
+        uint32_t k = 0;
+
+        label(rows->row[i], text);
+        while (k < *n && strcmp((*labels)[k], text) != 0)
+            k++;
+        if (k == *n)
+            memcpy((*labels)[(*n)++], text, sizeof text);
+    }
+out:
+    return st;
+}
+
+static mpl_status print_matrix(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                               bool tsv)
+{
+    mpl_status st = MPL_OK;
+    char(*planner)[200] = NULL, (*graph)[200] = NULL, text[200];
+    uint32_t n_planners, n_graphs;
+    mpl_grid grid = {0};
+
+    MPL_TRY(distinct(ctx, rows, planner_label, &planner, &n_planners));
+    MPL_TRY(distinct(ctx, rows, graph_label, &graph, &n_graphs));
+    grid.n_cols = n_graphs + 1;
+    MPL_TRY(mpl_grid_cell(ctx, &grid, "planner"));
+    for (uint32_t g = 0; g < n_graphs; g++)
+        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", graph[g]));
+    for (uint32_t p = 0; p < n_planners; p++) {
+        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", planner[p]));
+        for (uint32_t g = 0; g < n_graphs; g++) {
+            const mpl_record *found = NULL;
+
+            for (uint32_t i = 0; i < rows->n; i++)
+                if (strcmp(planner_label(rows->row[i], text), planner[p]) == 0 &&
+                    strcmp(graph_label(rows->row[i], text), graph[g]) == 0)
+                    found = rows->row[i];
+            MPL_TRY(matrix_cell(ctx, found, kind->field, &grid));
+        }
+    }
+    if (!tsv)
+        fprintf(to, "%s\n\n", kind->about);
+    mpl_grid_print(to, &grid, tsv);
+out:
+    mpl_grid_fini(ctx, &grid);
+    mpl_free(ctx, planner);
+    mpl_free(ctx, graph);
+    return st;
+}
+
+const mpl_table_kind mpl_tables[] = {
+    {"runs", "one table a graph: every planner's bytes, gap, times and checks", print_runs, MPL_N_FIELDS},
+    {"planned", "planned memory, planners x graphs [MiB]", print_matrix, MPL_FIELD_planned_bytes},
+    {"packed", "planned memory with blocks packed into one arena, planners x graphs [MiB]", print_matrix,
+     MPL_FIELD_packed_bytes},
+    {"gap", "planned memory above the lower bound, planners x graphs", print_matrix, MPL_FIELD_bound_bytes},
+    {"plan_time", "time to plan, planners x graphs [ms]", print_matrix, MPL_FIELD_plan_ns},
+    {"run_time", "median time of a run, planners x graphs [ms]", print_matrix, MPL_FIELD_run_ns},
+    {"measured", "resident pages of the arena, planners x graphs [MiB]", print_matrix,
+     MPL_FIELD_measured_bytes},
+    {NULL, NULL, NULL, MPL_N_FIELDS},
+};
+
+const mpl_table_kind *mpl_table_find(const char *name)
+{
+    for (const mpl_table_kind *t = mpl_tables; t->name != NULL; t++)
+        if (strcmp(t->name, name) == 0)
+            return t;
+    return NULL;
+}

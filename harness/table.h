@@ -1,0 +1,37 @@
+/* table.h -- tables made from rows, and formats of export: each a line in its table. */
+#ifndef MPL_TABLE_H
+#define MPL_TABLE_H
+
+#include "harness/job.h"
+#include "harness/rows.h"
+
+typedef struct mpl_table_kind {
+    const char *name;
+    const char *about;
+    mpl_status (*print)(mpl_ctx *ctx, const struct mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                        bool tsv);
+    mpl_field field; /* what the cells of planners x graphs show */
+} mpl_table_kind;
+
+extern const mpl_table_kind mpl_tables[]; /* ends with name NULL */
+const mpl_table_kind *mpl_table_find(const char *name);
+
+/* Drops all but the last row of each key, keeping the order of first appearance. */
+mpl_status mpl_rows_last(mpl_ctx *ctx, mpl_rows *rows);
+
+/* What an export may use; plan NULL: none was asked for. */
+typedef struct mpl_export {
+    const mpl_job *job;
+    const mpl_plan *plan;
+} mpl_export;
+
+typedef struct mpl_export_format {
+    const char *name;
+    const char *about;
+    bool needs_graph, needs_plan;
+    mpl_status (*write)(mpl_ctx *ctx, const mpl_export *what, const char *path);
+} mpl_export_format;
+
+extern const mpl_export_format mpl_export_formats[]; /* ends with name NULL */
+
+#endif
