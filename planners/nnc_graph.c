@@ -17,8 +17,8 @@ void mpl_nnc_graph_free(mpl_nnc_graph *g)
     if (g == NULL)
         return;
     void *arrays[] = {g->after,       g->open,       g->pool_mask, g->size,   g->count,     g->edge,     g->cursor,
-                      g->block_bytes, g->block_pool, g->block,     g->offset, g->time.rank, g->time.hop, g->hop_to,
-                      g->hop_from};
+                      g->block_bytes, g->block_pool, g->block,     g->offset, g->time.rank, g->time.pos, g->time.hop,
+                      g->usable,      g->hops};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(g->ctx, arrays[i]);
     mpl_free(g->ctx, g);
@@ -35,11 +35,14 @@ static mpl_status start_time(mpl_nnc_graph *g)
     t->item = access != NULL ? access->edge_item : g->p->before->red_item;
     t->penalty = t->n + 1;
     MPL_TRY(mpl_new(g->ctx, t->rank, t->n));
+    MPL_TRY(mpl_new(g->ctx, t->pos, t->n));
     MPL_TRY(mpl_new(g->ctx, t->hop, t->n));
     if (access == NULL)
         MPL_TRY(mpl_before_rank(g->ctx, g->p->before, t->rank));
     for (uint32_t e = 0; access != NULL && e < t->n; e++)
         t->rank[e] = e; /* events stand in program order */
+    for (uint32_t at = 0; at < t->n; at++)
+        t->pos[t->rank[at]] = at;
 out:
     return st;
 }
@@ -98,8 +101,6 @@ mpl_status mpl_nnc_graph_new(mpl_ctx *ctx, const mpl_problem *p, mpl_nnc_graph *
     MPL_TRY(mpl_new(ctx, g->cursor, p->n));
     MPL_TRY(mpl_new(ctx, g->block, p->n));
     MPL_TRY(mpl_new(ctx, g->offset, p->n));
-    MPL_TRY(mpl_new(ctx, g->hop_to, p->n));
-    MPL_TRY(mpl_new(ctx, g->hop_from, p->n));
     MPL_TRY(start_counts(g));
     MPL_TRY(start_time(g));
     *out = g, g = NULL;
@@ -108,61 +109,94 @@ out:
     return st;
 }
 
-/* hop_to[b]: edges on the longest path from a last use of b to a first use of `first`; 0 where there is none. */
-static void measure_to(mpl_nnc_graph *g, mpl_buffer first)
+/* Where a buffer begins (last = false) or ends in time: items of the time graph, [*begin, *end) of the list returned.
+ * Without events a buffer is its own item. */
+static const uint32_t *items_of(const mpl_nnc_graph *g, const mpl_buffer *b, bool last, uint32_t *n)
 {
     const mpl_access *access = g->p->access;
-    mpl_nnc_time *t = &g->time;
+    const uint32_t *begin = access == NULL ? NULL : last ? access->last_begin : access->first_begin;
 
-    memset(t->hop, 0, t->n * sizeof *t->hop);
-    /* hop counts nodes here, so that 0 means unreached; the ends' own node is taken off below */
-    if (access == NULL)
-        t->hop[first] = 1;
-    for (uint32_t i = access != NULL ? access->first_begin[first] : 0; access != NULL && i < access->first_begin[first + 1]; i++)
-        t->hop[access->first_item[i]] = 1;
-    for (uint32_t at = t->n; at-- > 0;) {
+    *n = access == NULL ? 1 : begin[*b + 1] - begin[*b];
+    return access == NULL ? b : (last ? access->last_item : access->first_item) + begin[*b];
+}
+
+/* Lowest and highest position in time of where `b` begins or ends. */
+static void span_of(const mpl_nnc_graph *g, mpl_buffer b, bool last, uint32_t *low, uint32_t *high)
+{
+    uint32_t n;
+    const uint32_t *item = items_of(g, &b, last, &n);
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = g->time.pos[item[i]];
+
+        *low = at < *low ? at : *low;
+        *high = at > *high ? at : *high;
+    }
+}
+
+/* Longest path found at where `b` begins or ends: its edges, 0 where nothing was reached. */
+static uint32_t hops_at(const mpl_nnc_graph *g, mpl_buffer b, bool last)
+{
+    uint32_t n, most = 0;
+    const uint32_t *item = items_of(g, &b, last, &n);
+
+    for (uint32_t i = 0; i < n; i++)
+        most = g->time.hop[item[i]] > most ? g->time.hop[item[i]] : most;
+    return most > 0 ? most - 1 : 0;
+}
+
+static void set_hops(mpl_nnc_graph *g, mpl_buffer b, bool last, uint32_t value)
+{
+    uint32_t n;
+    const uint32_t *item = items_of(g, &b, last, &n);
+
+    for (uint32_t i = 0; i < n; i++)
+        g->time.hop[item[i]] = value;
+}
+
+/* hop[e] = nodes on the longest path from e to where `first` begins, for positions from `low` on. hop[] is all zero
+ * before, and wiped by wipe() after. */
+static uint32_t measure_to(mpl_nnc_graph *g, mpl_buffer first, uint32_t low)
+{
+    mpl_nnc_time *t = &g->time;
+    uint32_t from = MPL_NONE, high = 0;
+
+    span_of(g, first, false, &from, &high);
+    set_hops(g, first, false, 1);
+    for (uint32_t at = high; at-- > low;) {
         uint32_t e = t->rank[at];
 
         for (uint32_t i = t->begin[e]; i < t->begin[e + 1]; i++)
             if (t->hop[t->item[i]] > 0 && t->hop[e] < t->hop[t->item[i]] + 1)
                 t->hop[e] = t->hop[t->item[i]] + 1;
     }
-    for (mpl_buffer b = 0; b < g->p->n; b++) {
-        uint32_t most = access == NULL ? t->hop[b] : 0;
-
-        for (uint32_t i = access != NULL ? access->last_begin[b] : 0; access != NULL && i < access->last_begin[b + 1]; i++)
-            if (t->hop[access->last_item[i]] > most)
-                most = t->hop[access->last_item[i]];
-        g->hop_to[b] = most > 0 ? most - 1 : 0;
-    }
+    g->ticks += high > low ? high - low : 0;
+    return high;
 }
 
-/* hop_from[b]: the same from a last use of `last` to a first use of b. */
-static void measure_from(mpl_nnc_graph *g, mpl_buffer last)
+/* hop[e] = nodes on the longest path from where `last` ends to e, for positions up to `high`. */
+static uint32_t measure_from(mpl_nnc_graph *g, mpl_buffer last, uint32_t high)
 {
-    const mpl_access *access = g->p->access;
     mpl_nnc_time *t = &g->time;
+    uint32_t low = MPL_NONE, to = 0;
 
-    memset(t->hop, 0, t->n * sizeof *t->hop);
-    if (access == NULL)
-        t->hop[last] = 1;
-    for (uint32_t i = access != NULL ? access->last_begin[last] : 0; access != NULL && i < access->last_begin[last + 1]; i++)
-        t->hop[access->last_item[i]] = 1;
-    for (uint32_t at = 0; at < t->n; at++) {
+    span_of(g, last, true, &low, &to);
+    set_hops(g, last, true, 1);
+    for (uint32_t at = low; at < high; at++) {
         uint32_t e = t->rank[at];
 
         for (uint32_t i = t->begin[e]; t->hop[e] > 0 && i < t->begin[e + 1]; i++)
-            if (t->hop[t->item[i]] < t->hop[e] + 1)
+            if (t->pos[t->item[i]] <= high && t->hop[t->item[i]] < t->hop[e] + 1)
                 t->hop[t->item[i]] = t->hop[e] + 1;
     }
-    for (mpl_buffer b = 0; b < g->p->n; b++) {
-        uint32_t most = access == NULL ? t->hop[b] : 0;
+    g->ticks += high > low ? high - low : 0;
+    return low;
+}
 
-        for (uint32_t i = access != NULL ? access->first_begin[b] : 0; access != NULL && i < access->first_begin[b + 1]; i++)
-            if (t->hop[access->first_item[i]] > most)
-                most = t->hop[access->first_item[i]];
-        g->hop_from[b] = most > 0 ? most - 1 : 0;
-    }
+static void wipe(mpl_nnc_graph *g, uint32_t low, uint32_t high)
+{
+    for (uint32_t at = low; at <= high && at < g->time.n; at++)
+        g->time.hop[g->time.rank[at]] = 0;
 }
 
 static bool usable(const mpl_nnc_graph *g, const mpl_nnc_edge *e, mpl_buffer first, mpl_buffer last, uint64_t need)
@@ -195,32 +229,57 @@ static uint64_t largest(const mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
     return most;
 }
 
-uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
+/* Gathers the usable edges of a tuple and the span of time that they reach over; their number. */
+static uint32_t gather_usable(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t *low, uint32_t *high)
 {
     mpl_buffer first = tuple->member[0], last = tuple->member[tuple->n - 1];
-    uint64_t need = largest(g, tuple), least = UINT64_MAX;
-    uint32_t best = MPL_NONE, n = g->p->n;
-    bool measured = false;
+    uint64_t need = largest(g, tuple);
+    uint32_t n = g->p->n, n_usable = 0, unused = MPL_NONE;
 
     for (uint32_t i = tuple->n == 1 ? g->cursor[first] : 0; i < g->n_edges; i++) {
         const mpl_nnc_edge *e = &g->edge[i];
-        uint64_t hops;
 
         g->ticks++;
         if (!usable(g, e, first, last, need))
             continue;
-        if (!measured) {
-            measure_to(g, first);
-            measure_from(g, last);
-            measured = true;
-        }
-        hops = (uint64_t)(e->from == n ? g->time.penalty : g->hop_to[e->from]) +
-               (e->to == n + 1 ? g->time.penalty : g->hop_from[e->to]);
+        g->usable[n_usable++] = i;
+        unused = 0;
+        if (e->from != n)
+            span_of(g, e->from, true, low, &unused);
+        unused = MPL_NONE;
+        if (e->to != n + 1)
+            span_of(g, e->to, false, &unused, high);
+    }
+    return n_usable;
+}
+
+uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
+{
+    mpl_buffer first = tuple->member[0], last = tuple->member[tuple->n - 1];
+    uint32_t n = g->p->n, low = MPL_NONE, high = 0, n_usable, top, bottom, best = MPL_NONE;
+    uint64_t least = UINT64_MAX;
+
+    n_usable = gather_usable(g, tuple, &low, &high);
+    if (n_usable < 2)
+        return n_usable == 1 ? g->usable[0] : MPL_NONE;
+    top = measure_to(g, first, low);
+    for (uint32_t i = 0; i < n_usable; i++) {
+        const mpl_nnc_edge *e = &g->edge[g->usable[i]];
+
+        g->hops[i] = e->from == n ? g->time.penalty : hops_at(g, e->from, true);
+    }
+    wipe(g, low < top ? low : 0, top);
+    bottom = measure_from(g, last, high);
+    for (uint32_t i = 0; i < n_usable; i++) {
+        const mpl_nnc_edge *e = &g->edge[g->usable[i]];
+        uint64_t hops = (uint64_t)g->hops[i] + (e->to == n + 1 ? g->time.penalty : hops_at(g, e->to, false));
+
         if (hops < least) {
             least = hops;
-            best = i;
+            best = g->usable[i];
         }
     }
+    wipe(g, bottom, high > bottom ? high : g->time.n);
     return best;
 }
 
@@ -233,6 +292,8 @@ static mpl_status push_edge(mpl_nnc_graph *g, uint32_t from, uint32_t to, uint32
     if (g->n_edges == MPL_NONE - 1)
         MPL_FAIL(g->ctx, MPL_EINPUT, "the allocation graph has more than 2^32 edges");
     MPL_TRY(mpl_reserve(g->ctx, g->edge, g->cap_edges, (size_t)g->n_edges + 1));
+    MPL_TRY(mpl_reserve(g->ctx, g->usable, g->cap_usable, (size_t)g->n_edges + 1));
+    MPL_TRY(mpl_reserve(g->ctx, g->hops, g->cap_hops, (size_t)g->n_edges + 1));
     g->edge[g->n_edges++] = (mpl_nnc_edge){from, to, block, bytes, offset};
 out:
     return st;

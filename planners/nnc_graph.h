@@ -20,7 +20,8 @@ typedef struct mpl_nnc_time {
     uint32_t n;
     const uint32_t *begin, *item; /* successors */
     uint32_t *rank;               /* [n] a topological order */
-    uint32_t *hop;                /* [n] result of the last measurement */
+    uint32_t *pos;                /* [n] position of each in rank */
+    uint32_t *hop;                /* [n] nodes on the longest path of the measurement in hand; else all 0 */
     uint32_t penalty;             /* what an end at the source or sink counts: more than any path */
 } mpl_nnc_time;
 
@@ -48,7 +49,8 @@ typedef struct mpl_nnc_graph {
     uint64_t *offset;     /* [n] within the block [byte] */
 
     mpl_nnc_time time;
-    uint32_t *hop_to, *hop_from; /* [n] */
+    uint32_t *usable, *hops; /* [n_edges] scratch: usable edges of a tuple, and their hops in front */
+    size_t cap_usable, cap_hops;
     uint64_t ticks;
 } mpl_nnc_graph;
 
