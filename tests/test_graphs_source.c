@@ -1,4 +1,5 @@
-/* What a user may name as GRAPH: files by their content, networks by their name, and one line for anything else. */
+/* What a user may name as GRAPH: files by their content, networks by their name, and one line for anything
+ * else. */
 #include "tests/test.h"
 
 #include "graphs/source.h"

@@ -5,7 +5,7 @@
 #include "graphs/io/text_priv.h"
 #include "graphs/source.h"
 
-/* ---- equality of graphs, array by array ---------------------------------------------------------------------- */
+/* ---- equality of graphs, array by array ---------------------------------------------------------------- */
 
 static void assert_same_ids(const uint32_t *a, const uint32_t *b, uint32_t n)
 {
@@ -106,7 +106,7 @@ static void test_zoo_round_trip(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- a graph of everything that is awkward ---------------------------------------------------------------------- */
+/* ---- a graph of everything that is awkward ------------------------------------------------------------- */
 
 static const mpl_shape scalar = {0}, pair = {1, {2}}, square = {2, {2, 2}}, nothing = {2, {0, 3}},
                        many = {1, {65}};
@@ -277,7 +277,7 @@ static void test_words(void **state)
     }
 }
 
-/* ---- what people write ---------------------------------------------------------------------------------------- */
+/* ---- what people write --------------------------------------------------------------------------------- */
 
 #define HEAD "graph g\ninput x f32 [1,2]\n"
 
@@ -426,7 +426,8 @@ static void test_wrong(void **state)
     assert_refused(&ctx, HEAD "\"a\\x0ab\" = relu(x, x)\n", 3, "'a?b'");
 }
 
-/* Every beginning of a good text, and every text with one byte changed, is read or refused, without a crash or a leak. */
+/* Every beginning of a good text, and every text with one byte changed, is read or refused, without a crash
+ * or a leak. */
 static void test_damaged(void **state)
 {
     mpl_ctx ctx;
@@ -456,7 +457,7 @@ static void test_damaged(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- files, memory -------------------------------------------------------------------------------------------- */
+/* ---- files, memory ------------------------------------------------------------------------------------- */
 
 static void test_files(void **state)
 {

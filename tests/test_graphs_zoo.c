@@ -1,13 +1,14 @@
-/* Networks of the zoo: published numbers of parameters and multiplications, every parameter's range, wrong requests. */
+/* Networks of the zoo: published numbers of parameters and multiplications, every parameter's range, wrong
+ * requests. */
 #include "tests/test.h"
 
 #include "graphs/source.h"
 
-/* Parameters as published: weights, biases, scale and bias of batch norms, 1000 classes. Multiply-adds of convolutions and
- * dense layers, in units of 10^6, within half of the last digit published.
- * Both: torchvision's model tables (resnet, densenet, inception_v3, vgg16, mobilenet_v2), the papers (mobilenet_v1: 569),
- * bvlc_googlenet (inception_v1), Keras' mobilenet, the PyTorch Image Models tables (inception_v4). The multiplications of
- * inception_v1 are not compared: the model that it follows rounds its pools down. */
+/* Parameters as published: weights, biases, scale and bias of batch norms, 1000 classes. Multiply-adds of
+ * convolutions and dense layers, in units of 10^6, to the last digit published. Both:
+ * torchvision's model tables (resnet, densenet, inception_v3, vgg16, mobilenet_v2), the papers (mobilenet_v1:
+ * 569), bvlc_googlenet (inception_v1), Keras' mobilenet, the PyTorch Image Models tables (inception_v4). The
+ * multiplications of inception_v1 are not compared: the model that it follows rounds its pools down. */
 static const struct {
     const char *name;
     uint64_t params;
@@ -289,7 +290,7 @@ static void test_out_of_memory(void **state)
     }
 }
 
-/* ---- the same networks as ONNX models --------------------------------------------------------------------------- */
+/* ---- the same networks as ONNX models ------------------------------------------------------------------ */
 
 /* A constant Mul or Add behind a batch norm, which Caffe's models have and ours have not. */
 static bool is_caffe_scale(const mpl_graph *g, mpl_op op)
@@ -301,7 +302,8 @@ static bool is_caffe_scale(const mpl_graph *g, mpl_op op)
            (g->op_kind[g->value_op[x]] == MPL_OP_batch_norm || is_caffe_scale(g, g->value_op[x]));
 }
 
-/* Whether an attribute is the same, or is left out on one side and has the value that it then means on the other. */
+/* Whether an attribute is the same, or is left out on one side and has the value that it then means on the
+ * other. */
 static bool same_attr(const mpl_graph *a, mpl_op x, const mpl_graph *b, mpl_op y, mpl_attr_key key,
                       int64_t otherwise)
 {

@@ -1,11 +1,12 @@
-/* Owl's published figures of two networks, from its layers: operations, bytes of all outputs, planned bytes, blocks. */
+/* Owl's published figures of two networks, from its layers: operations, bytes of all outputs, planned bytes,
+ * blocks. */
 #include "tests/test.h"
 
 #include "graphs/source.h"
 #include "planners/planner.h"
 
-/* Batch 1. "With fma": the product and the sum of a batch norm are one operation. The planned bytes are those of Owl's
- * code; what the paper's text says (always in place) takes more: rule=paper, within these bytes. */
+/* Batch 1. "With fma": the product and the sum of a batch norm are one operation. The planned bytes are those
+ * of Owl's code; what the paper's text says (always in place) takes more: rule=paper, within these bytes. */
 static const struct {
     const char *spec;
     uint32_t n_ops, n_blocks; /* n_ops: with fma */
@@ -46,8 +47,8 @@ static void assert_sums(const mpl_graph *g, size_t i)
     assert_float_equal(sum - joined, figures[i].sum_with_fma, 0.05);
 }
 
-/* Owl's bytes as they are: no alignment, a reshape has memory of its own, and so has the graph's output, which is
- * pinned: a block that nothing else uses. */
+/* Owl's bytes as they are: no alignment, a reshape has memory of its own, and so has the graph's output,
+ * which is pinned: a block that nothing else uses. */
 static uint64_t planned_bytes(mpl_ctx *ctx, const mpl_graph *g, const char *rule, uint32_t *n_blocks)
 {
     mpl_problem_options options = mpl_problem_options_default();

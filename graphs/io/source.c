@@ -30,8 +30,8 @@ static const char *first_line(const char *data, size_t size, size_t *n)
     return at;
 }
 
-/* Text begins with 'graph ', a buffer list with a header of several columns; ONNX is binary, for its first field is a
- * number below 32. */
+/* Text begins with 'graph ', a buffer list with a header of several columns; ONNX is binary, for its first
+ * field is a number below 32. */
 static content content_of(const char *data, size_t size)
 {
     size_t n, probe = size < 512 ? size : 512;
@@ -76,11 +76,12 @@ out:
     return st;
 }
 
-/* ---- names that nearly fit --------------------------------------------------------------------------------------- */
+/* ---- names that nearly fit ----------------------------------------------------------------------------- */
 
 enum { MAX_NAME = 32 };
 
-/* Least number of characters put in, left out or changed that makes b from the n characters at a; both at most MAX_NAME. */
+/* Least number of characters put in, left out or changed that makes b from the n characters at a; both at
+ * most MAX_NAME. */
 static uint32_t edits(const char *a, size_t n, const char *b)
 {
     size_t m = strlen(b);

@@ -96,7 +96,7 @@ static bool is_nan_bits(mpl_type type, uint64_t bits)
     return (bits & ~sign) > usual_nan(type) - quiet[type];
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 
 const char *mpl_text_format(mpl_type type, const void *data, int64_t i, char *text)
 {
@@ -126,7 +126,7 @@ const char *mpl_text_format(mpl_type type, const void *data, int64_t i, char *te
     return text;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------- */
 
 bool mpl_text_parse_int(const char *word, size_t n, int64_t *out)
 {

@@ -2,20 +2,20 @@
  *
  * One statement a line; '#' starts a comment; values are made above the lines that use them.
  *
- *   graph NAME                                     first
- *   input NAME TYPE [D,D,..]                       given by the caller
- *   weight NAME TYPE [D,D,..]                      filled from a seed
- *   weight NAME TYPE [D,D,..] = splat NUMBER       one number for all elements
- *   weight NAME TYPE [D,D,..] = data NUMBER ..     all elements, row-major
- *   weight NAME TYPE [D,D,..] = bytes HEX          the same as the bytes in memory (little-endian)
- *   bound NAME TYPE [D,D,..] = data|bytes ..       an input that decided shapes and became a constant
+ *   graph NAME                                   first
+ *   input NAME TYPE [D,D,..]                     given by the caller
+ *   weight NAME TYPE [D,D,..]                    filled from a seed
+ *   weight NAME TYPE [D,D,..] = splat NUMBER     one number for all elements
+ *   weight NAME TYPE [D,D,..] = data NUMBER ..   all elements, row-major
+ *   weight NAME TYPE [D,D,..] = bytes HEX        the same as the bytes in memory (little-endian)
+ *   bound NAME TYPE [D,D,..] = data|bytes ..     an input that decided shapes and became a constant
  *   OUT, .. = OPERATOR(IN, ..) KEY=VALUE .. : TYPE [D,..], .. @NAME
- *                                                  `_`: an optional operand left out; types and dims are inferred, and
- *                                                  checked where given; @NAME names the operation, else its first output
- *   output NAME                                    any number of them
+ *   output NAME                                  any number of them
  *
- * Operators are those of ir/ops.def, attributes those of ir/attrs.def: whole numbers, numbers, words or strings, and lists
- * in brackets. Names are words of letters, digits and _ . / + - or strings in quotes with \\ \" \xHH.
+ * `_` stands for an optional operand left out. Types and dims of outputs are inferred, and checked where they
+ * are given. @NAME names the operation, which else has the name of its first output. Operators are those of
+ * ir/ops.def, attributes those of ir/attrs.def: whole numbers, numbers, words or strings, and lists in
+ * brackets. Names are words of letters, digits and _ . / + - or strings in quotes with \\ \" \xHH.
  * `while`, `case`, `view` and braces are kept for blocks and views. A whole file costs O(size). */
 #include "graphs/base/file.h"
 #include "graphs/io/text_priv.h"
@@ -79,7 +79,7 @@ typedef struct reader {
         MPL_FAIL((r)->ctx, MPL_EINPUT, "%s:%u: %s", (r)->path, (r)->line, why_);                             \
     } while (0)
 
-/* ---- tokens -------------------------------------------------------------------------------------------------- */
+/* ---- tokens -------------------------------------------------------------------------------------------- */
 
 /* Moves to the next token of this line; END stands at the end of the line and stays there. */
 static mpl_status advance(reader *r)
@@ -115,7 +115,8 @@ out:
     return st;
 }
 
-/* Skips what is left of this line and stands on the first token of the next that has one; false at the end of the text. */
+/* Skips what is left of this line and stands on the first token of the next that has one; false at the end of
+ * the text. */
 static mpl_status next_line(reader *r, bool *more)
 {
     mpl_status st = MPL_OK;
@@ -181,7 +182,8 @@ out:
     return st;
 }
 
-/* Copies a word or a string, unescaped and with a zero behind it, into text; *begin: where, *n: its characters. */
+/* Copies a word or a string, unescaped and with a zero behind it, into text; *begin: where, *n: its
+ * characters. */
 static mpl_status keep(reader *r, size_t *begin, size_t *n)
 {
     mpl_status st = MPL_OK;
@@ -226,7 +228,7 @@ out:
     return st;
 }
 
-/* ---- types, dims, numbers -------------------------------------------------------------------------------------- */
+/* ---- types, dims, numbers ------------------------------------------------------------------------------ */
 
 static mpl_status take_int(reader *r, const char *what, int64_t *out)
 {
@@ -344,7 +346,7 @@ out:
     return st;
 }
 
-/* ---- lines ----------------------------------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------------------------------------- */
 
 /* A failure inside the graph gets the place in the file. */
 static mpl_status located(reader *r, mpl_status st)
@@ -527,7 +529,7 @@ out:
     return st;
 }
 
-/* ---- a name that no line above makes: why ------------------------------------------------------------------------ */
+/* ---- a name that no line above makes: why -------------------------------------------------------------- */
 
 /* The names that this line makes into out, those it needs into in. */
 static mpl_status take_maker(reader *r)
@@ -545,8 +547,8 @@ out:
     return st;
 }
 
-/* Reads on to the next line that makes values; false at the end of the text. What cannot be read is skipped. Names
- * that stand in the text list already stay there. */
+/* Reads on to the next line that makes values; false at the end of the text. What cannot be read is skipped.
+ * Names that stand in the text list already stay there. */
 static mpl_status next_maker(reader *r, bool *more)
 {
     mpl_status st;
@@ -592,8 +594,8 @@ static bool makes(const reader *r, size_t name)
     return false;
 }
 
-/* Looks on from the line just read for the one that makes `name`: *made is its line, 0 if there is none; *cycle says
- * that it needs, by what lies between, an output of the line just read. */
+/* Looks on from the line just read for the one that makes `name`: *made is its line, 0 if there is none;
+ * *cycle says that it needs, by what lies between, an output of the line just read. */
 static mpl_status find_below(reader *r, size_t name, uint32_t *made, bool *cycle)
 {
     mpl_status st = MPL_OK;
@@ -640,7 +642,7 @@ out:
     return st;
 }
 
-/* ---- operations -------------------------------------------------------------------------------------------------- */
+/* ---- operations ---------------------------------------------------------------------------------------- */
 
 /* Names to values and pointers, once nothing moves any more. */
 static mpl_status resolve(reader *r)
@@ -751,7 +753,7 @@ out:
     return st;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------------------------------------- */
 
 static mpl_status read_header(reader *r)
 {

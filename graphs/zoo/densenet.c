@@ -1,10 +1,10 @@
 /* densenet.c -- densely connected networks of 121 to 201 layers.
  *
- * Source   G. Huang, Z. Liu, L. van der Maaten, K. Weinberger, "Densely Connected Convolutional Networks", CVPR 2017:
- *          table 1 (DenseNet-BC, growth 32, compression 1/2).
- * Differs  As the Caffe model in the ONNX zoo, which densenet121 equals operator by operator once the constant Mul and
- *          Add behind each batch norm there are merged into it: the classifier is a 1x1 convolution, its result keeps
- *          four dims, and there is no softmax. */
+ * Source   G. Huang, Z. Liu, L. van der Maaten, K. Weinberger, "Densely Connected Convolutional Networks",
+ *          CVPR 2017: table 1 (DenseNet-BC, growth 32, compression 1/2).
+ * Differs  As the Caffe model in the ONNX zoo, which densenet121 equals operator by operator once the
+ *          constant Mul and Add behind each batch norm there are merged into it: the classifier is a 1x1
+ *          convolution, its result keeps four dims, and there is no softmax. */
 #include "graphs/zoo/zoo_priv.h"
 
 typedef struct family {

@@ -1,17 +1,19 @@
 /* inception.c -- inception networks v1 (GoogLeNet), v3 and v4, without their auxiliary classifiers.
  *
- * Source   v1: C. Szegedy et al., "Going Deeper with Convolutions", CVPR 2015: table 1. v3: C. Szegedy et al., "Rethinking
- *          the Inception Architecture for Computer Vision", CVPR 2016: table 1, figures 5 to 7, numbers of channels as
- *          in the authors' own release. v4: C. Szegedy et al., "Inception-v4, Inception-ResNet and the Impact of
- *          Residual Connections on Learning", AAAI 2017: figures 3 to 9.
- * Differs  v1 is the Caffe model in the ONNX zoo, operator by operator: local response norms where the paper has them,
- *          and pools that round down, so that sizes run 112, 55, 27, 13, 6 where the paper has 112, 56, 28, 14, 7, and
- *          the last pool pads one row and column. v3 and v4: average pools leave the padding out. */
+ * Source   v1: C. Szegedy et al., "Going Deeper with Convolutions", CVPR 2015: table 1. v3: C. Szegedy et
+ *          al., "Rethinking the Inception Architecture for Computer Vision", CVPR 2016: table 1, figures 5 to
+ *          7, numbers of channels as in the authors' own release. v4: C. Szegedy et al., "Inception-v4,
+ *          Inception-ResNet and the Impact of Residual Connections on Learning", AAAI 2017: figures 3 to 9.
+ * Differs  v1 is the Caffe model in the ONNX zoo, operator by operator: local response norms where the paper
+ *          has them, and pools that round down, so that sizes run 112, 55, 27, 13, 6 where the paper has 112,
+ *          56, 28, 14, 7, and the last pool pads one row and column. v3 and v4: average pools leave the
+ *          padding out. */
 #include "graphs/zoo/zoo_priv.h"
 
-/* A network is a list of modules, a module a list of rows, a row one operation. `from`: 0 is the module's input, k
- * the k-th row above. A JOIN concatenates the `from` rows above it. What no row of the module reads is its result,
- * concatenated in order of the rows. `out` is the number of channels; ARG(i) is the i-th of the module's numbers. */
+/* A network is a list of modules, a module a list of rows, a row one operation. `from`: 0 is the module's
+ * input, k the k-th row above. A JOIN concatenates the `from` rows above it. What no row of the module reads
+ * is its result, concatenated in order of the rows. `out` is the number of channels; ARG(i) is the i-th of
+ * the module's numbers. */
 typedef enum what { CONV, MAX, AVG, LRN, JOIN } what;
 
 typedef struct row {

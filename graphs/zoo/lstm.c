@@ -1,10 +1,10 @@
 /* lstm.c -- a stack of LSTM layers, unrolled over time.
  *
- * Source   S. Hochreiter, J. Schmidhuber, "Long Short-Term Memory", Neural Computation 9(8), 1997, with the forget gate
- *          of F. Gers, J. Schmidhuber, F. Cummins, 2000: i, f, o = sigmoid(x W + h U + b), g = tanh(x W + h U + b),
- *          c' = f c + i g, h' = o tanh(c').
- * Differs  Four matrices a side instead of one with a split behind it: every value is [batch, hidden], as in the NNC
- *          allocator's own benchmark. Order: time first, then layer. The first h and c are inputs. */
+ * Source   S. Hochreiter, J. Schmidhuber, "Long Short-Term Memory", Neural Computation 9(8), 1997, with the
+ *          forget gate of F. Gers, J. Schmidhuber, F. Cummins, 2000: i, f, o = sigmoid(x W + h U + b), g =
+ *          tanh(x W + h U + b), c' = f c + i g, h' = o tanh(c').
+ * Differs  Four matrices a side instead of one with a split behind it: every value is [batch, hidden], as in
+ *          the NNC allocator's own benchmark. Order: time first, then layer. The first h and c are inputs. */
 #include "graphs/zoo/zoo_priv.h"
 
 enum { INPUT_GATE, FORGET_GATE, CELL_GATE, OUTPUT_GATE, N_GATES };

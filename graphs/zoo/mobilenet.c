@@ -1,9 +1,10 @@
 /* mobilenet.c -- networks of depthwise and pointwise convolutions, width 1.
  *
- * Source   v1: A. Howard et al., "MobileNets: Efficient Convolutional Neural Networks for Mobile Vision Applications",
- *          arXiv 1704.04861: table 1. v2: M. Sandler et al., "MobileNetV2: Inverted Residuals and Linear
- *          Bottlenecks", CVPR 2018: table 2.
- * Differs  Table 1 of v1 gives the last depthwise convolution stride 2 where its own sizes need 1; it has 1 here. */
+ * Source   v1: A. Howard et al., "MobileNets: Efficient Convolutional Neural Networks for Mobile Vision
+ *          Applications", arXiv 1704.04861: table 1. v2: M. Sandler et al., "MobileNetV2: Inverted Residuals
+ *          and Linear Bottlenecks", CVPR 2018: table 2.
+ * Differs  Table 1 of v1 gives the last depthwise convolution stride 2 where its own sizes need 1; it has 1
+ *          here. */
 #include "graphs/zoo/zoo_priv.h"
 
 static const double epsilon = 1e-5;

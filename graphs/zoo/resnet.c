@@ -1,9 +1,10 @@
 /* resnet.c -- residual networks of 18 to 152 layers.
  *
- * Source   K. He, X. Zhang, S. Ren, J. Sun, "Deep Residual Learning for Image Recognition", CVPR 2016: table 1, with
- *          projections where the dims change (option B).
- * Differs  The stride of a bottleneck stands on its 3x3 convolution, where the paper has it on the first 1x1: so have
- *          the Caffe2 model in the ONNX zoo, which resnet50 equals operator by operator, and what most people run. */
+ * Source   K. He, X. Zhang, S. Ren, J. Sun, "Deep Residual Learning for Image Recognition", CVPR 2016: table
+ *          1, with projections where the dims change (option B).
+ * Differs  The stride of a bottleneck stands on its 3x3 convolution, where the paper has it on the first 1x1:
+ *          so have the Caffe2 model in the ONNX zoo, which resnet50 equals operator by operator, and what
+ *          most people run. */
 #include "graphs/zoo/zoo_priv.h"
 
 typedef struct family {

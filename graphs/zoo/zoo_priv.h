@@ -1,8 +1,8 @@
 /* zoo_priv.h -- what the generators share: a builder with a sticky error, so that networks read like tables.
  *
- * Every helper returns the value it made, and does nothing but return MPL_NONE once something failed; mpl_net_end
- * returns the first failure. Names are the scope, a dot, and the name given; weights add ".w", ".b" and the like.
- * Images are f32 in NCHW. */
+ * Every helper returns the value it made, and does nothing but return MPL_NONE once something failed;
+ * mpl_net_end returns the first failure. Names are the scope, a dot, and the name given; weights add ".w",
+ * ".b" and the like. Images are f32 in NCHW. */
 #ifndef MPL_ZOO_PRIV_H
 #define MPL_ZOO_PRIV_H
 
@@ -20,10 +20,10 @@ int64_t mpl_zoo_arg(const mpl_zoo_args *args, const char *key);
 
 /* clang-format off */
 #define MPL_PARAM_BATCH(otherwise)   {"batch", otherwise, 1, 65536, "images or sequences at once", NULL}
-#define MPL_PARAM_IMAGE(size, least) {"image", size, least, 8192, "height and width of the image [pixel]", NULL}
+#define MPL_PARAM_IMAGE(size, least) {"image", size, least, 8192, "height and width [pixel]", NULL}
 #define MPL_PARAM_CLASSES(otherwise) {"classes", otherwise, 1, 1000000, "classes told apart", NULL}
 #define MPL_PARAM_END                {NULL, 0, 0, 0, NULL, NULL}
-#define MPL_PARAM_FORM               {"form", 0, 0, 1, "layers whole, or taken apart as Owl does", mpl_zoo_forms}
+#define MPL_PARAM_FORM               {"form", 0, 0, 1, "layers whole, or as Owl has them", mpl_zoo_forms}
 /* clang-format on */
 
 extern const char *const mpl_zoo_forms[]; /* plain, owl */

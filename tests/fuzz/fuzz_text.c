@@ -1,4 +1,5 @@
-/* fuzz_text.c -- .graph text: any bytes are refused in one line, or read, written and read again without loss. */
+/* fuzz_text.c -- .graph text: any bytes are refused in one line, or read, written and read again without
+ * loss. */
 #include "graphs/source.h"
 
 #include <stdlib.h>
