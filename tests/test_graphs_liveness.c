@@ -4,7 +4,7 @@
 
 #include "graphs/analysis/liveness.h"
 #include "graphs/base/rng.h"
-#include "graphs/problem.h"
+#include "graphs/source.h"
 
 /* ---- data flow ----------------------------------------------------------------------------------------------------- */
 
@@ -514,12 +514,60 @@ static void survive_lost_memory(void **state)
     mpl_graph_free(&ctx, g);
 }
 
+/* Peak live bytes of the five light models in file order, inputs and weights pinned, nothing merged, nothing in place; the
+ * same with outputs pinned or not, since no output stands at the peak. */
+static const struct {
+    const char *path;
+    uint64_t peak;
+} models[] = {
+    {MPL_SHARED "/onnx-light/light_bvlc_alexnet.onnx", 2239488},
+    {MPL_SHARED "/onnx-light/light_vgg19.onnx", 25690112},
+    {MPL_SHARED "/onnx-light/light_inception_v1.onnx", 6422528},
+    {MPL_SHARED "/onnx-light/light_resnet50.onnx", 9633792},
+    {MPL_SHARED "/onnx-light/light_densenet121.onnx", 8429568},
+};
+
+static void know_published_peaks(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    skip_without(MPL_SHARED "/onnx-light");
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        mpl_graph *g = NULL;
+        mpl_op *order = NULL;
+
+        assert_ok(&ctx, mpl_onnx_read(&ctx, models[i].path, &(mpl_read_options){0}, &g));
+        assert_ok(&ctx, mpl_new(&ctx, order, g->n_ops));
+        assert_ok(&ctx, mpl_order_find("given")->make(&ctx, g, order));
+        for (int pin = 0; pin < 2; pin++) {
+            mpl_problem_options o = mpl_problem_options_default();
+            mpl_problem *p = NULL;
+            mpl_value_map *map = NULL;
+            uint64_t peak = 0;
+
+            o.in_place = o.views = false;
+            o.pin_outputs = pin;
+            assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+            assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &peak, NULL, NULL));
+            assert_int_equal(peak, models[i].peak);
+            mpl_problem_free(&ctx, p);
+            mpl_value_map_free(&ctx, map);
+        }
+        mpl_free(&ctx, order);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flow_of_paddle_example),    cmocka_unit_test(flow_round_a_loop),
         cmocka_unit_test(ranges_are_the_flow),       cmocka_unit_test(problems_of_random_graphs),
         cmocka_unit_test(workspaces_and_bad_orders), cmocka_unit_test(survive_lost_memory),
+        cmocka_unit_test(know_published_peaks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,7 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
     mpl_rng_init(&rng, seed);
     assert_ok(ctx, mpl_graph_new(ctx, "random", &g));
     for (int i = 0; i < 4; i++) {
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof name, "in%d", i);
         assert_ok(ctx, mpl_graph_add_value(ctx, g, name, MPL_INPUT, MPL_TYPE_f32, &shapes[i], &v));
