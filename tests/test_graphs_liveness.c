@@ -437,6 +437,73 @@ static void problems_of_random_graphs(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Which operand an operator may overwrite where the same storage is read twice. d, e: two relus of inputs, both last used
+ * here; v: a view of d. */
+static const struct {
+    const char *what;
+    mpl_op_kind kind;
+    const char *in[3];
+    bool views;
+    const char *want; /* names of what may be overwritten */
+} twice[] = {
+    {"one after the other", MPL_OP_add, {"d", "e"}, true, "de"},
+    {"the same twice", MPL_OP_add, {"d", "d"}, true, "d"},
+    {"a view of the same", MPL_OP_add, {"d", "v"}, true, "d"},
+    {"a copy of the same", MPL_OP_add, {"d", "v"}, false, "dv"},
+    {"scattered into another", MPL_OP_scatter_elements, {"d", "i", "e"}, true, "d"},
+    {"scattered into itself", MPL_OP_scatter_elements, {"d", "i", "d"}, true, ""},
+    {"scattered into itself through a view", MPL_OP_scatter_elements, {"d", "i", "v"}, true, ""},
+};
+
+static void operands_read_twice(void **state)
+{
+    const mpl_shape shape = {2, {2, 3}};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t k = 0; k < sizeof twice / sizeof *twice; k++) {
+        mpl_graph *g = NULL;
+        mpl_problem_options o = mpl_problem_options_default();
+        mpl_problem *p = NULL;
+        mpl_value_map *map = NULL;
+        mpl_op order[5] = {0, 1, 2, 3, 4};
+        mpl_value x, i, in[3], v;
+        uint32_t n_in = 0;
+        char found[8] = "";
+
+        assert_ok(&ctx, mpl_graph_new(&ctx, twice[k].what, &g));
+        assert_ok(&ctx, mpl_graph_add_value(&ctx, g, "x", MPL_INPUT, MPL_TYPE_f32, &shape, &x));
+        assert_ok(&ctx, mpl_graph_add_value(&ctx, g, "i", MPL_INPUT, MPL_TYPE_i64, &shape, &i));
+        for (int name = 0; name < 3; name++) {
+            const char *made[] = {"d", "e", "v"};
+            const mpl_value from = name < 2 ? x : mpl_graph_find(g, "d");
+
+            assert_ok(&ctx, mpl_graph_add_op(&ctx, g, name < 2 ? MPL_OP_relu : MPL_OP_identity, made[name], 1,
+                                             &from, 0, NULL, 1, &made[name], &v));
+        }
+        for (; n_in < 3 && twice[k].in[n_in] != NULL; n_in++)
+            in[n_in] = mpl_graph_find(g, twice[k].in[n_in]);
+        assert_ok(&ctx, mpl_graph_add_op(&ctx, g, twice[k].kind, "y", n_in, in, 0, NULL, 1,
+                                         (const char *[]){"y"}, &v));
+        assert_ok(&ctx,
+                  mpl_graph_add_op(&ctx, g, MPL_OP_relu, "z", 1, &v, 0, NULL, 1, (const char *[]){"z"}, &v));
+        assert_ok(&ctx, mpl_graph_add_output(&ctx, g, v));
+        assert_ok(&ctx, mpl_graph_finish(&ctx, g));
+        o.views = twice[k].views;
+        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+        for (uint32_t n = 0; n < p->n_in_place; n++)
+            if (p->in_place_step[n] == 3)
+                strcat(found, p->buffer_name[p->in_place_in[n]]);
+        if (strcmp(found, twice[k].want) != 0)
+            fail_msg("%s: '%s' instead of '%s'", twice[k].what, found, twice[k].want);
+        mpl_problem_free(&ctx, p);
+        mpl_value_map_free(&ctx, map);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 static void workspaces_and_bad_orders(void **state)
 {
     mpl_ctx ctx;
@@ -564,10 +631,10 @@ static void know_published_peaks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flow_of_paddle_example),    cmocka_unit_test(flow_round_a_loop),
-        cmocka_unit_test(ranges_are_the_flow),       cmocka_unit_test(problems_of_random_graphs),
-        cmocka_unit_test(workspaces_and_bad_orders), cmocka_unit_test(survive_lost_memory),
-        cmocka_unit_test(know_published_peaks),
+        cmocka_unit_test(flow_of_paddle_example), cmocka_unit_test(flow_round_a_loop),
+        cmocka_unit_test(ranges_are_the_flow),    cmocka_unit_test(problems_of_random_graphs),
+        cmocka_unit_test(operands_read_twice),    cmocka_unit_test(workspaces_and_bad_orders),
+        cmocka_unit_test(survive_lost_memory),    cmocka_unit_test(know_published_peaks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,7 +104,7 @@ static uint64_t saving(sweep *s, uint32_t *at, uint32_t step)
     for (; *at < p->n_in_place && p->in_place_step[*at] <= step; ++*at) {
         mpl_buffer out = p->in_place_out[*at];
 
-        if (p->in_place_step[*at] < step || p->pool[out] != s->pool)
+        if (p->pool[out] != s->pool) /* those of earlier steps, too: this pool's were counted there */
             continue;
         if (out != last)
             s->saved[n_out++] = slots(s, out);

@@ -203,11 +203,10 @@ static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
     bool same_dims;
 
     if (root == MPL_NONE || m->map->value_buffer[in[i]] == MPL_NONE || is_kept(m, root) ||
-        m->ranges->last[root] != m->ranges->step_of[op] ||
-        m->ranges->first[root] ==
-            m->ranges->step_of[op] || /* an input of the first operation: pairs need a step between */
-        g->value_type[in[i]] != g->value_type[out] ||
-        g->value_bytes[out] > g->value_bytes[root])
+        g->value_type[in[i]] != g->value_type[out])
+        return false;
+    /* A pair needs a step between births: an input that the first operation reads is born with its output. */
+    if (m->ranges->last[root] != m->ranges->step_of[op] || m->ranges->first[root] == m->ranges->step_of[op])
         return false;
     /* A view that is copied moves no byte: its new dims do not matter. */
     same_dims = mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]);

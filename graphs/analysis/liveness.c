@@ -97,8 +97,7 @@ void mpl_value_roots(const mpl_graph *g, bool views, mpl_value *root)
             continue;
         in = g->op_in[g->op_in_begin[op]];
         out = g->op_out[g->op_out_begin[op]];
-        root[out] =
-            root[in]; /* operations stand behind those that make their inputs, so this root is final */
+        root[out] = root[in]; /* final: operations stand behind those that make their inputs */
     }
 }
 

@@ -270,9 +270,8 @@ static mpl_status count_bytes(mpl_ctx *ctx, greedy *y)
     for (mpl_value v = 0; v < g->n_values; v++)
         if (y->counted[v] && y->readers[v] == 1)
             y->frees[y->last_reader[v]] += g->value_bytes[v];
-        else if (y->counted[v] && y->readers[v] == 0)
-            y->frees[g->value_op[v]] +=
-                g->value_bytes[v]; /* nobody needs it: it is gone after its own step */
+        else if (y->counted[v] && y->readers[v] == 0) /* nobody needs it: gone after its own step */
+            y->frees[g->value_op[v]] += g->value_bytes[v];
 out:
     return st;
 }
