@@ -106,6 +106,23 @@ static void test_zoo_round_trip(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+static void test_data_round_trip(void **state)
+{
+    static const char *const paths[] = {"tests/data/syntax.graph", "tests/data/operators.graph"};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        mpl_graph *g = NULL;
+
+        assert_ok(&ctx, mpl_text_read(&ctx, paths[i], &g));
+        assert_round_trip(&ctx, g);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* ---- a graph of everything that is awkward ------------------------------------------------------------- */
 
 static const mpl_shape scalar = {0}, pair = {1, {2}}, square = {2, {2, 2}}, nothing = {2, {0, 3}},
@@ -521,10 +538,15 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zoo_round_trip), cmocka_unit_test(test_awkward_round_trip),
-        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_loose),          cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_damaged),        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_zoo_round_trip),
+        cmocka_unit_test(test_data_round_trip),
+        cmocka_unit_test(test_awkward_round_trip),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_loose),
+        cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_files),
         cmocka_unit_test(test_out_of_memory),
     };
 
