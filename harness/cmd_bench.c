@@ -348,7 +348,7 @@ static mpl_status bench_problem(bench *b, mpl_job *job)
 {
     mpl_status st = MPL_OK;
     cell *cells = NULL;
-    uint32_t left = 0, ok = 0;
+    uint32_t left = 0, ok = 0, there = 0;
 
     MPL_TRY(mpl_new(b->ctx, cells, b->n_specs));
     MPL_TRY(plan_cells(b, job, cells));
@@ -357,15 +357,17 @@ static mpl_status bench_problem(bench *b, mpl_job *job)
     if (left > 0 && job->backend != NULL && job->source.graph != NULL && !mpl_interrupted())
         MPL_TRY(run_cells(b, job, cells));
     for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
+        there += cells[i].skip;
         if (cells[i].skip)
             continue;
         ok += is_ok(cells[i].row);
         MPL_TRY(finish_row(b, &cells[i]));
     }
     if (!mpl_interrupted() && !b->progress.terminal)
-        mpl_progress_line(&b->progress, "%" PRIu32 "/%" PRIu32 "  %s, %s: %" PRIu32 " rows ok",
+        mpl_progress_line(&b->progress,
+                          "%" PRIu32 "/%" PRIu32 "  %s, %s: %" PRIu32 " rows ok, %" PRIu32 " there already",
                           b->progress.done + b->n_specs, b->progress.total, job->text,
-                          job->backend != NULL ? job->backend->name : "planned only", ok);
+                          job->backend != NULL ? job->backend->name : "planned only", ok, there);
 out:
     for (uint32_t i = 0; cells != NULL && i < b->n_specs; i++) {
         mpl_record_free(b->ctx, cells[i].row);
@@ -377,18 +379,16 @@ out:
 }
 
 /* A graph or backend that fails as a whole: a row for each planner. */
-static mpl_status fail_all(bench *b, const char *graph, const mpl_backend *backend, mpl_status why,
+static mpl_status fail_all(bench *b, mpl_job *job, const mpl_backend *backend, mpl_status why,
                            const char *reason)
 {
     mpl_status st = MPL_OK;
-    mpl_job nothing = {.text = graph, .backend = backend};
     cell c = {0};
 
+    job->backend = backend;
     for (uint32_t i = 0; i < b->n_specs; i++) {
         c.spec = &b->spec[i];
-        MPL_TRY(mpl_job_row(b->ctx, b->options, &nothing, c.spec, &c.row));
-        mpl_record_null(c.row, MPL_FIELD_graph_hash);
-        mpl_record_null(c.row, MPL_FIELD_machine);
+        MPL_TRY(mpl_job_row(b->ctx, b->options, job, c.spec, &c.row));
         mpl_record_text(c.row, MPL_FIELD_suite, b->suite.name);
         mpl_row_fail(c.row, mpl_row_status(why), reason);
         MPL_TRY(finish_row(b, &c));
@@ -422,6 +422,7 @@ static mpl_status bench_graph(bench *b, const char *graph)
     char why[sizeof ctx->message];
 
     opened = mpl_job_open(ctx, b->options, graph, &job);
+    job.text = graph; /* for the rows of one that could not be opened */
     snprintf(why, sizeof why, "%s", ctx->message);
     for (uint32_t k = 0; k < b->n_backends && !mpl_interrupted(); k++) {
         bool list = job.source.problem != NULL; /* cannot be executed: planned, and once is enough */
@@ -433,7 +434,7 @@ static mpl_status bench_graph(bench *b, const char *graph)
             snprintf(why, sizeof why, "%s", ctx->message);
         }
         if (how != MPL_OK)
-            MPL_TRY(fail_all(b, graph, b->backend[k], how, why));
+            MPL_TRY(fail_all(b, &job, b->backend[k], how, why));
         else if (!(list && k > 0))
             MPL_TRY(bench_problem(b, &job));
         mpl_progress_step(&b->progress, b->n_specs, graph);

@@ -308,7 +308,7 @@ static const char *pin_text(const mpl_record *row)
 }
 
 /* Options that the command line leaves open are the plan's own; texts point into the row. */
-static void adopt(mpl_options *o, const mpl_record *row)
+static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *row)
 {
     const char *text;
 
@@ -322,7 +322,7 @@ static void adopt(mpl_options *o, const mpl_record *row)
     ADOPT_TEXT(backend, backend);
 #undef ADOPT_TEXT
     if (!o->given[MPL_OPT_in_place])
-        mpl_record_get_bool(row, MPL_FIELD_in_place, &o->in_place);
+        o->in_place = file->problem->n_in_place > 0; /* the file's member of that name lists the pairs */
     if (!o->given[MPL_OPT_views])
         mpl_record_get_bool(row, MPL_FIELD_views, &o->views);
     if (!o->given[MPL_OPT_capacity])
@@ -344,7 +344,7 @@ mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gra
     else
         MPL_TRY(mpl_record_read(ctx, path, file->fields_json, strlen(file->fields_json), row));
     if (file->fields_json != NULL)
-        adopt(options, *row);
+        adopt(options, file, *row);
     MPL_TRY(mpl_job_open(ctx, options, graph, job));
     MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
     MPL_TRY(mpl_job_ask_workspaces(ctx, options, backend, job, &workspaces));

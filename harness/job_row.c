@@ -9,17 +9,21 @@
 enum { TIMED = 5 }; /* plans timed where one is quick */
 static const int64_t QUICK_NS = 20000000;
 
-static void put_here(const mpl_machine *m, mpl_record *row)
+static void put_build(mpl_record *row)
 {
     const mpl_build *b = &mpl_this_build;
 
     mpl_record_null(row, MPL_FIELD_memplan);
-    mpl_record_null(row, MPL_FIELD_machine);
     mpl_record_member_text(row, MPL_FIELD_memplan, "version", b->version);
     mpl_record_member_text(row, MPL_FIELD_memplan, "commit", b->commit);
     mpl_record_member_bool(row, MPL_FIELD_memplan, "dirty", b->dirty);
     mpl_record_member_text(row, MPL_FIELD_memplan, "compiler", b->compiler);
     mpl_record_member_text(row, MPL_FIELD_memplan, "flags", b->flags);
+}
+
+static void put_machine(const mpl_machine *m, mpl_record *row)
+{
+    mpl_record_null(row, MPL_FIELD_machine);
     mpl_record_member_text(row, MPL_FIELD_machine, "host", m->host);
     mpl_record_member_text(row, MPL_FIELD_machine, "cpu", m->cpu);
     mpl_record_member_text(row, MPL_FIELD_machine, "isa", m->isa);
@@ -71,11 +75,14 @@ mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *
     char hash[17];
 
     MPL_TRY(mpl_record_new(ctx, &row));
-    put_here(&job->machine, row);
+    put_build(row);
+    if (job->machine.page_bytes > 0)
+        put_machine(&job->machine, row);
     mpl_record_text(row, MPL_FIELD_status, "ok");
     mpl_record_text(row, MPL_FIELD_graph, job->text);
     snprintf(hash, sizeof hash, "%016" PRIx64, job->graph_hash);
-    mpl_record_text(row, MPL_FIELD_graph_hash, hash);
+    if (job->source.graph != NULL || job->source.problem != NULL)
+        mpl_record_text(row, MPL_FIELD_graph_hash, hash);
     if (job->problem != NULL) {
         snprintf(hash, sizeof hash, "%016" PRIx64, mpl_problem_hash(job->problem));
         mpl_record_text(row, MPL_FIELD_problem_hash, hash);
@@ -226,7 +233,8 @@ mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const cha
         MPL_TRY(mpl_job_open_plan(ctx, options, graph, options->plan, &file, row, job));
         MPL_TRY(mpl_job_verify(ctx, job, file.plan));
         MPL_TRY(mpl_job_plan_fields(ctx, job, file.plan, *row));
-        put_here(&job->machine, *row);
+        put_build(*row);
+        put_machine(&job->machine, *row);
         *plan = file.plan, file.plan = NULL;
         goto out;
     }

@@ -137,14 +137,12 @@ static mpl_status print_group(mpl_ctx *ctx, const mpl_rows *rows, uint32_t first
         mpl_record_get_int(rows->row[i], MPL_FIELD_bound_bytes, &bound);
         mpl_record_get_int(rows->row[i], MPL_FIELD_naive_bytes, &naive);
     }
-    if (!tsv)
-        fprintf(to, "\n### %s, %s, %s: bound %.3f MiB, nothing shared %.3f MiB\n\n",
-                text_or(r, MPL_FIELD_graph, "-"), text_or(r, MPL_FIELD_safety, "-"),
-                text_or(r, MPL_FIELD_backend, "planned only"), (double)bound / 1048576,
+    fprintf(to, tsv ? "# %s\t%s\t%s" : "\n### %s, %s, %s", text_or(r, MPL_FIELD_graph, "-"),
+            text_or(r, MPL_FIELD_safety, "-"), text_or(r, MPL_FIELD_backend, "planned only"));
+    if (naive > 0 && !tsv)
+        fprintf(to, ": bound %.3f MiB, nothing shared %.3f MiB", (double)bound / 1048576,
                 (double)naive / 1048576);
-    else
-        fprintf(to, "# %s\t%s\t%s\n", text_or(r, MPL_FIELD_graph, "-"), text_or(r, MPL_FIELD_safety, "-"),
-                text_or(r, MPL_FIELD_backend, "planned only"));
+    fputs(tsv ? "\n" : "\n\n", to);
     mpl_grid_print(to, &grid, tsv);
 out:
     mpl_grid_fini(ctx, &grid);

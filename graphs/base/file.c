@@ -56,6 +56,8 @@ mpl_status mpl_file_begin(mpl_ctx *ctx, const char *path, mpl_new_file *file)
     }
     fd = fresh.temporary != NULL
              ? open(fresh.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666)
+         : strcmp(path, "/dev/stdout") == 0
+             ? dup(STDOUT_FILENO) /* opened anew, a file would begin at its start */
              : open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0 || (fresh.stream = fdopen(fd, "wb")) == NULL) {
         int why = errno;

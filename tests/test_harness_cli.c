@@ -1,0 +1,674 @@
+/* test_harness_cli.c -- the program as its users meet it: exit statuses, one-line errors, files, benches that are killed. */
+#include "tests/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "graphs/base/file.h"
+#include "harness/command.h"
+#include "harness/rows.h"
+
+#define LIGHT MPL_SHARED "/onnx-light/light_resnet50.onnx"
+#define SMALL "mlp:layers=1,input=4,hidden=4,classes=2"
+
+static const char *program;
+static char folder[] = "/tmp/memplan-cli-XXXXXX";
+static char out[1 << 17], err[1 << 14]; /* of the last run */
+
+static void slurp(const char *name, char *text, size_t size)
+{
+    char path[200];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    text[fread(text, 1, size - 1, f)] = '\0';
+    fclose(f);
+}
+
+/* Exit status of `memplan ARGUMENTS`, where @ stands for the test's folder; a signal is 128 + its number. */
+static int run(const char *arguments)
+{
+    char command[4096];
+    size_t n =
+        (size_t)snprintf(command, sizeof command, ">%s/out 2>%s/err </dev/null %s ", folder, folder, program);
+    int how;
+
+    for (const char *a = arguments; *a != '\0' && n < sizeof command - 200; a++)
+        n += (size_t)snprintf(command + n, sizeof command - n, *a == '@' ? "%s" : "%.1s",
+                              *a == '@' ? folder : a);
+    how = system(command);
+    slurp("out", out, sizeof out);
+    slurp("err", err, sizeof err);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+static void put_file(const char *name, const void *data, size_t size)
+{
+    char path[200];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    fclose(f);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
+    setenv("OMP_WAIT_POLICY", "passive", 0); /* tests share their cores */
+    return mkdtemp(folder) == NULL;
+}
+
+static int end(void **state)
+{
+    char command[100];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+/* One line, and it says whose it is. */
+static void check_error(const char *arguments)
+{
+    if (strncmp(err, "memplan: ", 9) != 0 || strchr(err, '\n') != err + strlen(err) - 1)
+        fail_msg("memplan %s: not one line of error: '%s'", arguments, err);
+}
+
+/* ---- wrong input ---- */
+
+static const struct {
+    const char *name, *text;
+} files[] = {
+    {"empty.onnx", ""},
+    {"empty.csv", ""},
+    {"noise.onnx", "\x08\x07\x12\xff\xff\xff\xff\x0f rest"},
+    {"negative.csv", "id,lower,upper,size\na,0,1,-5\n"},
+    {"huge.csv", "id,lower,upper,size\na,0,1,99999999999999999999\n"},
+    {"sum.csv", "id,lower,upper,size\na,0,1,9223372036854775000\nb,0,1,9223372036854775000\n"},
+    {"backwards.csv", "id,lower,upper,size\na,3,2,5\n"},
+    {"instant.csv", "id,lower,upper,size\na,3,3,5\n"},
+    {"twice.csv", "id,lower,upper,size\na,0,1,5\na,1,2,5\n"},
+    {"short.csv", "id,lower,upper,size\na,0,1\n"},
+    {"nothing.csv", "id,lower,upper,size\na,0,1,0\n"},
+    {"good.csv", "id,lower,upper,size\na,0,2,5\nb,1,3,7\n"},
+    {"cycle.graph",
+     "graph \"c\"\ninput x f32 [1,4]\na = relu(b) : f32 [1,4]\nb = relu(a) : f32 [1,4]\noutput b\n"},
+    {"double.graph",
+     "graph \"c\"\ninput x f32 [1,4]\na = relu(x) : f32 [1,4]\na = relu(x) : f32 [1,4]\noutput a\n"},
+    {"shape.graph", "graph \"c\"\ninput x f32 [1,4]\na = relu(x) : f32 [1,5]\noutput a\n"},
+    {"size.graph", "graph \"c\"\ninput x f32 [4294967296,4294967296]\na = relu(x) : f32 "
+                   "[4294967296,4294967296]\noutput a\n"},
+    {"kind.graph", "graph \"c\"\ninput x f32 [1,4]\na = frobnicate(x) : f32 [1,4]\noutput a\n"},
+    {"end.graph", "graph \"c\"\ninput x f32 [1,4]\na = relu(x) : f32 [1,"},
+    {"cut.json", "{\"schema\": 1, \"kind\": \"plan\", \"buf"},
+    {"other.json", "{\"schema\": 1}"},
+    {"bad.jsonl", "{\"status\": \"ok\"}\n{\"status\":\n{\"status\": \"ok\"}\n"},
+    {"bad.suite", "mlp\n--repeat many\n"},
+};
+
+static const struct {
+    const char *arguments;
+    int status;
+    const char *says; /* part of the message; NULL: anything */
+} wrong[] = {
+    {"", 2, "--help"},
+    {"frob", 2, "frob"},
+    {"plan", 2, "usage"},
+    {"plan a b -p pool", 2, "too many"},
+    {"plan mlp --frob", 2, "--frob"},
+    {"plan mlp -Z", 2, "-Z"},
+    {"plan mlp --planner", 2, "value"},
+    {"plan mlp --quiet=3 -p pool", 2, "value"},
+    {"plan mlp", 2, "--planner"},
+    {"plan mlp -p nope", 2, "greedy_size"},
+    {"plan mlp -p pool:frob=1", 2, "frob"},
+    {"plan mlp -p pool:level=7", 2, "level"},
+    {"plan mlp -p pool:level", 2, "level"},
+    {"plan mlp -p pool --seed -1", 2, "--seed"},
+    {"plan mlp -p pool --seed 1x", 2, "1x"},
+    {"plan mlp -p pool --capacity 99999999999999999999", 2, "--capacity"},
+    {"plan mlp -p pool --capacity 9999999999GiB", 2, "--capacity"},
+    {"plan mlp -p pool --time-limit nan", 2, "--time-limit"},
+    {"plan mlp -p pool --order frob", 2, "frob"},
+    {"plan mlp -p pool --safety frob", 2, "frob"},
+    {"plan mlp -p pool --in-place maybe", 2, "maybe"},
+    {"plan mlp -p pool --pin weights,frob", 2, "frob"},
+    {"plan mlp -p pool --workspaces plan", 2, "--backend"},
+    {"plan mlp -p pool --concat share", 4, "concat"},
+    {"plan mlp -p pool --dim N", 2, "NAME=N"},
+    {"plan mlp -p pool --dim N=-3", 2, "-3"},
+    {"plan mlp:batch=0 -p pool", 2, "batch"},
+    {"plan mlp:frob=1 -p pool", 2, "frob"},
+    {"plan mlp:batch=99999999999999999999 -p pool", 2, "batch"},
+    {"plan nope -p pool", 2, "nope"},
+    {"plan @ -p pool", 2, NULL},
+    {"plan mlp -p pool --capacity 4000", 1, "4096"},
+    {"plan mlp -p none --capacity 5000", 3, "none"},
+    {"plan mlp -p pool --safety parallel", 4, "parallel"},
+    {"plan @/missing.onnx -p pool", 2, "missing.onnx"},
+    {"plan @/empty.onnx -p pool", 2, "empty.onnx"},
+    {"plan @/empty.csv -p pool", 2, "empty.csv"},
+    {"plan @/noise.onnx -p pool", 2, "noise.onnx"},
+    {"plan @/negative.csv -p pool", 2, "negative.csv:2"},
+    {"plan @/huge.csv -p pool", 2, "huge.csv:2"},
+    {"plan @/sum.csv -p pool", 2, NULL},
+    {"plan @/backwards.csv -p pool", 2, "backwards.csv:2"},
+    {"plan @/instant.csv -p pool", 2, "instant.csv:2"},
+    {"plan @/twice.csv -p pool", 2, "twice.csv:3"},
+    {"plan @/short.csv -p pool", 2, "short.csv:2"},
+    {"plan @/nothing.csv -p pool", 2, "nothing.csv:2"},
+    {"plan @/cycle.graph -p pool", 2, "cycle.graph:3"},
+    {"plan @/double.graph -p pool", 2, "double.graph:4"},
+    {"plan @/shape.graph -p pool", 2, "shape.graph:3"},
+    {"plan @/size.graph -p pool", 2, "size.graph:2"},
+    {"plan @/kind.graph -p pool", 2, "frobnicate"},
+    {"plan @/end.graph -p pool", 2, "end.graph:3"},
+    {"plan mlp -p pool -o @/no/such/plan.json", 2, "plan.json"},
+    {"plan mlp -p pool -o /dev/full", 2, "/dev/full"},
+    {"plan mlp -p pool --json >/dev/full", 2, "standard output"},
+    {"verify mlp", 2, "usage"},
+    {"verify mlp @/missing.json", 2, "missing.json"},
+    {"verify mlp @/cut.json", 2, "cut.json"},
+    {"verify mlp @/other.json", 2, "other.json"},
+    {"run mlp -p pool", 2, "--backend"},
+    {"run mlp -b ref", 2, "--planner"},
+    {"run mlp -b frob -p pool", 2, "frob"},
+    {"run mlp -b cuda -p pool", 4, "cuda"},
+    {"run @/good.csv -b ref -p pool", 2, "list"},
+    {"run mlp -b ref -p pool --input frob=ramp", 2, "frob"},
+    {"run mlp -b ref -p pool --input 7=ramp", 2, "7"},
+    {"run mlp -b ref -p pool --input @/missing.npy", 2, "missing.npy"},
+    {"run mlp -b ref -p pool --expect @/missing.npy", 2, "missing.npy"},
+    {"run mlp -b ref -p pool --weights zero", 2, "random:SEED"},
+    {"run mlp -b ref -p pool --repeat 0", 2, "--repeat"},
+    {"run " SMALL " -b ref -p pool --dump /dev/null/x", 2, "/dev/null"},
+    {"bench frob", 2, "frob"},
+    {"bench @/bad.suite", 2, "bad.suite:2"},
+    {"bench smoke --planners pool,,none", 2, "--planners"},
+    {"bench smoke --planners pool,frob", 2, "frob"},
+    {"bench smoke --backends frob", 2, "frob"},
+    {"bench smoke --resume -o @/bad.jsonl", 2, "bad.jsonl:2"},
+    {"bench smoke -q -o /dev/full --planners pool --backends none", 2, "No space left"},
+    {"bench smoke -q -o /dev/null/rows.jsonl", 2, "/dev/null"},
+    {"table frob", 2, "frob"},
+    {"table runs --rows @/missing.jsonl", 2, "missing.jsonl"},
+    {"table runs --rows @/bad.jsonl", 2, "bad.jsonl:2"},
+    {"plot mlp -p pool", 2, ".svg"},
+    {"plot mlp -p pool -o @/x.pdf", 2, ".svg"},
+    {"plot mlp -p pool -o @/no/such/x.svg", 2, "x.svg"},
+    {"export mlp", 2, "--format"},
+    {"export mlp -f frob", 2, "frob"},
+    {"export mlp -f trace", 2, "--planner"},
+    {"export @/good.csv -f graph", 2, "list"},
+    {"list frob", 2, "frob"},
+};
+
+/* Fault: a wrong exit status, a message of several lines, a crash. */
+static void wrong_input_is_one_line(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        put_file(files[i].name, files[i].text, strlen(files[i].text));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        int got = run(wrong[i].arguments);
+
+        if (got != wrong[i].status)
+            fail_msg("memplan %s: exit status %d, not %d: %s", wrong[i].arguments, got, wrong[i].status, err);
+        check_error(wrong[i].arguments);
+        if (wrong[i].says != NULL && strstr(err, wrong[i].says) == NULL)
+            fail_msg("memplan %s: does not say '%s': %s", wrong[i].arguments, wrong[i].says, err);
+    }
+}
+
+/* A real model, cut at 40 places, and with one bit flipped at 60: bad input or a model, never a crash. */
+static void damaged_onnx(void **state)
+{
+    mpl_ctx ctx;
+    char *data = NULL, arguments[100];
+    size_t size;
+
+    (void)state;
+    skip_without(LIGHT);
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_file_read(&ctx, LIGHT, &data, &size));
+    for (size_t i = 0; i < 100; i++) {
+        bool cut = i < 40;
+        size_t at = cut ? size * i / 40 : (size - 1) * (i - 40) / 60;
+        int got;
+
+        if (!cut)
+            data[at] ^= (char)(1 << i % 8);
+        put_file("damaged.onnx", data, cut ? at : size);
+        if (!cut)
+            data[at] ^= (char)(1 << i % 8);
+        snprintf(arguments, sizeof arguments, "plan @/damaged.onnx -p greedy_size -q");
+        got = run(arguments);
+        if (got != 2 && (cut || got != 0))
+            fail_msg("%s at %zu of %zu: exit status %d: %s", cut ? "cut" : "flipped", at, size, got, err);
+        if (got == 2)
+            check_error(arguments);
+    }
+    mpl_free(&ctx, data);
+}
+
+/* ---- help ---- */
+
+static void help_of_everything(void **state)
+{
+    char arguments[64], option[64];
+
+    (void)state;
+    assert_int_equal(run("--help"), 0);
+    for (int c = 0; c < MPL_N_COMMANDS; c++)
+        assert_non_null(strstr(out, mpl_commands[c].name));
+    for (int c = 0; c < MPL_N_COMMANDS; c++) {
+        snprintf(arguments, sizeof arguments, "%s --help", mpl_commands[c].name);
+        assert_int_equal(run(arguments), 0);
+        assert_string_equal(err, "");
+        assert_non_null(strstr(out, mpl_commands[c].example));
+        for (int i = 0; i < MPL_N_OPTIONS; i++) {
+            snprintf(option, sizeof option, "--%s ", mpl_option_table[i].name);
+            for (char *k = option; *k != '\0'; k++)
+                *k = *k == '_' ? '-' : *k;
+            assert_int_equal(strstr(strstr(out, "\n\n  "), option) != NULL,
+                             mpl_option_table[i].commands >> c & 1);
+        }
+    }
+    assert_int_equal(run("--version"), 0);
+    assert_memory_equal(out, "memplan ", 8);
+}
+
+/* Fault: a generated document that lags behind its table. */
+static void documents_are_up_to_date(void **state)
+{
+    static const struct {
+        const char *what, *path;
+    } table[] = {{"list fields", "results/SCHEMA.md"}, {"list options", "harness/OPTIONS.md"}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        mpl_ctx ctx;
+        char *data = NULL;
+        size_t size;
+
+        mpl_ctx_init(&ctx);
+        assert_int_equal(run(table[i].what), 0);
+        assert_ok(&ctx, mpl_file_read(&ctx, table[i].path, &data, &size));
+        if (strcmp(data, out) != 0)
+            fail_msg("%s is stale: make docs", table[i].path);
+        mpl_free(&ctx, data);
+    }
+}
+
+static void lists_name_what_there_is(void **state)
+{
+    static const struct {
+        const char *what, *has;
+    } table[] = {{"graphs", "resnet50"}, {"planners", "greedy_size"}, {"orders", "given"},
+                 {"backends", "absent"}, {"suites", "smoke"},         {"tables", "planned"},
+                 {"formats", "csv"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char arguments[64];
+
+        snprintf(arguments, sizeof arguments, "list %s", table[i].what);
+        assert_int_equal(run(arguments), 0);
+        assert_non_null(strstr(out, table[i].has));
+        snprintf(arguments, sizeof arguments, "list %s --json", table[i].what);
+        assert_int_equal(run(arguments), 0);
+        assert_int_equal(out[0], '{');
+    }
+}
+
+/* ---- plans ---- */
+
+/* Changes the first number after `key` behind the `skip`-th one in a plan file. */
+static void tamper(const char *from, const char *to, const char *key, const char *value, int skip)
+{
+    static char text[1 << 17], changed[1 << 17];
+    char *at = text;
+
+    slurp(from, text, sizeof text);
+    for (int i = 0; i <= skip; i++) {
+        at = strstr(i == 0 ? at : at + 1, key);
+        assert_non_null(at);
+    }
+    at += strlen(key);
+    snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, value,
+             at + strspn(at, " 0123456789"));
+    put_file(to, changed, strlen(changed));
+}
+
+/* Plan, verify, run from the file; with every set of options the file alone must be enough. */
+static void plans_survive_files(void **state)
+{
+    static const char *const options[] = {
+        "-p greedy_size",
+        "-p pool:level=0 --order dfs",
+        "-p owl --in-place off --views off",
+        "-p best_fit --pin weights,outputs",
+        "-p best_fit --pin none",
+        "-p mxnet --backend ref",
+        "-p first_fit --backend cpu",
+        "-p greedy_size --backend cpu --workspaces plan",
+        "-p none --capacity 1MiB",
+        "-p nnc_2019 --safety parallel",
+    };
+    char arguments[300];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        snprintf(arguments, sizeof arguments, "plan lstm:layers=1,steps=3,hidden=8,batch=2 %s -o @/plan.json",
+                 options[i]);
+        if (run(arguments) != 0)
+            fail_msg("memplan %s: %s", arguments, err);
+        assert_non_null(strstr(out, "verified"));
+        if (run("verify lstm:layers=1,steps=3,hidden=8,batch=2 @/plan.json") != 0)
+            fail_msg("verify after %s: %s", options[i], err);
+        assert_int_equal(run("verify lstm:layers=1,steps=4,hidden=8,batch=2 @/plan.json"), 2);
+        assert_non_null(strstr(err, "another problem"));
+        snprintf(arguments, sizeof arguments,
+                 "run lstm:layers=1,steps=3,hidden=8,batch=2 --plan @/plan.json --repeat 1 "
+                 "--checked %s",
+                 strstr(options[i], "--backend") != NULL ? "" : "--backend ref --in-place on");
+        if (strstr(options[i], "off") == NULL && run(arguments) != 0)
+            fail_msg("memplan %s after %s: %s", arguments, options[i], err);
+    }
+}
+
+/* Fault: a plan file that is believed. */
+static void tampered_plans_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(run("plan " SMALL " -p none -o @/plan.json"), 0);
+    assert_int_equal(run("verify " SMALL " @/plan.json"), 0);
+    tamper("plan.json", "moved.json", "\"offset\":", " 64", 2); /* fc where its input lies */
+    assert_int_equal(run("verify " SMALL " @/moved.json"), 1);
+    check_error("verify");
+    assert_non_null(strstr(err, "hidden1.relu"));
+    assert_non_null(strstr(err, "fc"));
+    assert_int_equal(run("verify " SMALL " @/moved.json --json"), 1);
+    assert_non_null(strstr(out, "\"status\":\"refused\""));
+    assert_non_null(strstr(out, "\"planned_bytes\":null"));
+    tamper("plan.json", "odd.json", "\"offset\":", " 65", 1);
+    assert_int_equal(run("verify " SMALL " @/odd.json"), 1);
+    tamper("plan.json", "bytes.json", "\"bytes\":", " 8", 2);
+    assert_int_equal(run("verify " SMALL " @/bytes.json"), 2);
+    assert_int_equal(run("run " SMALL " --plan @/moved.json -b ref"), 1);
+}
+
+/* The same plan, the same bytes; what a failed writing leaves behind is the file as it was. */
+static void plan_files_are_replaced_whole(void **state)
+{
+    char first[1 << 14], again[1 << 14];
+
+    (void)state;
+    assert_int_equal(run("plan " SMALL " -p pool -o @/same.json"), 0);
+    slurp("same.json", first, sizeof first);
+    assert_int_equal(run("plan " SMALL " -p frob -o @/same.json"), 2);
+    slurp("same.json", again, sizeof again);
+    assert_string_equal(first, again);
+}
+
+static void runs_report_what_they_did(void **state)
+{
+    mpl_ctx ctx;
+    mpl_record *row = NULL;
+    uint64_t value;
+    static const mpl_field counters[] = {
+        MPL_FIELD_planned_bytes,   MPL_FIELD_measured_bytes,   MPL_FIELD_rss_bytes,
+        MPL_FIELD_workspace_bytes, MPL_FIELD_copied_bytes,     MPL_FIELD_bound_bytes,
+        MPL_FIELD_reordered_bytes, MPL_FIELD_loop_carry_bytes, MPL_FIELD_naive_bytes};
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_int_equal(run("run mnist_conv:batch=1 -p greedy_size -b cpu --repeat 3 --json --input ramp"), 0);
+    assert_ok(&ctx, mpl_record_read(&ctx, "row", out, strlen(out), &row));
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
+        assert_true(mpl_record_get_int(row, counters[i], &value));
+    assert_string_equal(mpl_record_get_text(row, MPL_FIELD_outputs), "equal");
+    assert_string_equal(mpl_record_get_text(row, MPL_FIELD_status), "ok");
+    assert_false(mpl_record_is_null(row, MPL_FIELD_memplan));
+    assert_false(mpl_record_is_null(row, MPL_FIELD_machine));
+    mpl_record_free(&ctx, row);
+    /* what one backend gave is what the other must give; what another seed gave is not */
+    assert_int_equal(run("run mnist_conv:batch=1 -p pool -b ref --repeat 1 --dump @/dump -q"), 0);
+    assert_int_equal(run("run mnist_conv:batch=1 -p owl -b cpu --repeat 1 --expect @/dump/prob.npy"), 0);
+    assert_non_null(strstr(out, "expected: within"));
+    assert_int_equal(
+        run("run mnist_conv:batch=1 -p owl -b cpu --repeat 1 --weights random:7 --expect @/dump/prob.npy"),
+        1);
+    check_error("run --expect");
+}
+
+static void export_and_plot(void **state)
+{
+    char svg[1 << 16];
+
+    (void)state;
+    assert_int_equal(run("export " SMALL " -f graph -o @/again.graph"), 0);
+    assert_int_equal(run("plan @/again.graph -p pool --json"), 0);
+    assert_int_equal(run("export " SMALL " -f csv -p greedy_size -o @/again.csv"), 0);
+    assert_int_equal(run("plan @/again.csv -p pool"), 0);
+    assert_int_equal(run("export " SMALL " -f dot"), 0);
+    assert_non_null(strstr(out, "digraph"));
+    assert_int_equal(run("export " SMALL " -f trace -p pool"), 0);
+    assert_non_null(strstr(out, "traceEvents"));
+    if (system("command -v gnuplot >/dev/null") != 0) {
+        print_message("skip: %s: no gnuplot here\n", __func__);
+        return;
+    }
+    assert_int_equal(run("plot " SMALL " -p greedy_size -o @/plan.png"), 0);
+    assert_string_equal(err, "");
+    assert_int_equal(run("plot " SMALL " -p greedy_size -o @/plan.svg"), 0);
+    slurp("plan.svg", svg, sizeof svg);
+    assert_non_null(strstr(svg, "<title>hidden1.gemm\n16 bytes at "));
+    assert_non_null(strstr(svg, "<title>hidden1.relu\n16 bytes at "));
+    assert_non_null(strstr(svg, "<title>fc\n8 bytes at "));
+}
+
+/* ---- benches ---- */
+
+#define BENCH "bench @/tiny.suite --planners none,pool,owl:rule=code,greedy_size --repeat 2 "
+
+static void put_suite(void)
+{
+    static const char text[] = "# for tests\n--backends cpu\nmlp:hidden=32\nmlp:hidden=40\nmlp:hidden=48\n"
+                               "mnist_conv:batch=1\nlstm:layers=1,steps=2,hidden=16,batch=2\n";
+
+    put_file("tiny.suite", text, sizeof text - 1);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The rows of a file without what time and memory decide, sorted, as one text. */
+static char *timeless(const char *name, uint32_t *n)
+{
+    static const mpl_field times[] = {MPL_FIELD_plan_ns, MPL_FIELD_run_ns, MPL_FIELD_rss_bytes,
+                                      MPL_FIELD_holds};
+    mpl_ctx ctx;
+    mpl_rows rows = {0};
+    char path[200], **line, *all;
+    size_t size = 1;
+
+    mpl_ctx_init(&ctx);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
+    line = calloc(rows.n + 1, sizeof *line);
+    for (uint32_t i = 0; i < rows.n; i++) {
+        for (size_t k = 0; k < sizeof times / sizeof *times; k++)
+            mpl_record_null(rows.row[i], times[k]);
+        assert_ok(&ctx, mpl_record_write(&ctx, rows.row[i], &line[i]));
+        size += strlen(line[i]) + 1;
+    }
+    qsort(line, rows.n, sizeof *line, by_text);
+    all = calloc(size, 1);
+    for (uint32_t i = 0; i < rows.n; i++) {
+        strcat(strcat(all, line[i]), "\n");
+        mpl_free(&ctx, line[i]);
+    }
+    *n = rows.n;
+    free(line);
+    mpl_rows_fini(&ctx, &rows);
+    assert_int_equal(ctx.n_live, 0);
+    return all;
+}
+
+static uint32_t count_lines(const char *name)
+{
+    char path[200];
+    uint32_t n = 0;
+    int c;
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if ((f = fopen(path, "r")) == NULL)
+        return 0;
+    while ((c = fgetc(f)) != EOF)
+        n += c == '\n';
+    fclose(f);
+    return n;
+}
+
+/* Starts a bench, ends it by `number` once some rows are there, not all; returns how many were whole. */
+static uint32_t interrupt_bench(const char *name, int number, int *how)
+{
+    char suite[200], rows[200];
+    pid_t pid;
+    uint32_t n;
+
+    snprintf(suite, sizeof suite, "%s/tiny.suite", folder);
+    snprintf(rows, sizeof rows, "%s/%s", folder, name);
+    if ((pid = fork()) == 0) {
+        int null = open("/dev/null", O_WRONLY);
+
+        dup2(null, 2);
+        execl(program, program, "bench", suite, "--planners", "none,pool,owl:rule=code,greedy_size",
+              "--repeat", "2", "-q", "-o", rows, (char *)NULL);
+        _exit(127);
+    }
+    for (int i = 0; i < 30000 && count_lines(name) < 4; i++)
+        usleep(2000);
+    n = count_lines(name);
+    kill(pid, number);
+    assert_int_equal(waitpid(pid, how, 0), pid);
+    return n;
+}
+
+/* Killed in the middle, torn at the end, resumed: the rows of an undisturbed bench, but for times, and none twice. */
+static void killed_benches_resume(void **state)
+{
+    static const int numbers[] = {SIGKILL, SIGTERM, SIGINT};
+    uint32_t n_whole, n_resumed;
+    char *whole;
+
+    (void)state;
+    put_suite();
+    if (run(BENCH "-q -o @/whole.jsonl") != 0)
+        fail_msg("bench: %s", err);
+    whole = timeless("whole.jsonl", &n_whole);
+    assert_int_equal(n_whole, 20);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char name[32], arguments[300], path[200], *resumed;
+        int how;
+        FILE *f;
+
+        snprintf(name, sizeof name, "killed%zu.jsonl", i);
+        assert_true(interrupt_bench(name, numbers[i], &how) >= 4);
+        assert_true(count_lines(name) < 20);
+        assert_true(WIFSIGNALED(how) || WEXITSTATUS(how) == 3);
+        snprintf(path, sizeof path, "%s/%s", folder, name);
+        f = fopen(path, "a");
+        fputs("{\"status\":\"ok\",\"gra", f);
+        fclose(f);
+        snprintf(arguments, sizeof arguments, BENCH "--resume -o @/%s", name);
+        if (run(arguments) != 0)
+            fail_msg("resume: %s", err);
+        assert_non_null(strstr(err, "torn"));
+        assert_non_null(strstr(out, "20 rows in"));
+        resumed = timeless(name, &n_resumed);
+        assert_int_equal(n_resumed, 20);
+        assert_string_equal(resumed, whole);
+        free(resumed);
+    }
+    free(whole);
+}
+
+/* What the bench prints, and the same from its rows. */
+static void tables_from_rows(void **state)
+{
+    (void)state;
+    put_suite();
+    if (run(BENCH "-o @/table.jsonl") != 0)
+        fail_msg("bench: %s", err);
+    assert_non_null(strstr(out, "### mlp:hidden=32, serial, cpu"));
+    assert_non_null(strstr(out, "| owl:rule=code"));
+    assert_int_equal(run("table runs --rows @/table.jsonl"), 0);
+    assert_non_null(strstr(out, "### mlp:hidden=32, serial, cpu"));
+    assert_int_equal(run("table planned --rows @/table.jsonl --tsv"), 0);
+    assert_memory_equal(out, "planner\tmlp:hidden=32 cpu\t", 26);
+    assert_int_equal(run("table gap --rows @/table.jsonl -o @/gap.md"), 0);
+    slurp("gap.md", out, sizeof out);
+    assert_non_null(strstr(out, "| pool "));
+}
+
+/* A graph that cannot be opened and a backend that is not there are rows; the rest goes on. */
+static void failures_are_rows(void **state)
+{
+    mpl_ctx ctx;
+    mpl_rows rows = {0};
+    char path[200];
+    static const char *const status[] = {"garbage", "ok", "ok", "ok"};
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    put_file("mixed.suite", "no_such_graph\nmlp:hidden=32\n@\n", 30);
+    put_file("mixed.suite", "no_such_graph\nmlp:hidden=32\n", 28);
+    assert_int_equal(run("bench @/mixed.suite --planners pool --repeat 1 -q -o @/mixed.jsonl"), 1);
+    check_error("bench");
+    snprintf(path, sizeof path, "%s/mixed.jsonl", folder);
+    assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
+    assert_int_equal(rows.n, 2);
+    for (uint32_t i = 0; i < rows.n; i++)
+        assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_status), status[i]);
+    assert_false(mpl_record_is_null(rows.row[0], MPL_FIELD_reason));
+    assert_true(mpl_record_is_null(rows.row[0], MPL_FIELD_planned_bytes));
+    mpl_rows_fini(&ctx, &rows);
+    assert_int_equal(run("bench @/mixed.suite --planners pool --backends cuda -q -o @/absent.jsonl"), 1);
+    put_file("one.suite", "mlp:hidden=32\n", 14);
+    assert_int_equal(run("bench @/one.suite --planners pool --backends cuda -q -o @/absent2.jsonl"), 0);
+    snprintf(path, sizeof path, "%s/absent2.jsonl", folder);
+    assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
+    assert_string_equal(mpl_record_get_text(rows.row[0], MPL_FIELD_status), "unavailable");
+    mpl_rows_fini(&ctx, &rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_input_is_one_line),    cmocka_unit_test(damaged_onnx),
+        cmocka_unit_test(help_of_everything),         cmocka_unit_test(documents_are_up_to_date),
+        cmocka_unit_test(lists_name_what_there_is),   cmocka_unit_test(plans_survive_files),
+        cmocka_unit_test(tampered_plans_are_refused), cmocka_unit_test(plan_files_are_replaced_whole),
+        cmocka_unit_test(runs_report_what_they_did),  cmocka_unit_test(export_and_plot),
+        cmocka_unit_test(killed_benches_resume),      cmocka_unit_test(tables_from_rows),
+        cmocka_unit_test(failures_are_rows),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}
