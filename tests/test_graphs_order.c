@@ -6,6 +6,14 @@
 
 static const mpl_shape shapes[] = {{1, {1}}, {1, {10}}, {1, {100}}, {2, {7, 3}}};
 
+/* One of the last `window` values; of a mask, the value beside it. */
+static mpl_value any_floats(const mpl_graph *g, mpl_rng *rng, uint32_t window)
+{
+    mpl_value v = g->n_values - 1 - (mpl_value)mpl_rng_below(rng, window);
+
+    return g->value_type[v] == MPL_TYPE_f32 ? v : v - 1;
+}
+
 /* Operations of 1 to 3 operands over what there is, near or far; some of them lead nowhere. */
 static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
 {
@@ -29,9 +37,9 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
         uint32_t n = 0;
 
         snprintf(name, sizeof name, "v%u", i);
-        in[n++] = g->n_values - 1 - (mpl_value)mpl_rng_below(&rng, window);
+        in[n++] = any_floats(g, &rng, window);
         for (uint32_t k = 0; k < 2; k++) {
-            v = g->n_values - 1 - (mpl_value)mpl_rng_below(&rng, window);
+            v = any_floats(g, &rng, window);
             if (mpl_shape_equal(&g->value_shape[v], &g->value_shape[in[0]]))
                 in[n++] = v;
         }
@@ -41,11 +49,16 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
             assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_concat, name, 2, pair, 1, &MPL_INT(axis, 0), 1,
                                             names, &v));
         } else {
-            mpl_op_kind kind = n > 1                         ? MPL_OP_max
-                               : mpl_rng_below(&rng, 4) == 0 ? MPL_OP_identity
-                                                             : MPL_OP_relu;
+            mpl_op_kind kind = n > 1 ? MPL_OP_max : MPL_OP_relu;
+            char mask[16];
+            mpl_value out[2];
 
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, name, n, in, 0, NULL, 1, names, &v));
+            if (n == 1 && mpl_rng_below(&rng, 4) == 0)
+                kind = MPL_OP_dropout; /* a view, and beside it a mask that nobody reads */
+            snprintf(mask, sizeof mask, "m%u", i);
+            assert_ok(ctx,
+                      mpl_graph_add_op(ctx, g, kind, name, n, in, 0, NULL, kind == MPL_OP_dropout ? 2 : 1,
+                                       (const char *[]){name, mask}, out));
         }
     }
     for (uint32_t i = 0; i < 3; i++)
@@ -143,10 +156,15 @@ static void tell_bfs(teller *t)
     }
 }
 
+/* Of an operation that views its input, output 0 does. */
 static mpl_value root_of(const mpl_graph *g, mpl_value v)
 {
-    while (g->value_op[v] != MPL_NONE && (mpl_op_table[g->op_kind[g->value_op[v]]].traits & MPL_VIEW))
-        v = g->op_in[g->op_in_begin[g->value_op[v]]];
+    for (mpl_op op = g->value_op[v]; op != MPL_NONE && g->op_out[g->op_out_begin[op]] == v;
+         op = g->value_op[v]) {
+        if (!(mpl_op_table[g->op_kind[op]].traits & MPL_VIEW))
+            break;
+        v = g->op_in[g->op_in_begin[op]];
+    }
     return v;
 }
 
