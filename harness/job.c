@@ -71,6 +71,7 @@ out:
 /* --dim and --input as the readers take them. */
 typedef struct read_store {
     mpl_read_options options;
+    uint32_t n_stored;
     char **dim_store;
     const char **dim_name, **input_name;
     int64_t *dim_value;
@@ -96,6 +97,7 @@ static mpl_status fill_read_options(mpl_ctx *ctx, const mpl_options *options, co
 
         if (name == NULL)
             MPL_TRY(MPL_EMEM);
+        s->n_stored++;
         if ((cut = strchr(name, '=')) == NULL || cut == name)
             MPL_FAIL(ctx, MPL_EINPUT, "--dim: '%s' is no NAME=N", name);
         *cut = '\0';
@@ -118,7 +120,7 @@ out:
 
 static void read_store_fini(mpl_ctx *ctx, read_store *s)
 {
-    for (uint32_t i = 0; i < s->options.n_dims; i++)
+    for (uint32_t i = 0; i < s->n_stored; i++)
         mpl_free(ctx, s->dim_store[i]);
     mpl_free(ctx, s->dim_store);
     mpl_free(ctx, s->dim_name);

@@ -54,6 +54,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a full quota is an error of write(), not a signal */
     mpl_ctx_init(&ctx);
     st = dispatch(&ctx, argc, argv);
+    mpl_assert(ctx.n_live == 0);
     if (st == MPL_OK && (fflush(stdout) != 0 || ferror(stdout)))
         st = mpl_fail(&ctx, MPL_EINPUT, __FILE__, __LINE__, "standard output: %s", strerror(errno));
     if (st != MPL_OK)
