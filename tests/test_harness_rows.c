@@ -391,6 +391,54 @@ static void comparisons(void **state)
     assert_string_equal(mpl_outputs_word(2e-4), "differ");
 }
 
+/* Two outputs of 3 and 20 elements; one element of either is changed. Fault: an output that is not looked at to its end. */
+static void outputs_are_compared_to_the_end(void **state)
+{
+    static const struct {
+        uint32_t output;
+        uint32_t element;
+        float value;
+        bool equal, within;
+    } table[] = {
+        {0, 0, 1.0f, true, true},     {0, 0, 1.5f, false, false},  {0, 2, 1.00001f, false, true},
+        {1, 0, 0.5f, false, false},   {1, 19, 2.0f, false, false}, {1, 19, 1.00005f, false, true},
+        {1, 19, -1.0f, false, false}, {0, 1, NAN, false, false},
+    };
+    mpl_ctx ctx;
+    mpl_graph *g = NULL;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_graph_new(&ctx, "two", &g));
+    for (int i = 0; i < 2; i++) {
+        const mpl_shape shape = {1, {i == 0 ? 3 : 20}};
+        const char *name = i == 0 ? "a" : "b", *out_name = i == 0 ? "c" : "d";
+        mpl_value in, out;
+
+        assert_ok(&ctx, mpl_graph_add_value(&ctx, g, name, MPL_INPUT, MPL_TYPE_f32, &shape, &in));
+        assert_ok(&ctx, mpl_graph_add_op(&ctx, g, MPL_OP_relu, name, 1, &in, 0, NULL, 1, &out_name, &out));
+        assert_ok(&ctx, mpl_graph_add_output(&ctx, g, out));
+    }
+    assert_ok(&ctx, mpl_graph_finish(&ctx, g));
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        size_t size = mpl_outputs_bytes(g);
+        float *want = calloc(size, 1), *got = calloc(size, 1), *at;
+        double error;
+
+        for (size_t k = 0; k < size / sizeof *want; k++)
+            want[k] = got[k] = 1;
+        at = (float *)(uintptr_t)mpl_outputs_at(g, got, table[i].output);
+        at[table[i].element] = table[i].value;
+        error = mpl_outputs_error(g, got, want);
+        assert_int_equal(error == 0, table[i].equal);
+        assert_int_equal(error <= MPL_REL_TOLERANCE, table[i].within);
+        free(want);
+        free(got);
+    }
+    mpl_graph_free(&ctx, g);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* Fault: a comment taken for a graph, an option that overrides the command line. */
 static void suites(void **state)
 {
@@ -457,6 +505,7 @@ int main(void)
         cmocka_unit_test(last_row_of_a_key_counts),
         cmocka_unit_test(medians),
         cmocka_unit_test(comparisons),
+        cmocka_unit_test(outputs_are_compared_to_the_end),
         cmocka_unit_test(suites),
     };
 
