@@ -2,6 +2,7 @@
 #include "graphs/base/file.h"
 #include "harness/command.h"
 #include "harness/table.h"
+#include "planners/handover.h"
 
 static mpl_status write_csv(mpl_ctx *ctx, const mpl_export *what, const char *path)
 {
@@ -14,7 +15,7 @@ static mpl_status write_graph(mpl_ctx *ctx, const mpl_export *what, const char *
 }
 
 /* One node an operation, one edge a value that two operations share. */
-static mpl_status write_dot(mpl_ctx *ctx, const mpl_export *what, const char *path)
+static mpl_status write_operations(mpl_ctx *ctx, const mpl_export *what, const char *path)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = what->job->source.graph;
@@ -46,6 +47,64 @@ out:
     mpl_free(ctx, quoted);
     mpl_file_end(ctx, &file);
     return st;
+}
+
+/* "b12", "source" or "sink" as the end of an edge; text holds at least 24 bytes. */
+static const char *end_name(mpl_buffer b, const char *dummy, char *text)
+{
+    if (b == MPL_NONE)
+        return dummy;
+    snprintf(text, 24, "b%" PRIu32, b);
+    return text;
+}
+
+/* A plan as NNC's allocation graph: one node a buffer, one edge a range of memory that one hands to the next. */
+static mpl_status write_allocation(mpl_ctx *ctx, const mpl_export *what, const char *path)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = what->job->problem;
+    mpl_handover *list = NULL;
+    size_t n = 0;
+    mpl_new_file file = {0};
+    char *quoted = NULL, label[200], from[24], to[24];
+
+    MPL_TRY(mpl_handovers(ctx, p, what->plan, &list, &n));
+    MPL_TRY(mpl_file_begin(ctx, path, &file));
+    fprintf(file.stream, "digraph memplan {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n"
+                         "  source [shape=circle];\n  sink [shape=circle];\n");
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        char name[24];
+
+        snprintf(label, sizeof label, "%.120s\n%" PRIu64 " B at %" PRIu64, mpl_buffer_label(p, b, name), p->bytes[b],
+                 what->plan->offset[b]);
+        MPL_TRY(mpl_json_quote(ctx, label, &quoted));
+        fprintf(file.stream, "  b%" PRIu32 " [label=%s];\n", b, quoted);
+        mpl_free(ctx, quoted);
+        quoted = NULL;
+    }
+    for (size_t i = 0; i < n; i++)
+        fprintf(file.stream, "  %s -> %s [label=\"%s%s%" PRIu64 " B\\nat %" PRIu64 "\"];\n",
+                end_name(list[i].from, "source", from), end_name(list[i].to, "sink", to),
+                p->n_pools > 1 ? p->pool_name[list[i].pool] : "", p->n_pools > 1 ? ": " : "", list[i].bytes,
+                list[i].offset);
+    fprintf(file.stream, "}\n");
+    MPL_TRY(mpl_file_commit(ctx, &file));
+out:
+    mpl_free(ctx, list);
+    mpl_free(ctx, quoted);
+    mpl_file_end(ctx, &file);
+    return st;
+}
+
+static mpl_status write_dot(mpl_ctx *ctx, const mpl_export *what, const char *path)
+{
+    if (what->plan != NULL)
+        return write_allocation(ctx, what, path);
+    if (what->job->source.graph == NULL)
+        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                        "export dot: %s is a list of buffers; with --planner P its allocation graph can be drawn",
+                        what->job->text);
+    return write_operations(ctx, what, path);
 }
 
 /* Last step at which the trace shows a buffer: one that another took over in place ends where that begins. */
@@ -112,7 +171,7 @@ out:
 const mpl_export_format mpl_export_formats[] = {
     {"csv", "buffers as MiniMalloc reads them; with a plan, their offsets too", false, false, write_csv},
     {"graph", "the graph in memplan's text format", true, false, write_graph},
-    {"dot", "the operations as a Graphviz graph", true, false, write_dot},
+    {"dot", "as a Graphviz graph: the operations; with a plan, who hands which bytes to whom", false, false, write_dot},
     {"trace", "a plan as a Chrome or Perfetto trace (JSON)", false, true, write_trace},
     {NULL, NULL, false, false, NULL},
 };

@@ -142,6 +142,37 @@ out:
     return st;
 }
 
+/* The buffers that prove the bound: pairwise in each other's way, they add up to it. */
+static mpl_status show_witness(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+    uint8_t *member = NULL;
+    uint64_t bytes;
+    uint32_t n = 0, column = 0;
+    char label[24];
+
+    MPL_TRY(mpl_new(ctx, member, p->n));
+    MPL_TRY(mpl_lower_bound(ctx, p, 0, &bytes, member));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        n += member[b];
+    if (n > 0)
+        column = (uint32_t)printf("witness      %" PRIu32 " buffers that can share nothing:", n);
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        const char *name = mpl_buffer_label(p, b, label);
+
+        if (!member[b])
+            continue;
+        if (column + strlen(name) > 100)
+            column = (uint32_t)printf("\n            ") - 1;
+        column += (uint32_t)printf(" %s", name);
+    }
+    if (n > 0)
+        printf("\n");
+out:
+    mpl_free(ctx, member);
+    return st;
+}
+
 static mpl_status show_parallel(mpl_ctx *ctx, const mpl_job *job)
 {
     mpl_status st = MPL_OK;
@@ -185,6 +216,7 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
            job.problem->n, job.naive_bytes, mib(job.naive_bytes));
     printf("bound               %14" PRIu64 " bytes  %10.3f MiB, %s\n", job.bound_bytes, mib(job.bound_bytes),
            job.bound_kind);
+    MPL_TRY(show_witness(ctx, job.problem));
     MPL_TRY(job.problem->before == NULL ? show_serial(ctx, &job) : show_parallel(ctx, &job));
 out:
     mpl_free(ctx, json);

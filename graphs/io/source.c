@@ -45,6 +45,13 @@ static content content_of(const char *data, size_t size)
     return n > 0 && memchr(line, ',', n) != NULL ? LIST : UNKNOWN;
 }
 
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t n = strlen(text), m = strlen(ending);
+
+    return n >= m && strcmp(text + n - m, ending) == 0;
+}
+
 static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_options *options, mpl_source *out)
 {
     mpl_status st = MPL_OK;
@@ -63,7 +70,8 @@ static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_optio
         MPL_TRY(mpl_text_read_memory(ctx, path, data, size, &out->graph));
         break;
     case LIST:
-        MPL_TRY(mpl_csv_read(ctx, path, &out->problem, &out->offset));
+        MPL_TRY(ends_with(path, ".tensors.csv") ? mpl_nnc_read(ctx, path, &out->problem, NULL)
+                                                : mpl_csv_read(ctx, path, &out->problem, &out->offset));
         break;
     case UNKNOWN:
         MPL_FAIL(ctx, MPL_EINPUT,
