@@ -13,6 +13,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 export MEMPLAN=${MEMPLAN:-$build/memplan}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} DNNL_VERBOSE=0
+# threads that wait must not burn the cores of the other tests
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 for program in "$@"; do
     start=$(date +%s.%N)
     "$program" >"$log" 2>&1
