@@ -268,7 +268,7 @@ static bool run(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const
                 const files *in, const files *want, char *why, size_t n_why)
 {
     mpl_exec *exec = NULL;
-    mpl_exec_options options = {.checked = true};
+    mpl_exec_options options = {.checked = checked};
     mpl_op *order = calloc(g->n_ops + 1, sizeof *order);
     bool good = want->n == g->n_outputs;
 
@@ -318,7 +318,7 @@ static void try_model(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
     options = (mpl_read_options){.n_inputs = in.n, .input_index = in.index, .input_tensor = in.tensor};
     st = mpl_onnx_read(ctx, path, &options, &g);
     if (st == MPL_OK) {
-        good = run(ctx, backend, dev, g, &in, &want, why, sizeof why);
+        good = run(ctx, backend, dev, g, &in, &want, true, why, sizeof why);
         r->passed += good;
         r->wrong += !good;
         if (!good)
@@ -386,11 +386,68 @@ static void onnx_node_tests_on_cpu(void **state)
     run_all("cpu");
 }
 
+/* ---- onnx-light: real networks, input arange(n) / n ----------------------------------------------------------- */
+
+static const char *const light[] = {"bvlc_alexnet", "vgg19", "inception_v1", "resnet50", "densenet121"};
+
+static void run_light(const char *backend_name)
+{
+    const mpl_backend *backend = mpl_backend_find(backend_name);
+    mpl_device *dev = NULL;
+    mpl_ctx ctx;
+
+    mpl_ctx_init(&ctx);
+    assert_non_null(backend);
+    for (size_t i = 0; i < sizeof light / sizeof *light; i++) {
+        char path[512], why[600];
+        mpl_graph *g = NULL;
+        files in = {.n = 1}, want = {.n = 1, .relative = 1e-4};
+        int64_t start = mpl_clock_ns();
+        bool good;
+
+        snprintf(path, sizeof path, "%s/onnx-light/light_%s.onnx", MPL_SHARED, light[i]);
+        skip_without(path);
+        if (dev == NULL)
+            assert_ok(&ctx, backend->open(&ctx, &(mpl_device_options){.n_threads = 2}, &dev));
+        assert_ok(&ctx, mpl_onnx_read(&ctx, path, NULL, &g));
+        snprintf(path, sizeof path, "%s/onnx-light/light_%s_output_0.pb", MPL_SHARED, light[i]);
+        assert_ok(&ctx, mpl_tensor_read(&ctx, path, &want.tensor[0]));
+        assert_int_equal(g->n_inputs, 1);
+        in.tensor[0] = (mpl_tensor){MPL_TYPE_f32, g->value_shape[g->input[0]],
+                                    mpl_alloc(&ctx, g->value_bytes[g->input[0]], 1)};
+        for (uint64_t j = 0, n = g->value_bytes[g->input[0]] / 4; j < n; j++)
+            ((float *)in.tensor[0].data)[j] = (float)j / (float)n;
+        good = run(&ctx, backend, dev, g, &in, &want, false, why, sizeof why); /* checks take minutes here */
+        print_message("%s on %s: %.1f s%s%s\n", light[i], backend_name,
+                      (double)(mpl_clock_ns() - start) * 1e-9, good ? "" : ": ", good ? "" : why);
+        mpl_graph_free(&ctx, g);
+        free_files(&ctx, &in);
+        free_files(&ctx, &want);
+        assert_true(good);
+    }
+    backend->close(dev);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void onnx_light_on_ref(void **state)
+{
+    (void)state;
+    run_light("ref");
+}
+
+static void onnx_light_on_cpu(void **state)
+{
+    (void)state;
+    run_light("cpu");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(onnx_node_tests_on_ref),
         cmocka_unit_test(onnx_node_tests_on_cpu),
+        cmocka_unit_test(onnx_light_on_ref),
+        cmocka_unit_test(onnx_light_on_cpu),
     };
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
 
