@@ -267,6 +267,8 @@ const mpl_table_kind mpl_tables[] = {
     {"run_time", "median time of a run, planners x graphs [ms]", print_matrix, MPL_FIELD_run_ns},
     {"measured", "resident pages of the arena, planners x graphs [MiB]", print_matrix,
      MPL_FIELD_measured_bytes},
+    {"published", "values that others published or that were recorded from their code, beside ours",
+     mpl_table_published, MPL_N_FIELDS},
     {NULL, NULL, NULL, MPL_N_FIELDS},
 };
 

@@ -3,7 +3,9 @@
  * Idea     The buffers with most interferences choose first; each may bring a larger one that it does not interfere
  *          with, and both take one offset.
  * Source   Liu Liu, "The NNC Tensor Allocation Algorithm", 27 April 2018, and libnnc of May 2018; see nnc_graph.h.
- * Differs  Equal keys go by id.
+ * Differs  Equal keys go by id; production leaves them to its sort. They are many, and matter: with ids turned round in
+ *          either key the recorded DenseNet-121 takes 11.87 to 14.93 MiB, Inception-v3 10.55 to 15.90, VGG-16 training
+ *          931 to 980, around the 13.40, 13.26 and 980 of libnnc.
  * Cost     O(n) candidates a round, sorted: O(n^2 log n + n (n + arcs)); n^2 / 4 bytes.
  * Limits   Loop-carry companions, the third member of a tuple, come with loops. */
 #include "planners/nnc_graph.h"

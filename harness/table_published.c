@@ -1,0 +1,123 @@
+/* table_published.c -- values of others beside ours: results/published.tsv against rows. See table.h. */
+#include <stdlib.h>
+
+#include "graphs/base/file.h"
+#include "harness/grid.h"
+#include "harness/table.h"
+
+#define PUBLISHED "results/published.tsv"
+
+enum { GRAPH, SAFETY, PLANNER, QUANTITY, VALUE, SOURCE, NOTE, N_COLUMNS };
+
+/* Splits a line at its tabs, in place; false when there are not as many columns as there should be. */
+static bool split(char *line, char *column[N_COLUMNS])
+{
+    for (int i = 0; i < N_COLUMNS; i++) {
+        column[i] = line;
+        line += strcspn(line, "\t");
+        if (i + 1 < N_COLUMNS && *line == '\0')
+            return false;
+        if (*line != '\0')
+            *line++ = '\0';
+    }
+    return *line == '\0';
+}
+
+/* Whether a row's graph is the one meant: a zoo name as it stands, a file by its name up to the first dot. */
+static bool is_graph(const char *graph, const char *meant)
+{
+    const char *base = strrchr(graph, '/') != NULL ? strrchr(graph, '/') + 1 : graph;
+    size_t n = strcspn(base, ".");
+
+    if (strcmp(graph, meant) == 0)
+        return true;
+    return base[n] == '.' && strlen(meant) == n && memcmp(base, meant, n) == 0;
+}
+
+static const mpl_record *find_row(const mpl_rows *rows, char *const column[N_COLUMNS])
+{
+    static const mpl_field fields[] = {MPL_FIELD_safety, MPL_FIELD_planner};
+
+    for (uint32_t i = 0; i < rows->n; i++) {
+        const char *graph = mpl_record_get_text(rows->row[i], MPL_FIELD_graph);
+        bool same = graph != NULL && is_graph(graph, column[GRAPH]);
+
+        for (int k = 0; k < 2; k++) {
+            const char *text = mpl_record_get_text(rows->row[i], fields[k]);
+
+            same = same && text != NULL && strcmp(text, column[SAFETY + k]) == 0;
+        }
+        if (same)
+            return rows->row[i];
+    }
+    return NULL;
+}
+
+/* Our value of a quantity; false where the row has not got it, or there is no such quantity. */
+static bool our_value(const mpl_record *row, const char *quantity, double *value)
+{
+    uint64_t planned = 0, bound = 0;
+    bool has_planned = mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
+    bool has_bound = mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound) && bound > 0;
+
+    if (strcmp(quantity, "planned_mib") == 0)
+        return *value = (double)planned / 1048576, has_planned;
+    if (strcmp(quantity, "bound_mib") == 0)
+        return *value = (double)bound / 1048576, has_bound;
+    if (strcmp(quantity, "over_bound") == 0)
+        return *value = has_bound ? (double)planned / (double)bound : 0, has_planned && has_bound;
+    return false;
+}
+
+static mpl_status add_line(mpl_ctx *ctx, const mpl_rows *rows, char *const column[N_COLUMNS], mpl_grid *grid)
+{
+    mpl_status st = MPL_OK;
+    const mpl_record *row = find_row(rows, column);
+    double theirs = strtod(column[VALUE], NULL), ours = 0;
+
+    if (row == NULL || !our_value(row, column[QUANTITY], &ours))
+        return MPL_OK; /* not among the rows given */
+    for (int i = GRAPH; i <= VALUE; i++)
+        MPL_TRY(mpl_grid_cell(ctx, grid, "%s", column[i]));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%.2f", ours));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%+.2f %%", 100 * (ours / theirs - 1)));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", column[SOURCE]));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", column[NOTE]));
+out:
+    return st;
+}
+
+mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv)
+{
+    static const char *const head[] = {"graph", "safety",     "planner", "quantity", "published",
+                                       "ours",  "difference", "source",  "note"};
+    mpl_status st = MPL_OK;
+    mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
+    char *text = NULL, *line, *rest;
+    size_t size;
+    uint32_t number = 0;
+
+    MPL_TRY(mpl_file_read(ctx, PUBLISHED, &text, &size));
+    for (size_t i = 0; i < grid.n_cols; i++)
+        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    for (line = text; line != NULL && *line != '\0'; line = rest) {
+        char *column[N_COLUMNS];
+
+        number++;
+        rest = strchr(line, '\n');
+        if (rest != NULL)
+            *rest++ = '\0';
+        if (*line == '#' || strncmp(line, "graph\t", 6) == 0)
+            continue;
+        if (!split(line, column))
+            MPL_FAIL(ctx, MPL_EINPUT, PUBLISHED ":%" PRIu32 ": %d columns with tabs between are needed", number, N_COLUMNS);
+        MPL_TRY(add_line(ctx, rows, column, &grid));
+    }
+    if (!tsv)
+        fprintf(to, "%s\n\n", kind->about);
+    mpl_grid_print(to, &grid, tsv);
+out:
+    mpl_grid_fini(ctx, &grid);
+    mpl_free(ctx, text);
+    return st;
+}
