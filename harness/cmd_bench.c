@@ -187,6 +187,17 @@ out:
     return st;
 }
 
+/* Shares of the time of one graph at which planning and preparing end, about. */
+static const double PLANNING = 0.1, PREPARING = 0.6;
+
+static void at(const bench *b, double share, const mpl_job *job, const char *what)
+{
+    char text[80];
+
+    snprintf(text, sizeof text, "%.24s: %s", job->text, what);
+    mpl_progress_at(&b->progress, b->n_specs, share, text);
+}
+
 /* Rows and plans of all planners. What fails is a row; only memory, the disk and interrupts end the bench. */
 static mpl_status plan_cells(bench *b, const mpl_job *job, cell *cells)
 {
@@ -201,7 +212,7 @@ static mpl_status plan_cells(bench *b, const mpl_job *job, cell *cells)
         MPL_TRY(take_done(b, c->row, &c->skip));
         if (c->skip)
             continue;
-        mpl_progress_step(&b->progress, 0, c->spec->planner->name);
+        at(b, PLANNING * i / b->n_specs, job, c->spec->planner->name);
         if ((st = mpl_job_plan(b->ctx, b->options, job, c->spec, c->row, &c->plan)) != MPL_OK) {
             mpl_row_fail(c->row, mpl_row_status(st), b->ctx->message);
             st = MPL_OK;
@@ -274,16 +285,18 @@ static mpl_status run_group(bench *b, const mpl_worker_task *task, cell *cells, 
             continue;
         one.plan = cells[i].plan;
         MPL_TRY(mpl_new(b->ctx, cells[i].run_ns, repeat));
-        mpl_progress_step(&b->progress, 0, cells[i].spec->planner->name);
+        at(b, PLANNING + (PREPARING - PLANNING) * i / b->n_specs, task->job, cells[i].spec->planner->name);
         MPL_TRY(mpl_worker_start(b->ctx, &one, &cells[i].worker));
         mpl_worker_wait(cells[i].worker);
     }
-    for (uint32_t r = 0; r < repeat && !mpl_interrupted(); r++)
+    for (uint32_t r = 0; r < repeat && !mpl_interrupted(); r++) {
+        at(b, PREPARING + (1 - PREPARING) * r / repeat, task->job, "timed runs");
         for (uint32_t i = first; i < end; i++)
             if (cells[i].worker != NULL && mpl_worker_status(cells[i].worker) == NULL) {
                 usleep(SETTLE_US);
                 mpl_worker_run(cells[i].worker, &cells[i].run_ns[r]);
             }
+    }
     for (uint32_t i = first; i < end && !mpl_interrupted(); i++)
         if (cells[i].worker != NULL)
             finish_run(b, task->job, &cells[i], repeat, reference);
@@ -332,7 +345,7 @@ static mpl_status run_cells(bench *b, const mpl_job *job, cell *cells)
     MPL_TRY(mpl_inputs_make(b->ctx, job, &inputs));
     if ((reference = mpl_alloc(b->ctx, mpl_outputs_bytes(job->source.graph), 1)) == NULL)
         MPL_TRY(MPL_EMEM);
-    mpl_progress_step(&b->progress, 0, "the run that shares nothing");
+    at(b, PLANNING, job, "nothing shared");
     MPL_TRY(run_reference(b, &task, cells, reference));
     for (uint32_t i = 0, end; i < b->n_specs && !mpl_interrupted(); i = end) {
         end = group_end(b, job, cells, i);
@@ -427,7 +440,7 @@ static mpl_status bench_graph(bench *b, const char *graph)
     for (uint32_t k = 0; k < b->n_backends && !mpl_interrupted(); k++) {
         bool list = job.source.problem != NULL; /* cannot be executed: planned, and once is enough */
 
-        mpl_progress_step(&b->progress, 0, graph);
+        mpl_progress_at(&b->progress, 0, 0, graph);
         how = opened;
         if (opened == MPL_OK && !(list && k > 0)) {
             how = prepare_problem(b, list ? NULL : b->backend[k], &job);
@@ -437,7 +450,7 @@ static mpl_status bench_graph(bench *b, const char *graph)
             MPL_TRY(fail_all(b, &job, b->backend[k], how, why));
         else if (!(list && k > 0))
             MPL_TRY(bench_problem(b, &job));
-        mpl_progress_step(&b->progress, b->n_specs, graph);
+        b->progress.done += b->n_specs;
     }
 out:
     mpl_job_fini(ctx, &job);

@@ -15,22 +15,22 @@ void mpl_progress_begin(mpl_progress *p, uint32_t total, bool quiet)
         .quiet = quiet, .terminal = isatty(STDERR_FILENO) != 0, .total = total, .start_ns = mpl_clock_ns()};
 }
 
-void mpl_progress_step(mpl_progress *p, uint32_t done, const char *what)
+void mpl_progress_at(const mpl_progress *p, uint32_t under_way, double share, const char *what)
 {
-    int64_t seconds, left;
-    int filled;
+    double part = p->total > 0 ? (p->done + under_way * share) / p->total : 0;
+    int64_t seconds = (mpl_clock_ns() - p->start_ns) / 1000000000;
+    int filled = (int)(BAR * part);
 
-    p->done += done;
-    if (p->quiet || !p->terminal || p->total == 0)
+    if (p->quiet || !p->terminal)
         return;
-    seconds = (mpl_clock_ns() - p->start_ns) / 1000000000;
-    left = p->done > 0 ? seconds * (p->total - p->done) / p->done : -1;
-    filled = (int)((uint64_t)BAR * p->done / p->total);
-    fprintf(stderr, "\r\033[K[%.*s%.*s] %" PRIu32 "/%" PRIu32 "  ", filled, "############################",
-            BAR - filled, "............................", p->done, p->total);
-    if (left >= 0)
+    fprintf(stderr, "\r\033[K[%.*s%.*s] %3.0f %%  ", filled, "############################", BAR - filled,
+            "............................", part * 100);
+    if (part > 0 && seconds > 1) {
+        int64_t left = (int64_t)((double)seconds * (1 - part) / part);
+
         fprintf(stderr, "%" PRId64 ":%02" PRId64 " left  ", left / 60, left % 60);
-    fprintf(stderr, "%.40s", what);
+    }
+    fprintf(stderr, "%.44s", what);
 }
 
 void mpl_progress_line(mpl_progress *p, const char *format, ...)

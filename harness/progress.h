@@ -7,13 +7,13 @@
 
 typedef struct mpl_progress {
     bool quiet, terminal;
-    uint32_t done, total;
+    uint32_t done, total; /* runs */
     int64_t start_ns;
 } mpl_progress;
 
 void mpl_progress_begin(mpl_progress *p, uint32_t total, bool quiet);
-/* `done` more are done; now at `what`, which appears on the bar only. */
-void mpl_progress_step(mpl_progress *p, uint32_t done, const char *what);
+/* Draws the bar: besides what is done, a share of `under_way` runs is (0 to 1); `what` is at hand. */
+void mpl_progress_at(const mpl_progress *p, uint32_t under_way, double share, const char *what);
 /* A line of its own, above the bar. */
 void mpl_progress_line(mpl_progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mpl_progress_end(mpl_progress *p);
