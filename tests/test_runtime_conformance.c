@@ -265,7 +265,7 @@ static mpl_status set_inputs(mpl_exec *exec, const mpl_graph *g, const files *in
 
 /* Runs the graph with nothing shared and compares all outputs; false with the reason. */
 static bool run(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
-                const files *in, const files *want, char *why, size_t n_why)
+                const files *in, const files *want, bool checked, char *why, size_t n_why)
 {
     mpl_exec *exec = NULL;
     mpl_exec_options options = {.checked = checked};
