@@ -16,7 +16,7 @@
 #include "planners/sort.h"
 
 enum {
-    GROUP_EVENTS = 256,     /* births and deaths in one group, unless one birth alone has more */
+    GROUP_EVENTS = 512,     /* births and deaths in one group, unless one birth alone has more */
     MAX_LISTS = 4 * 32 + 2, /* a level of the tree gives at most four, the guests of two groups two */
 };
 
