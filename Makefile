@@ -20,7 +20,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -W
 CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread
 
 .DEFAULT_GOAL := all
-.PHONY: all check bench bench-speed nnc-table lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
+.PHONY: all check bench bench-smoke bench-parallel bench-speed nnc-table lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 MAKEFLAGS += --no-builtin-rules
 
 # What needs no build must not start one: the probe is skipped for these.
@@ -118,6 +118,17 @@ fuzz-smoke: deps-test $(FUZZBIN)
 # Threads that sleep while they wait: a spinning one slows whatever else the cores do, and is slowed by it.
 bench: all
 	$(Q)OMP_WAIT_POLICY=$${OMP_WAIT_POLICY-passive} $B/memplan bench main
+
+# The same in seconds, into the build folder: for CI.
+bench-smoke: all
+	$(Q)rm -f $B/smoke.jsonl
+	$(Q)OMP_WAIT_POLICY=$${OMP_WAIT_POLICY-passive} $B/memplan bench smoke -o $B/smoke.jsonl
+
+bench-parallel: all $O/tests/bench_parallel
+	$(Q)$O/tests/bench_parallel
+
+$O/tests/bench_%: $O/tests/bench_%.o $O/libmemplan.a
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 nnc-table: all
 	$(Q)scripts/nnc-table.sh $B/memplan
