@@ -82,10 +82,10 @@ typedef struct mpl_problem_options {
     bool in_place; /* offer in-place pairs */
     bool views;    /* a view takes no memory; false: each is copied */
     bool pin_weights, pin_inputs, pin_outputs;
-    uint32_t align;                     /* of every buffer. [byte] power of two */
-    uint64_t capacity;                  /* of the value pool, or MPL_NO_CAPACITY */
-    bool parallel;         /* safe in every execution of the graph: `before` decides, lifetimes are 0 */
-    bool plan_workspaces;               /* workspaces join the value pool instead of having their own */
+    uint32_t align;       /* of every buffer. [byte] power of two */
+    uint64_t capacity;    /* of the value pool, or MPL_NO_CAPACITY */
+    bool parallel;        /* safe in every execution of the graph: `before` decides, lifetimes are 0 */
+    bool plan_workspaces; /* workspaces join the value pool instead of having their own */
     const uint64_t *op_workspace_bytes; /* [n_ops] or NULL: none */
 } mpl_problem_options;
 
@@ -156,7 +156,8 @@ mpl_status mpl_peak_live(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint
  * of pairwise conflicting buffers whose sizes add up to it, the witness: sizes in whole slots of the pool's least alignment, less
  * the largest rest of a last slot among them. All 0 where one operation may overwrite fewer inputs than it has outputs to
  * put there: then pairs remain among the live, and the bound stands without a witness. */
-mpl_status mpl_lower_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes, uint8_t *member);
+mpl_status mpl_lower_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes,
+                           uint8_t *member);
 
 /* Sum of all buffers of one pool, each rounded up to its alignment: nothing shared. [byte] */
 mpl_status mpl_naive_bytes(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes);

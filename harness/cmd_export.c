@@ -75,8 +75,8 @@ static mpl_status write_allocation(mpl_ctx *ctx, const mpl_export *what, const c
     for (mpl_buffer b = 0; b < p->n; b++) {
         char name[24];
 
-        snprintf(label, sizeof label, "%.120s\n%" PRIu64 " B at %" PRIu64, mpl_buffer_label(p, b, name), p->bytes[b],
-                 what->plan->offset[b]);
+        snprintf(label, sizeof label, "%.120s\n%" PRIu64 " B at %" PRIu64, mpl_buffer_label(p, b, name),
+                 p->bytes[b], what->plan->offset[b]);
         MPL_TRY(mpl_json_quote(ctx, label, &quoted));
         fprintf(file.stream, "  b%" PRIu32 " [label=%s];\n", b, quoted);
         mpl_free(ctx, quoted);
@@ -101,9 +101,10 @@ static mpl_status write_dot(mpl_ctx *ctx, const mpl_export *what, const char *pa
     if (what->plan != NULL)
         return write_allocation(ctx, what, path);
     if (what->job->source.graph == NULL)
-        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
-                        "export dot: %s is a list of buffers; with --planner P its allocation graph can be drawn",
-                        what->job->text);
+        return mpl_fail(
+            ctx, MPL_EINPUT, __FILE__, __LINE__,
+            "export dot: %s is a list of buffers; with --planner P its allocation graph can be drawn",
+            what->job->text);
     return write_operations(ctx, what, path);
 }
 
@@ -171,7 +172,8 @@ out:
 const mpl_export_format mpl_export_formats[] = {
     {"csv", "buffers as MiniMalloc reads them; with a plan, their offsets too", false, false, write_csv},
     {"graph", "the graph in memplan's text format", true, false, write_graph},
-    {"dot", "as a Graphviz graph: the operations; with a plan, who hands which bytes to whom", false, false, write_dot},
+    {"dot", "as a Graphviz graph: the operations; with a plan, who hands which bytes to whom", false, false,
+     write_dot},
     {"trace", "a plan as a Chrome or Perfetto trace (JSON)", false, true, write_trace},
     {NULL, NULL, false, false, NULL},
 };

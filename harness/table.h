@@ -17,7 +17,8 @@ extern const mpl_table_kind mpl_tables[]; /* ends with name NULL */
 const mpl_table_kind *mpl_table_find(const char *name);
 
 /* table_published.c: results/published.tsv against the rows. */
-mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv);
+mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                               bool tsv);
 
 /* Drops all but the last row of each key, keeping the order of first appearance. */
 mpl_status mpl_rows_last(mpl_ctx *ctx, mpl_rows *rows);

@@ -87,7 +87,8 @@ out:
     return st;
 }
 
-mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv)
+mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                               bool tsv)
 {
     static const char *const head[] = {"graph", "safety",     "planner", "quantity", "published",
                                        "ours",  "difference", "source",  "note"};
@@ -110,7 +111,8 @@ mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const m
         if (*line == '#' || strncmp(line, "graph\t", 6) == 0)
             continue;
         if (!split(line, column))
-            MPL_FAIL(ctx, MPL_EINPUT, PUBLISHED ":%" PRIu32 ": %d columns with tabs between are needed", number, N_COLUMNS);
+            MPL_FAIL(ctx, MPL_EINPUT, PUBLISHED ":%" PRIu32 ": %d columns with tabs between are needed",
+                     number, N_COLUMNS);
         MPL_TRY(add_line(ctx, rows, column, &grid));
     }
     if (!tsv)

@@ -23,13 +23,13 @@ typedef struct tracer {
     mpl_ctx *ctx;
     const mpl_problem *p;
     const mpl_plan *plan;
-    uint32_t *time;     /* [n] what comes later is larger */
-    owner *live;        /* [n] owners of the piece in hand, by (time, id) */
+    uint32_t *time; /* [n] what comes later is larger */
+    owner *live;    /* [n] owners of the piece in hand, by (time, id) */
     uint32_t n_live;
     mpl_buffer *by_place; /* [n] by (pool, offset, id) */
     mpl_handover *list;
     size_t n, cap;
-    uint32_t *last;     /* [n + 1] latest handover from each buffer, or from the source: index + 1 */
+    uint32_t *last; /* [n + 1] latest handover from each buffer, or from the source: index + 1 */
 } tracer;
 
 static int by_place(const void *left, const void *right)
@@ -89,7 +89,8 @@ static int by_time(const void *left, const void *right)
 }
 
 /* Grows the latest range of `from` where it goes on to the same `to`, else begins one. */
-static mpl_status hand(tracer *t, mpl_buffer from, mpl_buffer to, uint32_t pool, uint64_t offset, uint64_t bytes)
+static mpl_status hand(tracer *t, mpl_buffer from, mpl_buffer to, uint32_t pool, uint64_t offset,
+                       uint64_t bytes)
 {
     mpl_status st = MPL_OK;
     uint32_t *last = &t->last[from == MPL_NONE ? t->p->n : from];
@@ -167,7 +168,8 @@ out:
     return st;
 }
 
-mpl_status mpl_handovers(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, mpl_handover **list, size_t *n)
+mpl_status mpl_handovers(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, mpl_handover **list,
+                         size_t *n)
 {
     mpl_status st = MPL_OK;
     tracer t = {.ctx = ctx, .p = p, .plan = plan};

@@ -18,7 +18,7 @@ typedef struct candidate {
     uint64_t size;  /* largest of the tuple [byte] */
     uint64_t count; /* interferences of all members */
     mpl_buffer a;
-    mpl_buffer k;   /* MPL_NONE: a alone */
+    mpl_buffer k; /* MPL_NONE: a alone */
 } candidate;
 
 static int better_first(const void *left, const void *right)

@@ -28,14 +28,14 @@ typedef struct search {
     const mpl_problem *p; /* folded, with `before` */
     uint64_t *rival;      /* [n * n_words] interfering buffers of the same pool */
     uint32_t n_words;
-    uint64_t *size;       /* [n] rounded up to alignment [byte] */
-    uint32_t n;           /* buffers of the pool in hand */
-    mpl_buffer *order;    /* [n] current */
-    mpl_buffer *trial;    /* [n] */
-    mpl_buffer *best;     /* [n] */
-    uint32_t *at;         /* by buffer: position in trial */
-    uint64_t *offset;     /* by buffer, of the last placement */
-    mpl_buffer *sorted;   /* [n] placed buffers by (offset, id) */
+    uint64_t *size;     /* [n] rounded up to alignment [byte] */
+    uint32_t n;         /* buffers of the pool in hand */
+    mpl_buffer *order;  /* [n] current */
+    mpl_buffer *trial;  /* [n] */
+    mpl_buffer *best;   /* [n] */
+    uint32_t *at;       /* by buffer: position in trial */
+    uint64_t *offset;   /* by buffer, of the last placement */
+    mpl_buffer *sorted; /* [n] placed buffers by (offset, id) */
     uint64_t ticks, limit;
     mpl_rng rng;
 } search;
@@ -237,8 +237,8 @@ static void try_order(search *s, uint64_t *best_peak)
 }
 
 /* start[] are offsets of a valid plan: its order of offsets is the first of the portfolio. */
-static mpl_status search_pool(search *s, const mpl_run *run, uint32_t pool, const uint64_t *start, uint64_t bound,
-                              uint64_t *best_peak)
+static mpl_status search_pool(search *s, const mpl_run *run, uint32_t pool, const uint64_t *start,
+                              uint64_t bound, uint64_t *best_peak)
 {
     mpl_status st = MPL_OK;
     keyed *list = NULL;
@@ -249,7 +249,7 @@ static mpl_status search_pool(search *s, const mpl_run *run, uint32_t pool, cons
         if (s->p->pool[b] == pool)
             list[s->n++] = (keyed){UINT64_MAX - start[b], s->size[b], b};
     *best_peak = UINT64_MAX;
-    for (int kind = -1; kind < N_KEYS && *best_peak > bound; kind++) {
+    for (int kind = -1; kind<N_KEYS && * best_peak> bound; kind++) {
         if (kind >= 0)
             set_keys(s, kind, list);
         qsort(list, s->n, sizeof *list, by_key);

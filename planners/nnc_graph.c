@@ -16,9 +16,9 @@ void mpl_nnc_graph_free(mpl_nnc_graph *g)
 {
     if (g == NULL)
         return;
-    void *arrays[] = {g->after,       g->open,       g->pool_mask, g->size,   g->count,     g->edge,     g->cursor,
-                      g->block_bytes, g->block_pool, g->block,     g->offset, g->time.rank, g->time.pos, g->time.hop,
-                      g->usable,      g->hops};
+    void *arrays[] = {g->after,    g->open,        g->pool_mask,  g->size,  g->count,  g->edge,
+                      g->cursor,   g->block_bytes, g->block_pool, g->block, g->offset, g->time.rank,
+                      g->time.pos, g->time.hop,    g->usable,     g->hops};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(g->ctx, arrays[i]);
     mpl_free(g->ctx, g);
@@ -51,7 +51,8 @@ out:
 static uint64_t rivals(const mpl_nnc_graph *g, mpl_buffer b, uint32_t w)
 {
     size_t at = (size_t)b * g->n_words + w;
-    uint64_t bits = ~(g->p->before->row[at] | g->after[at]) & g->open[w] & g->pool_mask[(size_t)g->p->pool[b] * g->n_words + w];
+    uint64_t bits = ~(g->p->before->row[at] | g->after[at]) & g->open[w] &
+                    g->pool_mask[(size_t)g->p->pool[b] * g->n_words + w];
 
     if (w == b / 64)
         bits &= ~(UINT64_C(1) << (b % 64));
@@ -63,7 +64,8 @@ static mpl_status start_counts(mpl_nnc_graph *g)
     mpl_status st = MPL_OK;
     const mpl_problem *p = g->p;
     char label[24];
-    uint32_t *grain = NULL; /* [n_pools] ranges are handed on as they are, so all of a pool fit its widest alignment */
+    uint32_t *grain =
+        NULL; /* [n_pools] ranges are handed on as they are, so all of a pool fit its widest alignment */
 
     MPL_TRY(mpl_new(g->ctx, grain, p->n_pools));
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -199,7 +201,8 @@ static void wipe(mpl_nnc_graph *g, uint32_t low, uint32_t high)
         g->time.hop[g->time.rank[at]] = 0;
 }
 
-static bool usable(const mpl_nnc_graph *g, const mpl_nnc_edge *e, mpl_buffer first, mpl_buffer last, uint64_t need)
+static bool usable(const mpl_nnc_graph *g, const mpl_nnc_edge *e, mpl_buffer first, mpl_buffer last,
+                   uint64_t need)
 {
     uint32_t n = g->p->n;
 
@@ -283,7 +286,8 @@ uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
     return best;
 }
 
-static mpl_status push_edge(mpl_nnc_graph *g, uint32_t from, uint32_t to, uint32_t block, uint64_t bytes, uint64_t offset)
+static mpl_status push_edge(mpl_nnc_graph *g, uint32_t from, uint32_t to, uint32_t block, uint64_t bytes,
+                            uint64_t offset)
 {
     mpl_status st = MPL_OK;
 
@@ -325,8 +329,8 @@ static void close_buffer(mpl_nnc_graph *g, mpl_buffer b, uint32_t block, uint64_
 
 /* Edges of the tuple inside (from, to): the parts of [offset, offset + size) that each member takes over from the one
  * before it in time, and hands on. */
-static mpl_status push_tuple(mpl_nnc_graph *g, const mpl_nnc_tuple *t, uint32_t from, uint32_t to, uint32_t block,
-                             uint64_t offset)
+static mpl_status push_tuple(mpl_nnc_graph *g, const mpl_nnc_tuple *t, uint32_t from, uint32_t to,
+                             uint32_t block, uint64_t offset)
 {
     mpl_status st = MPL_OK;
     uint64_t covered = 0;
@@ -408,7 +412,8 @@ out:
 }
 
 /* Blocks end to end in their pools; block ids and offsets of the folded problem to the buffers of the whole one. */
-static mpl_status write_plan(const mpl_nnc_graph *g, const mpl_problem *p, const uint32_t *into, mpl_plan *out)
+static mpl_status write_plan(const mpl_nnc_graph *g, const mpl_problem *p, const uint32_t *into,
+                             mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     uint64_t *base = NULL, *end = NULL;
@@ -442,8 +447,8 @@ mpl_status mpl_nnc_check(mpl_ctx *ctx, const mpl_problem *p)
     char label[24];
 
     if (p->n > MAX_BUFFERS)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "problem '%.200s' has %u buffers; NNC's planners take up to %d", p->name, p->n,
-                 MAX_BUFFERS);
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "problem '%.200s' has %u buffers; NNC's planners take up to %d", p->name,
+                 p->n, MAX_BUFFERS);
     for (mpl_buffer b = 0; p->fixed != NULL && b < p->n; b++)
         if (p->fixed[b] != MPL_UNFIXED)
             MPL_FAIL(ctx, MPL_EUNAVAIL, "buffer '%.100s' has a fixed place, which NNC's planners cannot keep",
@@ -452,7 +457,8 @@ out:
     return st;
 }
 
-mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out, mpl_status (*insert_next)(mpl_nnc_graph *g))
+mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out,
+                        mpl_status (*insert_next)(mpl_nnc_graph *g))
 {
     mpl_status st = MPL_OK;
     mpl_problem *folded = NULL;

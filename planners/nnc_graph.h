@@ -29,24 +29,25 @@ typedef struct mpl_nnc_graph {
     mpl_ctx *ctx;
     const mpl_problem *p; /* with `before`, without in-place pairs */
     uint32_t n_words;
-    uint64_t *after;      /* rows of `before` turned round */
-    uint64_t *open;       /* bit set: not inserted yet */
-    uint64_t *pool_mask;  /* [n_pools rows] buffers of each pool */
-    uint64_t *size;       /* [n] bytes rounded up to the widest alignment of the pool */
-    uint32_t *count;      /* [n] interfering buffers not inserted yet */
+    uint64_t *after;     /* rows of `before` turned round */
+    uint64_t *open;      /* bit set: not inserted yet */
+    uint64_t *pool_mask; /* [n_pools rows] buffers of each pool */
+    uint64_t *size;      /* [n] bytes rounded up to the widest alignment of the pool */
+    uint32_t *count;     /* [n] interfering buffers not inserted yet */
     uint32_t n_open;
 
     uint32_t n_edges;
-    mpl_nnc_edge *edge;   /* only appended to; a range that is used up has bytes = 0 */
+    mpl_nnc_edge *edge; /* only appended to; a range that is used up has bytes = 0 */
     size_t cap_edges;
-    uint32_t *cursor;     /* [n] edges below it are known to be too small or in the wrong place for a lone buffer */
+    uint32_t
+        *cursor; /* [n] edges below it are known to be too small or in the wrong place for a lone buffer */
 
     uint32_t n_blocks;
     uint64_t *block_bytes;
     uint32_t *block_pool;
     size_t cap_block_bytes, cap_block_pool;
-    uint32_t *block;      /* [n] */
-    uint64_t *offset;     /* [n] within the block [byte] */
+    uint32_t *block;  /* [n] */
+    uint64_t *offset; /* [n] within the block [byte] */
 
     mpl_nnc_time time;
     uint32_t *usable, *hops; /* [n_edges] scratch: usable edges of a tuple, and their hops in front */

@@ -451,12 +451,14 @@ static mpl_status check_witness(const check *c)
             rest = slots - p->bytes[b];
         for (uint32_t k = 0; k < i; k++)
             if (!kept_apart(p, c->plan->witness[k], b))
-                MPL_FAIL(c->ctx, MPL_EINVALID, "the certificate names '%.100s' and '%.100s', which can share memory",
+                MPL_FAIL(c->ctx, MPL_EINVALID,
+                         "the certificate names '%.100s' and '%.100s', which can share memory",
                          mpl_buffer_label(p, c->plan->witness[k], text_a), mpl_buffer_label(p, b, text_b));
     }
     if (c->plan->n_witness > 0 && sum - rest != c->plan->bound_bytes)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "the certificate's buffers prove %" PRIu64 " bytes, the plan claims %" PRIu64,
-                 sum - rest, c->plan->bound_bytes);
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the certificate's buffers prove %" PRIu64 " bytes, the plan claims %" PRIu64, sum - rest,
+                 c->plan->bound_bytes);
 out:
     return st;
 }

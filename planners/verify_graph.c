@@ -13,8 +13,8 @@ typedef struct checker {
     const mpl_problem *p;
     const mpl_plan *plan;
     uint32_t n_words;
-    uint64_t *later;         /* [n_ops * n_words] operations that can only run after this one */
-    uint32_t *touch_begin;   /* [n + 1] into touch: operations that read or write the buffer */
+    uint64_t *later;       /* [n_ops * n_words] operations that can only run after this one */
+    uint32_t *touch_begin; /* [n + 1] into touch: operations that read or write the buffer */
     mpl_op *touch;
 } checker;
 
@@ -35,7 +35,8 @@ static void mark_later(checker *c)
         for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
             mpl_value v = g->op_out[i];
 
-            for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0; v != MPL_NONE && k < g->value_use_begin[v + 1]; k++) {
+            for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0;
+                 v != MPL_NONE && k < g->value_use_begin[v + 1]; k++) {
                 mpl_op user = g->value_use[k];
 
                 c->later[(size_t)op * c->n_words + user / 64] |= UINT64_C(1) << (user % 64);
@@ -63,7 +64,8 @@ static void visit_touches(checker *c, bool fill)
             mpl_buffer b = c->map->op_workspace != NULL ? c->map->op_workspace[op] : MPL_NONE;
 
             if (i < n_in + n_out) {
-                mpl_value v = i < n_in ? g->op_in[g->op_in_begin[op] + i] : g->op_out[g->op_out_begin[op] + i - n_in];
+                mpl_value v =
+                    i < n_in ? g->op_in[g->op_in_begin[op] + i] : g->op_out[g->op_out_begin[op] + i - n_in];
 
                 b = v != MPL_NONE ? c->map->value_buffer[v] : MPL_NONE;
             }
@@ -113,7 +115,8 @@ static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
     mpl_value made;
     bool reads = false;
 
-    for (uint32_t i = c->touch_begin[out]; i < c->touch_begin[out + 1]; i++) /* lists ascend: the first is the maker */
+    for (uint32_t i = c->touch_begin[out]; i < c->touch_begin[out + 1];
+         i++) /* lists ascend: the first is the maker */
         maker = maker == MPL_NONE ? c->touch[i] : maker;
     if (maker == MPL_NONE || g->op_out[g->op_out_begin[maker]] == MPL_NONE)
         return false;
@@ -123,10 +126,11 @@ static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
     for (uint32_t i = g->op_in_begin[maker]; i < g->op_in_begin[maker + 1]; i++) {
         mpl_value v = g->op_in[i];
         unsigned traits = mpl_op_table[g->op_kind[maker]].traits;
-        bool allowed = (traits & MPL_IN_PLACE_ANY) != 0 || ((traits & MPL_IN_PLACE_0) != 0 && i == g->op_in_begin[maker]);
+        bool allowed = (traits & MPL_IN_PLACE_ANY) != 0 ||
+                       ((traits & MPL_IN_PLACE_0) != 0 && i == g->op_in_begin[maker]);
 
-        reads |= v != MPL_NONE && c->map->value_buffer[v] == in && allowed && g->value_type[v] == g->value_type[made] &&
-                 g->value_bytes[v] == g->value_bytes[made];
+        reads |= v != MPL_NONE && c->map->value_buffer[v] == in && allowed &&
+                 g->value_type[v] == g->value_type[made] && g->value_bytes[v] == g->value_bytes[made];
     }
     for (uint32_t i = c->touch_begin[in]; reads && i < c->touch_begin[in + 1]; i++)
         reads = c->touch[i] == maker || is_later(c, c->touch[i], maker);
@@ -144,7 +148,8 @@ static mpl_status check_pair(const checker *c, mpl_buffer a, mpl_buffer b)
     if (c->plan->offset[a] == c->plan->offset[b] && (may_overwrite(c, a, b) || may_overwrite(c, b, a)))
         return MPL_OK;
     MPL_FAIL(c->ctx, MPL_EINVALID,
-             "buffers '%.80s' [%" PRIu64 ", %" PRIu64 ") and '%.80s' [%" PRIu64 ", %" PRIu64 ") overlap, but operation "
+             "buffers '%.80s' [%" PRIu64 ", %" PRIu64 ") and '%.80s' [%" PRIu64 ", %" PRIu64
+             ") overlap, but operation "
              "'%.60s' need not run before '%.60s'",
              mpl_buffer_label(c->p, a, one), c->plan->offset[a], c->plan->offset[a] + c->p->bytes[a],
              mpl_buffer_label(c->p, b, other), c->plan->offset[b], c->plan->offset[b] + c->p->bytes[b],
@@ -181,7 +186,8 @@ static mpl_status check_overlaps(const checker *c)
         list[b] = (placed){c->plan->offset[b], c->plan->offset[b] + c->p->bytes[b], c->p->pool[b], b};
     qsort(list, c->p->n, sizeof *list, by_place);
     for (uint32_t i = 0; i < c->p->n; i++)
-        for (uint32_t k = i + 1; k < c->p->n && list[k].pool == list[i].pool && list[k].begin < list[i].end; k++)
+        for (uint32_t k = i + 1; k < c->p->n && list[k].pool == list[i].pool && list[k].begin < list[i].end;
+             k++)
             MPL_TRY(check_pair(c, list[i].b, list[k].b));
 out:
     mpl_free(c->ctx, list);

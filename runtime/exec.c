@@ -401,8 +401,8 @@ mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order)
     mpl_status st = MPL_OK;
 
     if (!exec->parallel || exec->options.checked)
-        MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s': only an unchecked plan of safety parallel can change its order",
-                 exec->g->name);
+        MPL_FAIL(exec->ctx, MPL_EINPUT,
+                 "graph '%s': only an unchecked plan of safety parallel can change its order", exec->g->name);
     MPL_TRY(take_order(exec, order, NULL, NULL));
     for (uint32_t b = 0; b < exec->n_blocks; b++) {
         exec->block[b].birth = MPL_NONE;

@@ -32,7 +32,8 @@ static size_t random_arcs(mpl_rng *rng, uint32_t n, uint32_t *from, uint32_t *to
 }
 
 /* Warshall's closure, the plainest there is. */
-static void close_plainly(uint32_t n, size_t n_arcs, const uint32_t *from, const uint32_t *to, bool reach[MOST][MOST])
+static void close_plainly(uint32_t n, size_t n_arcs, const uint32_t *from, const uint32_t *to,
+                          bool reach[MOST][MOST])
 {
     memset(reach, 0, sizeof(bool[MOST][MOST]));
     for (size_t i = 0; i < n_arcs; i++)
@@ -90,14 +91,16 @@ static void cycles_are_refused(void **state)
 
     (void)state;
     mpl_ctx_init(&ctx);
-    assert_status(&ctx, mpl_before_from_arcs(&ctx, 3, 3, (uint32_t[]){0, 1, 2}, (uint32_t[]){1, 2, 0}, &o), MPL_EINPUT);
+    assert_status(&ctx, mpl_before_from_arcs(&ctx, 3, 3, (uint32_t[]){0, 1, 2}, (uint32_t[]){1, 2, 0}, &o),
+                  MPL_EINPUT);
     assert_non_null(strstr(ctx.message, "cycle"));
     assert_status(&ctx, mpl_before_from_arcs(&ctx, 3, 1, (uint32_t[]){0}, (uint32_t[]){3}, &o), MPL_EINPUT);
     assert_null(o);
     assert_int_equal(ctx.n_live, 0);
 }
 
-static mpl_problem *parallel_problem(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from, const uint32_t *to)
+static mpl_problem *parallel_problem(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from,
+                                     const uint32_t *to)
 {
     mpl_problem *p = NULL;
     mpl_before *o = NULL;
@@ -309,9 +312,9 @@ static void allocation_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closure_and_reduction),  cmocka_unit_test(cycles_are_refused),
-        cmocka_unit_test(antichain_is_heaviest),  cmocka_unit_test(sums_past_a_double_are_refused),
-        cmocka_unit_test(folding_merges_chains),  cmocka_unit_test(access_gives_the_order),
+        cmocka_unit_test(closure_and_reduction),     cmocka_unit_test(cycles_are_refused),
+        cmocka_unit_test(antichain_is_heaviest),     cmocka_unit_test(sums_past_a_double_are_refused),
+        cmocka_unit_test(folding_merges_chains),     cmocka_unit_test(access_gives_the_order),
         cmocka_unit_test(intervals_become_an_order), cmocka_unit_test(allocation_failures),
     };
 

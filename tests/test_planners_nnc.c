@@ -29,8 +29,9 @@ static const struct {
     double bound_mib;      /* as ../shared/ALGORITHMS.md gives it, two decimals */
     double production_mib; /* libnnc's arena */
 } records[] = {
-    {"resnet50_1_infer", 13.02, 13.02},   {"densenet121_1_infer", 6.89, 8.42},    {"inceptionv3_1_infer", 10.55, 13.19},
-    {"lstm_32_infer", 8.25, 8.25},        {"resnet50_16_train", 1225.20, 1225.20}, {"vgg16_16_train", 931.00, 931.00},
+    {"resnet50_1_infer", 13.02, 13.02},      {"densenet121_1_infer", 6.89, 8.42},
+    {"inceptionv3_1_infer", 10.55, 13.19},   {"lstm_32_infer", 8.25, 8.25},
+    {"resnet50_16_train", 1225.20, 1225.20}, {"vgg16_16_train", 931.00, 931.00},
 };
 
 /* The recorded plan with its blocks end to end. */
@@ -72,7 +73,8 @@ static void production_is_reproduced(void **state)
         assert_ok(&ctx, mpl_nnc_read(&ctx, path, &p, &record));
         assert_true(record.has_plan);
         assert_ok(&ctx, mpl_antichain(&ctx, p, 0, &bound, NULL));
-        assert_true(bound / 1048576.0 > records[i].bound_mib - 0.005 && bound / 1048576.0 < records[i].bound_mib + 0.005);
+        assert_true(bound / 1048576.0 > records[i].bound_mib - 0.005 &&
+                    bound / 1048576.0 < records[i].bound_mib + 0.005);
         plan = production_plan(&ctx, p, &record);
         assert_ok(&ctx, mpl_verify(&ctx, p, plan));
         assert_true(plan->peak_bytes / 1048576.0 > records[i].production_mib - 0.005 &&
@@ -249,8 +251,10 @@ static void worked_by_hand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(production_is_reproduced), cmocka_unit_test(moved_tensors_are_refused),
-        cmocka_unit_test(lists_are_near_production), cmocka_unit_test(random_problems),
+        cmocka_unit_test(production_is_reproduced),
+        cmocka_unit_test(moved_tensors_are_refused),
+        cmocka_unit_test(lists_are_near_production),
+        cmocka_unit_test(random_problems),
         cmocka_unit_test(worked_by_hand),
     };
 

@@ -10,7 +10,10 @@
 enum { N_ORDERS = 20, N_CONCURRENT = 5 };
 
 static const char *const graphs[] = {
-    "resnet18:image=64",      "densenet121:image=32", "inception_v1:image=64", "mobilenet_v2:image=64",
+    "resnet18:image=64",
+    "densenet121:image=32",
+    "inception_v1:image=64",
+    "mobilenet_v2:image=64",
     "lstm:layers=2,steps=4,hidden=32,batch=2",
 };
 

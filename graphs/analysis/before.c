@@ -34,8 +34,8 @@ out:
 }
 
 /* Successor lists of arcs: begin[n + 1], item[n_arcs]. */
-static mpl_status make_lists(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from, const uint32_t *to,
-                             size_t **begin, uint32_t **item)
+static mpl_status make_lists(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from,
+                             const uint32_t *to, size_t **begin, uint32_t **item)
 {
     mpl_status st = MPL_OK;
 
@@ -43,8 +43,8 @@ static mpl_status make_lists(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint
     MPL_TRY(mpl_new(ctx, *item, n_arcs));
     for (size_t i = 0; i < n_arcs; i++) {
         if (from[i] >= n || to[i] >= n)
-            MPL_FAIL(ctx, MPL_EINPUT, "relation %u before %u: there are only %u buffers, 0 to %u", from[i], to[i], n,
-                     n > 0 ? n - 1 : 0);
+            MPL_FAIL(ctx, MPL_EINPUT, "relation %u before %u: there are only %u buffers, 0 to %u", from[i],
+                     to[i], n, n > 0 ? n - 1 : 0);
         (*begin)[from[i] + 2]++;
     }
     for (uint32_t a = 0; a < n; a++)
@@ -56,7 +56,8 @@ out:
 }
 
 /* Kahn's order of n elements into order[n]; MPL_EINPUT naming one element of a cycle. */
-static mpl_status sort_topologically(mpl_ctx *ctx, uint32_t n, const size_t *begin, const uint32_t *item, uint32_t *order)
+static mpl_status sort_topologically(mpl_ctx *ctx, uint32_t n, const size_t *begin, const uint32_t *item,
+                                     uint32_t *order)
 {
     mpl_status st = MPL_OK;
     uint32_t *waiting = NULL, n_done = 0;
@@ -108,8 +109,8 @@ out:
 
 /* Successors of `a` that are not successors of its successors, into item[]; returns their number. Elements are met
  * in topological order (`pos`), so each that is not yet covered when it is met belongs to the reduction. */
-static uint32_t reduce_row(const mpl_before *o, const uint32_t *rank, const uint32_t *pos, uint32_t a, uint64_t *left,
-                           uint64_t *place, uint32_t *item)
+static uint32_t reduce_row(const mpl_before *o, const uint32_t *rank, const uint32_t *pos, uint32_t a,
+                           uint64_t *left, uint64_t *place, uint32_t *item)
 {
     uint32_t n_item = 0;
     const uint64_t *row = row_of(o, a);
@@ -195,8 +196,8 @@ static void close_rows(mpl_before *o, const size_t *begin, const uint32_t *item,
 }
 
 /* The closure alone. */
-static mpl_status close_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from, const uint32_t *to,
-                             mpl_before **out)
+static mpl_status close_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from,
+                             const uint32_t *to, mpl_before **out)
 {
     mpl_status st = MPL_OK;
     mpl_before *o = NULL;
@@ -230,8 +231,8 @@ out:
     return st;
 }
 
-mpl_status mpl_before_from_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from, const uint32_t *to,
-                                mpl_before **out)
+mpl_status mpl_before_from_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from,
+                                const uint32_t *to, mpl_before **out)
 {
     mpl_status st = MPL_OK;
     mpl_before *o = NULL;
@@ -274,7 +275,8 @@ mpl_status mpl_before_from_access(mpl_ctx *ctx, uint32_t n, const mpl_access *ac
     uint64_t *common = NULL;
 
     MPL_TRY(event_arcs(ctx, access, &from));
-    MPL_TRY(close_arcs(ctx, access->n_events, access->edge_begin[access->n_events], from, access->edge_item, &reach));
+    MPL_TRY(close_arcs(ctx, access->n_events, access->edge_begin[access->n_events], from, access->edge_item,
+                       &reach));
     MPL_TRY(new_before(ctx, n, NULL, &o));
     MPL_TRY(mpl_new(ctx, common, reach->n_words));
     for (uint32_t a = 0; a < n; a++) {

@@ -11,8 +11,8 @@ static inline bool mpl_is_before(const mpl_before *o, uint32_t a, uint32_t b)
 
 /* Transitive closure and reduction of the relation with the given arcs from[i] -> to[i] over n elements. MPL_EINPUT:
  * an arc out of range, or a cycle (one element of it is named by id). O(arcs * n / 64). n^2 / 8 bytes. */
-mpl_status mpl_before_from_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from, const uint32_t *to,
-                                mpl_before **out);
+mpl_status mpl_before_from_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from,
+                                const uint32_t *to, mpl_before **out);
 
 /* "a is before b" for buffers: every last event of a reaches every first event of b by at least one edge. */
 mpl_status mpl_before_from_access(mpl_ctx *ctx, uint32_t n, const mpl_access *access, mpl_before **out);
@@ -42,11 +42,12 @@ mpl_status mpl_problem_as_parallel(mpl_ctx *ctx, mpl_problem *p);
 
 /* How the interference graph looks: for `show`. */
 typedef struct mpl_interference {
-    uint64_t pairs;          /* interfering pairs */
-    double density;          /* of all pairs, 0..1 */
-    uint32_t max_degree;     /* most interferences of one buffer */
-    uint32_t width;          /* largest number of pairwise interfering buffers: chromatic number (the graph is perfect) */
-    uint64_t clique_bytes;   /* heaviest clique = heaviest antichain [byte] */
+    uint64_t pairs;      /* interfering pairs */
+    double density;      /* of all pairs, 0..1 */
+    uint32_t max_degree; /* most interferences of one buffer */
+    uint32_t
+        width; /* largest number of pairwise interfering buffers: chromatic number (the graph is perfect) */
+    uint64_t clique_bytes; /* heaviest clique = heaviest antichain [byte] */
 } mpl_interference;
 mpl_status mpl_interference_get(mpl_ctx *ctx, const mpl_problem *p, mpl_interference *out);
 

@@ -54,8 +54,8 @@ static void groups_fini(mpl_ctx *ctx, groups *g)
 }
 
 /* Lists first_begin/item or last_begin/item of the folded access: each new buffer's from its representative. */
-static mpl_status fold_lists(mpl_ctx *ctx, uint32_t n, const mpl_buffer *of, const uint32_t *begin, const uint32_t *item,
-                             uint32_t **new_begin, uint32_t **new_item)
+static mpl_status fold_lists(mpl_ctx *ctx, uint32_t n, const mpl_buffer *of, const uint32_t *begin,
+                             const uint32_t *item, uint32_t **new_begin, uint32_t **new_item)
 {
     mpl_status st = MPL_OK;
     uint32_t total = 0;
@@ -87,7 +87,8 @@ static mpl_status fold_access(mpl_ctx *ctx, const mpl_access *access, uint32_t n
     MPL_TRY(mpl_new(ctx, a->edge_item, n_edges));
     memcpy(a->edge_begin, access->edge_begin, ((size_t)a->n_events + 1) * sizeof *a->edge_begin);
     memcpy(a->edge_item, access->edge_item, n_edges * sizeof *a->edge_item);
-    MPL_TRY(fold_lists(ctx, n, first, access->first_begin, access->first_item, &a->first_begin, &a->first_item));
+    MPL_TRY(
+        fold_lists(ctx, n, first, access->first_begin, access->first_item, &a->first_begin, &a->first_item));
     MPL_TRY(fold_lists(ctx, n, last, access->last_begin, access->last_item, &a->last_begin, &a->last_item));
     *out = a, a = NULL;
 out:
@@ -115,7 +116,8 @@ out:
 }
 
 /* Copies of the optional arrays of one field per buffer, by each group's first member. */
-static mpl_status fold_ids(mpl_ctx *ctx, uint32_t n, const mpl_buffer *first, const uint32_t *old, uint32_t **fresh)
+static mpl_status fold_ids(mpl_ctx *ctx, uint32_t n, const mpl_buffer *first, const uint32_t *old,
+                           uint32_t **fresh)
 {
     mpl_status st = MPL_OK;
 
@@ -128,7 +130,8 @@ out:
     return st;
 }
 
-static mpl_status fold_optional(mpl_ctx *ctx, const mpl_problem *p, uint32_t n, const mpl_buffer *first, mpl_problem *f)
+static mpl_status fold_optional(mpl_ctx *ctx, const mpl_problem *p, uint32_t n, const mpl_buffer *first,
+                                mpl_problem *f)
 {
     mpl_status st = MPL_OK;
 
@@ -138,7 +141,8 @@ static mpl_status fold_optional(mpl_ctx *ctx, const mpl_problem *p, uint32_t n, 
         MPL_TRY(mpl_new(ctx, f->buffer_name, n));
         for (uint32_t i = 0; i < n; i++)
             if (p->buffer_name[first[i]] != NULL)
-                MPL_TRY((f->buffer_name[i] = mpl_strdup(ctx, p->buffer_name[first[i]])) != NULL ? MPL_OK : MPL_EMEM);
+                MPL_TRY((f->buffer_name[i] = mpl_strdup(ctx, p->buffer_name[first[i]])) != NULL ? MPL_OK
+                                                                                                : MPL_EMEM);
     }
     if (p->no_reuse != NULL) {
         MPL_TRY(mpl_new(ctx, f->no_reuse, n));

@@ -21,8 +21,9 @@ static mpl_status status_of(mpl_ctx *ctx, igraph_error_t code)
 
 #define IG(call) MPL_TRY(status_of(ctx, call))
 
-mpl_status mpl_max_flow(mpl_ctx *ctx, uint32_t n_nodes, size_t n_arcs, const uint32_t *from, const uint32_t *to,
-                        const uint64_t *capacity, uint32_t source, uint32_t sink, uint64_t *flow, uint8_t *side)
+mpl_status mpl_max_flow(mpl_ctx *ctx, uint32_t n_nodes, size_t n_arcs, const uint32_t *from,
+                        const uint32_t *to, const uint64_t *capacity, uint32_t source, uint32_t sink,
+                        uint64_t *flow, uint8_t *side)
 {
     mpl_status st = MPL_OK;
     igraph_error_handler_t *before = igraph_set_error_handler(keep_quiet);

@@ -27,7 +27,8 @@ static uint64_t proved_bytes(const mpl_problem *p, uint32_t pool, const uint8_t 
     return sum - rest;
 }
 
-mpl_status mpl_lower_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes, uint8_t *member)
+mpl_status mpl_lower_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes,
+                           uint8_t *member)
 {
     mpl_status st = MPL_OK;
     uint32_t step;

@@ -58,8 +58,8 @@ static mpl_status read_numbers(mpl_ctx *ctx, const table *t, uint32_t n, uint64_
         errno = 0;
         number[i] = strtoull(at, &end, 10);
         if (*at < '0' || *at > '9' || errno != 0 || number[i] > INT64_MAX || *end != (i + 1 < n ? ',' : '\0'))
-            MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: '%.60s' should be %u whole numbers with commas between", t->path, t->row,
-                     t->line, n);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: '%.60s' should be %u whole numbers with commas between",
+                     t->path, t->row, t->line, n);
         at = end + 1;
     }
 out:
@@ -81,14 +81,17 @@ static mpl_status read_tensors(mpl_ctx *ctx, const char *path, tensors *out)
 
     MPL_TRY(open_table(ctx, path, &t));
     if (!next_line(&t) || (strcmp(t.line, "id,bytes") != 0 && strcmp(t.line, "id,bytes,buffer,offset") != 0))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: the first line should be 'id,bytes' or 'id,bytes,buffer,offset'", path);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: the first line should be 'id,bytes' or 'id,bytes,buffer,offset'",
+                 path);
     out->has_plan = strcmp(t.line, "id,bytes") != 0;
     while (next_line(&t)) {
         MPL_TRY(read_numbers(ctx, &t, out->has_plan ? 4 : 2, number));
         if (number[0] != out->n)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: id %" PRIu64 " where %u was expected", path, t.row, number[0], out->n);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: id %" PRIu64 " where %u was expected", path, t.row, number[0],
+                     out->n);
         if (number[1] == 0 || number[2] >= MPL_NONE || out->n >= MPL_NONE / 4)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: a tensor needs 1 byte or more, and a buffer below 2^32", path, t.row);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: a tensor needs 1 byte or more, and a buffer below 2^32", path,
+                     t.row);
         MPL_TRY(mpl_reserve(ctx, out->bytes, out->cap_bytes, (size_t)out->n + 1));
         MPL_TRY(mpl_reserve(ctx, out->block, out->cap_block, (size_t)out->n + 1));
         MPL_TRY(mpl_reserve(ctx, out->offset, out->cap_offset, (size_t)out->n + 1));

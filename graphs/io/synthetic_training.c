@@ -12,9 +12,9 @@
 #include <stdlib.h>
 
 typedef struct layers {
-    uint32_t n;       /* layers */
-    uint32_t *jump;   /* [n] layer that a shortcut from i reaches, or i */
-    uint8_t *side;    /* [n] 1: has a side branch */
+    uint32_t n;     /* layers */
+    uint32_t *jump; /* [n] layer that a shortcut from i reaches, or i */
+    uint8_t *side;  /* [n] 1: has a side branch */
 } layers;
 
 typedef struct arc {
@@ -97,7 +97,8 @@ out:
     return st;
 }
 
-static void add_buffer(mpl_problem *p, mpl_access *a, uint32_t *n, uint64_t bytes, uint32_t first, uint32_t last)
+static void add_buffer(mpl_problem *p, mpl_access *a, uint32_t *n, uint64_t bytes, uint32_t first,
+                       uint32_t last)
 {
     p->bytes[*n] = bytes;
     p->align[*n] = 64;
