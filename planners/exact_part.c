@@ -1,0 +1,325 @@
+/* exact_part.c -- one component of a pool: its units, its two directions of time, and which search comes next.
+ *
+ * Idea     A search that goes wrong early rarely recovers, another order of candidates often walks straight through: so
+ *          members (order, choice of cell, direction) take turns with small limits that grow from lap to lap. What one
+ *          refutes, none has to look at again. A member that ends below its limit has proved that there is no plan. */
+#include "planners/exact_priv.h"
+
+#include "graphs/base/rng.h"
+
+#include <stdlib.h>
+
+#define NODES_PER_ITEM 3 /* of a member in lap 0; each lap half as much again */
+#define NOISE_PER_LAP  4 /* places that candidates move at random */
+#define MAX_LENGTH     (INT64_C(1) << 60)
+
+enum { ORDER_WAT, ORDER_TAW, ORDER_AWT, ORDER_ZAW };
+
+static const struct member {
+    uint8_t order, pick, mirrored;
+} members[] = {
+    {ORDER_WAT, MPL_PICK_LOW, 0},         {ORDER_WAT, MPL_PICK_LOW, 1},
+    {ORDER_TAW, MPL_PICK_TIGHT, 0},       {ORDER_WAT, MPL_PICK_SCORE_HIGH, 0},
+    {ORDER_TAW, MPL_PICK_TIGHT, 1},       {ORDER_WAT, MPL_PICK_SCORE_HIGH, 1},
+    {ORDER_AWT, MPL_PICK_SCORE_TIGHT, 0}, {ORDER_AWT, MPL_PICK_SCORE_TIGHT, 1},
+    {ORDER_WAT, MPL_PICK_TIGHT, 0},       {ORDER_ZAW, MPL_PICK_LOW, 0},
+    {ORDER_WAT, MPL_PICK_TIGHT, 1},       {ORDER_ZAW, MPL_PICK_LOW, 1},
+};
+
+/* ---- units --------------------------------------------------------------------------------------------------- */
+
+static uint64_t divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The largest unit in which sizes, rounded up to the least alignment, are whole, and in which every alignment and fixed
+ * place is whole or of no effect: a plan that is pushed down has only such offsets. */
+static uint64_t find_unit(const mpl_problem *p, const mpl_buffer *buffer, uint32_t n)
+{
+    uint64_t grain = UINT64_MAX, unit = 0, before;
+
+    for (uint32_t i = 0; i < n; i++)
+        grain = mpl_min_u64(grain, p->align[buffer[i]]);
+    for (uint32_t i = 0; i < n; i++) {
+        unit = divisor(unit, (p->bytes[buffer[i]] + grain - 1) / grain * grain);
+        if (p->fixed != NULL && p->fixed[buffer[i]] != MPL_UNFIXED)
+            unit = divisor(unit, p->fixed[buffer[i]]);
+    }
+    do {
+        before = unit;
+        for (uint32_t i = 0; i < n; i++)
+            if (unit % p->align[buffer[i]] != 0)
+                unit = divisor(unit, p->align[buffer[i]]);
+    } while (unit != before);
+    return unit;
+}
+
+/* Live sums over time, less the largest rest among the live: what the topmost one leaves out. */
+static uint64_t find_bound(const mpl_exact_part *part, const mpl_exact_case *c)
+{
+    uint64_t bound = 0;
+
+    for (int32_t s = 0; s < c->n_sections; s++) {
+        uint64_t sum = 0, rest = 0;
+
+        for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++) {
+            const mpl_exact_item *item = &part->item[c->item[c->member[k]]];
+
+            sum += (uint64_t)item->size * part->unit;
+            rest = mpl_max_u64(rest, (uint64_t)item->size * part->unit - item->bytes);
+        }
+        bound = mpl_max_u64(bound, sum - rest);
+    }
+    for (uint32_t i = 0; i < part->n; i++)
+        bound = mpl_max_u64(bound, (uint64_t)part->item[i].start * part->unit + part->item[i].bytes);
+    return bound;
+}
+
+mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *buffer, uint32_t n,
+                               mpl_exact_part *part)
+{
+    mpl_status st = MPL_OK;
+    uint64_t sum = 0;
+
+    *part = (mpl_exact_part){.ctx = ctx, .n = n, .buffer = buffer, .memo.ctx = ctx};
+    part->unit = find_unit(p, buffer, n);
+    MPL_TRY(mpl_new(ctx, part->item, n));
+    MPL_TRY(mpl_new(ctx, part->offset, n));
+    for (uint32_t i = 0; i < n; i++) {
+        mpl_buffer b = buffer[i];
+        uint64_t fixed = p->fixed != NULL && p->fixed[b] != MPL_UNFIXED ? p->fixed[b] : 0;
+
+        part->item[i] = (mpl_exact_item){
+            .birth = p->birth[b],
+            .death = p->death[b],
+            .size = (mpl_len)((p->bytes[b] + part->unit - 1) / part->unit),
+            .align = p->align[b] > part->unit ? (mpl_len)(p->align[b] / part->unit) : 1,
+            .start = (mpl_len)(fixed / part->unit),
+            .bytes = p->bytes[b],
+            .fixed = p->fixed != NULL && p->fixed[b] != MPL_UNFIXED,
+        };
+        sum += (uint64_t)part->item[i].size + (uint64_t)part->item[i].align;
+        if (sum > MAX_LENGTH || (uint64_t)part->item[i].start > MAX_LENGTH)
+            MPL_FAIL(ctx, MPL_EINPUT, "problem '%s': its bytes add up to more than a search can count",
+                     p->name);
+    }
+    MPL_TRY(mpl_exact_case_new(ctx, part->item, n, false, &part->side[0].c));
+    part->bound = find_bound(part, part->side[0].c);
+out:
+    return st;
+}
+
+static void side_fini(mpl_ctx *ctx, mpl_exact_side *side)
+{
+    mpl_exact_search_fini(&side->search);
+    mpl_exact_state_free(ctx, side->x);
+    mpl_exact_case_free(ctx, side->c);
+    for (int k = 0; k < MPL_EXACT_ORDERS; k++)
+        mpl_free(ctx, side->rank[k]);
+    mpl_free(ctx, side->noisy);
+}
+
+void mpl_exact_part_fini(mpl_exact_part *part)
+{
+    if (part->ctx == NULL)
+        return;
+    side_fini(part->ctx, &part->side[0]);
+    side_fini(part->ctx, &part->side[1]);
+    mpl_exact_memo_fini(&part->memo);
+    mpl_free(part->ctx, part->buffer);
+    mpl_free(part->ctx, part->item);
+    mpl_free(part->ctx, part->offset);
+}
+
+uint64_t mpl_exact_part_height_above(const mpl_exact_part *part, uint64_t bytes)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t i = 0; i < part->n; i++) {
+        uint64_t rest = part->item[i].bytes % part->unit;
+
+        least = mpl_min_u64(
+            least, bytes <= rest ? rest : (bytes - rest + part->unit - 1) / part->unit * part->unit + rest);
+    }
+    return least;
+}
+
+uint64_t mpl_exact_part_height_below(const mpl_exact_part *part, uint64_t bytes)
+{
+    uint64_t largest = 0;
+
+    for (uint32_t i = 0; i < part->n; i++) {
+        uint64_t rest = part->item[i].bytes % part->unit;
+
+        if (bytes >= rest)
+            largest = mpl_max_u64(largest, (bytes - rest) / part->unit * part->unit + rest);
+    }
+    return largest;
+}
+
+/* ---- members ------------------------------------------------------------------------------------------------- */
+
+typedef struct keyed {
+    int64_t key[3];
+    int32_t id;
+} keyed;
+
+static int by_keys_descending(const void *a, const void *b)
+{
+    const keyed *x = a, *y = b;
+
+    for (int k = 0; k < 3; k++)
+        if (x->key[k] != y->key[k])
+            return x->key[k] < y->key[k] ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* rank[n]: places of the items when sorted descending by three of W lifetime, A area, T heaviest section, Z size. */
+static mpl_status make_ranks(mpl_ctx *ctx, mpl_exact_side *side)
+{
+    mpl_status st = MPL_OK;
+    const mpl_exact_case *c = side->c;
+    keyed *keys = NULL;
+    mpl_len *load = NULL;
+
+    MPL_TRY(mpl_new(ctx, keys, (size_t)c->n));
+    MPL_TRY(mpl_new(ctx, load, (size_t)c->n_sections));
+    for (int32_t s = 0; s < c->n_sections; s++)
+        for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
+            load[s] += c->size[c->member[k]];
+    for (int order = 0; order < MPL_EXACT_ORDERS; order++) {
+        MPL_TRY(mpl_new(ctx, side->rank[order], (size_t)c->n));
+        for (int32_t i = 0; i < c->n; i++) {
+            int64_t width = c->duration[i], area = 0, top = 0;
+
+            area = (int64_t)mpl_min_u64((uint64_t)c->size[i], INT64_MAX / c->duration[i]) * width;
+            for (int32_t s = c->left[i]; s < c->right[i]; s++)
+                top = load[s] > top ? load[s] : top;
+            const keyed all[MPL_EXACT_ORDERS] = {
+                [ORDER_WAT] = {{width, area, top}, i},
+                [ORDER_TAW] = {{top, area, width}, i},
+                [ORDER_AWT] = {{area, width, top}, i},
+                [ORDER_ZAW] = {{c->size[i], area, width}, i},
+            };
+            keys[i] = all[order];
+        }
+        qsort(keys, (size_t)c->n, sizeof *keys, by_keys_descending);
+        for (int32_t i = 0; i < c->n; i++)
+            side->rank[order][keys[i].id] = (uint32_t)i;
+    }
+out:
+    mpl_free(ctx, keys);
+    mpl_free(ctx, load);
+    return st;
+}
+
+static mpl_status side_open(mpl_exact_part *part, int mirrored)
+{
+    mpl_status st = MPL_OK;
+    mpl_exact_side *side = &part->side[mirrored];
+
+    if (side->noisy != NULL)
+        return MPL_OK;
+    if (side->c == NULL)
+        MPL_TRY(mpl_exact_case_new(part->ctx, part->item, part->n, mirrored != 0, &side->c));
+    if (side->x == NULL)
+        MPL_TRY(mpl_exact_state_new(part->ctx, side->c, &side->x));
+    if (side->search.x == NULL)
+        MPL_TRY(mpl_exact_search_init(&side->search, side->x));
+    if (side->rank[MPL_EXACT_ORDERS - 1] == NULL)
+        MPL_TRY(make_ranks(part->ctx, side));
+    mpl_exact_case_limit(side->c, part->item, part->unit, part->cap);
+    MPL_TRY(mpl_new(part->ctx, side->noisy, part->n));
+out:
+    return st;
+}
+
+static void set_cap(mpl_exact_part *part, uint64_t cap)
+{
+    if (part->cap == cap)
+        return;
+    part->cap = cap;
+    mpl_exact_memo_clear(&part->memo);
+    for (int k = 0; k < 2; k++)
+        if (part->side[k].c != NULL)
+            mpl_exact_case_limit(part->side[k].c, part->item, part->unit, cap);
+}
+
+static void make_noise(mpl_exact_side *side, int order, uint32_t places, mpl_rng *rng)
+{
+    for (int32_t i = 0; i < side->c->n; i++)
+        side->noisy[i] = side->rank[order][i] + (uint32_t)mpl_rng_below(rng, (uint64_t)places + 1);
+}
+
+static void keep(mpl_exact_part *part, const mpl_exact_side *side)
+{
+    part->height = 0;
+    for (int32_t i = 0; i < side->c->n; i++) {
+        uint32_t item = side->c->item[i];
+
+        part->offset[item] = (uint64_t)side->x->est[i] * part->unit;
+        part->height = mpl_max_u64(part->height, part->offset[item] + part->item[item].bytes);
+    }
+}
+
+static mpl_status try_member(mpl_exact_part *part, const struct member *member, uint32_t lap, mpl_rng *rng,
+                             mpl_exact_effort *effort, mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    mpl_exact_side *side = &part->side[member->mirrored];
+    mpl_exact_search *q = &side->search;
+    uint64_t nodes = (uint64_t)NODES_PER_ITEM * part->n;
+
+    MPL_TRY(side_open(part, member->mirrored));
+    for (uint32_t k = 0; k < lap && nodes < UINT64_MAX / 4; k++)
+        nodes += nodes / 2;
+    make_noise(side, member->order, NOISE_PER_LAP * lap, rng);
+    mpl_exact_state_reset(side->x);
+    side->x->ticks = 0;
+    q->memo = &part->memo;
+    q->rank = side->noisy;
+    q->pick = (mpl_exact_pick)member->pick;
+    q->nodes = 0;
+    q->node_limit = nodes;
+    q->tick_limit = effort->tick_limit - effort->ticks;
+    q->deadline_ns = effort->deadline_ns;
+    *verdict = mpl_exact_search_run(q);
+    effort->ticks += side->x->ticks;
+    effort->by_clock = effort->by_clock || q->by_clock;
+    if (side->x->no_memory)
+        st = MPL_EMEM;
+    else if (*verdict == MPL_EXACT_FOUND)
+        keep(part, side);
+out:
+    return st;
+}
+
+mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap, mpl_exact_effort *effort,
+                              mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    mpl_rng rng;
+
+    *verdict = MPL_EXACT_FAILED;
+    if (cap < part->bound)
+        return MPL_OK;
+    set_cap(part, cap);
+    mpl_rng_init(&rng, effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
+    *verdict = MPL_EXACT_STOPPED;
+    for (size_t k = 0; k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED; k++) {
+        if (effort->by_clock || effort->ticks >= effort->tick_limit)
+            break;
+        MPL_TRY(try_member(part, &members[k], lap, &rng, effort, verdict));
+    }
+    if (*verdict == MPL_EXACT_FAILED)
+        part->bound = mpl_exact_part_height_above(part, cap + 1);
+out:
+    return st;
+}
