@@ -163,6 +163,17 @@ out:
 
 /* ---- values ------------------------------------------------------------------------------------------------ */
 
+/* Puts the file's name before the message of a failure that does not know it. Returns st. */
+static mpl_status blame_file(const onnx_reader *r, mpl_status st)
+{
+    char why[sizeof r->ctx->message];
+
+    if (st != MPL_EINPUT)
+        return st;
+    memcpy(why, r->ctx->message, sizeof why);
+    return mpl_fail(r->ctx, st, r->ctx->file, r->ctx->line, "%.120s: %s", r->path, why);
+}
+
 /* Makes a constant of an initialiser. */
 static mpl_status make_initialiser(onnx_reader *r, onnx_name *e)
 {
@@ -173,7 +184,8 @@ static mpl_status make_initialiser(onnx_reader *r, onnx_name *e)
 
     MPL_TRY(onnx_tensor(r->ctx, r->path, e->init, &t, &owned));
     MPL_TRY(onnx_fresh_name(r, e->text, "", &name));
-    MPL_TRY(mpl_graph_add_const(r->ctx, r->g, name, t.type, &t.shape, t.data, false, &e->value));
+    MPL_TRY(
+        blame_file(r, mpl_graph_add_const(r->ctx, r->g, name, t.type, &t.shape, t.data, false, &e->value)));
 out:
     mpl_free(r->ctx, owned);
     return st;
@@ -336,8 +348,7 @@ mpl_status onnx_blame(const onnx_node *n, mpl_status st)
                     (int)opset_of(n->r->model, domain), why);
 }
 
-/* A file's names may hold anything; a message is one line. */
-static void make_one_line(mpl_ctx *ctx)
+void onnx_one_line(mpl_ctx *ctx)
 {
     for (char *at = ctx->message; *at != '\0'; at++)
         if ((unsigned char)*at < ' ' || *at == 127)
@@ -430,7 +441,7 @@ static mpl_status bind_contents(onnx_reader *r, const char *name, mpl_value v, c
                  r->path, name, mpl_type_name((mpl_type)g->value_type[v]),
                  mpl_shape_text(&g->value_shape[v], text[0]), mpl_type_name(given->type),
                  mpl_shape_text(&given->shape, text[1]));
-    MPL_TRY(mpl_graph_bind_input(r->ctx, r->g, v, given->data));
+    MPL_TRY(blame_file(r, mpl_graph_bind_input(r->ctx, r->g, v, given->data)));
 out:
     return st;
 }
@@ -454,7 +465,7 @@ static mpl_status read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, 
         return MPL_OK;
     MPL_TRY(read_dims(r, text, proto->type->tensor_type->shape, given, &shape));
     MPL_TRY(onnx_fresh_name(r, text, text[0] != '\0' ? "" : "input", &name));
-    MPL_TRY(mpl_graph_add_value(r->ctx, r->g, name, MPL_INPUT, type, &shape, &e->value));
+    MPL_TRY(blame_file(r, mpl_graph_add_value(r->ctx, r->g, name, MPL_INPUT, type, &shape, &e->value)));
     if (bind)
         MPL_TRY(bind_contents(r, text, e->value, given));
 out:
@@ -507,7 +518,7 @@ static mpl_status read_output(onnx_reader *r, const Onnx__ValueInfoProto *proto)
         MPL_TRY(make_initialiser(r, e));
     if (e->value == MPL_NONE)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: output '%.100s' is made by no node", r->path, text);
-    MPL_TRY(mpl_graph_add_output(r->ctx, r->g, e->value));
+    MPL_TRY(blame_file(r, mpl_graph_add_output(r->ctx, r->g, e->value)));
 out:
     return st;
 }
@@ -563,7 +574,7 @@ static mpl_status read_model(mpl_ctx *ctx, const char *path, const Onnx__ModelPr
         st = read_graph(&r);
     } while (st != MPL_OK && r.again);
     MPL_TRY(st);
-    st = mpl_graph_prune(ctx, &r.g);
+    st = blame_file(&r, mpl_graph_prune(ctx, &r.g));
     if (st == MPL_OK)
         *out = r.g, r.g = NULL;
 out:
@@ -587,7 +598,7 @@ out:
     if (model != NULL)
         protobuf_c_message_free_unpacked(model, &memory.allocator);
     if (st != MPL_OK)
-        make_one_line(ctx);
+        onnx_one_line(ctx);
     return st;
 }
 

@@ -92,6 +92,9 @@ mpl_status onnx_blame(const onnx_node *n, mpl_status st);
         goto out;                                                                                            \
     } while (0)
 
+/* Makes the message one line: a file's names may hold anything. */
+void onnx_one_line(mpl_ctx *ctx);
+
 /* ---- onnx_ops.c ------------------------------------------------------------------------------------------ */
 
 /* Reads one node. MPL_EINPUT names node, operator and opset. */

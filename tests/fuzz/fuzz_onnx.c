@@ -1,0 +1,59 @@
+/* fuzz_onnx.c -- ONNX models: any bytes are refused in one line that names the file, or make a whole graph, of which the
+ * problem is right. A model that asks for dims or contents of inputs is read again with some, so that what they decide is
+ * reached too. */
+#include "tests/fuzz/fuzz.h"
+
+#include "graphs/source.h"
+
+static const mpl_tensor pair = {MPL_TYPE_i64, {1, {2}}, (int64_t[]){2, 3}};
+static const mpl_tensor one = {MPL_TYPE_i64, {1, {1}}, (int64_t[]){2}};
+
+/* The graph as `show` and `plan` need it: any order, the problem, its bound. What is too large is refused. */
+static void use(mpl_ctx *ctx, const mpl_graph *g)
+{
+    mpl_problem_options options = mpl_problem_options_default();
+    mpl_problem *p = NULL;
+    mpl_value_map *map = NULL;
+    mpl_op *order = NULL;
+    uint64_t peak;
+
+    must(mpl_graph_ok(g) && g->n_outputs > 0, ctx);
+    for (uint32_t i = 0; i < g->n_inputs + g->n_bound; i++)
+        must(mpl_graph_file_input(g, i) != MPL_NONE, ctx);
+    must(mpl_new(ctx, order, g->n_ops) == MPL_OK, ctx);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        order[op] = op;
+    if (mpl_problem_from_graph(ctx, g, order, &options, &p, &map) == MPL_OK) {
+        must(mpl_problem_check(ctx, p) == MPL_OK, ctx);
+        (void)mpl_peak_live(ctx, p, 0, &peak, NULL, NULL);
+    }
+    mpl_problem_free(ctx, p);
+    mpl_value_map_free(ctx, map);
+    mpl_free(ctx, order);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const mpl_read_options some = {.n_dims = 1,
+                                   .dim_name = (const char *const[]){"N"},
+                                   .dim_value = (const int64_t[]){4},
+                                   .n_inputs = 3,
+                                   .input_index = (const uint32_t[]){0, 1, 2},
+                                   .input_tensor = (const mpl_tensor[]){pair, pair, one}};
+    mpl_ctx ctx;
+    mpl_graph *g = NULL;
+    mpl_status st;
+
+    mpl_ctx_init(&ctx);
+    st = mpl_onnx_read_memory(&ctx, "model.onnx", data, size, NULL, &g);
+    if (st != MPL_OK && strstr(ctx.message, "give ") != NULL)
+        st = mpl_onnx_read_memory(&ctx, "model.onnx", data, size, &some, &g);
+    if (st != MPL_OK)
+        must(g == NULL && strstr(ctx.message, "model.onnx") != NULL && strchr(ctx.message, '\n') == NULL,
+             &ctx);
+    else
+        use(&ctx, g);
+    mpl_graph_free(&ctx, g);
+    must(ctx.n_live == 0, &ctx);
+    return 0;
+}
