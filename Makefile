@@ -20,7 +20,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -W
 CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread
 
 .DEFAULT_GOAL := all
-.PHONY: all check bench bench-smoke bench-parallel bench-speed nnc-table lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
+.PHONY: all check bench bench-smoke bench-parallel bench-exact bench-speed nnc-table lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 MAKEFLAGS += --no-builtin-rules
 
 # What needs no build must not start one: the probe is skipped for these.
@@ -126,6 +126,10 @@ bench-smoke: all
 
 bench-parallel: all $O/tests/bench_parallel
 	$(Q)$O/tests/bench_parallel
+
+# The table of results/: make bench-exact ARGS='-o results/tables/exact.tsv'
+bench-exact: $O/tests/bench_exact
+	$(Q)$O/tests/bench_exact $(ARGS)
 
 $O/tests/bench_%: $O/tests/bench_%.o $O/libmemplan.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)

@@ -128,6 +128,10 @@ const char *mpl_buffer_label(const mpl_problem *p, mpl_buffer b, char *text);
  * machine. n > 0, alive > 0. */
 mpl_status mpl_problem_synthetic(mpl_ctx *ctx, uint32_t n, uint32_t alive, uint64_t seed, mpl_problem **out);
 
+/* n buffers that fill 1,024 steps times 1 MiB (in units of 1 KiB) without a gap: a rectangle cut n - 1 times at random. Their
+ * least height is 1,048,576 bytes. The same on every machine. 0 < n <= 100,000; O(n^2). */
+mpl_status mpl_problem_synthetic_guillotine(mpl_ctx *ctx, uint32_t n, uint64_t seed, mpl_problem **out);
+
 /* ---- orders ---------------------------------------------------------------------------------------------- */
 
 typedef struct mpl_order_kind {

@@ -75,8 +75,8 @@ typedef struct mpl_source {
     uint64_t *offset;
 } mpl_source;
 
-/* GRAPH of the command line: a file by its content (ONNX, .graph text, buffer CSV), else a zoo name. MPL_EINPUT with one
- * line that says what was looked for. */
+/* GRAPH of the command line: a file by its content (ONNX, .graph text, buffer CSV), else a zoo name, or
+ * "guillotine:n=N[,seed=S]" (mpl_problem_synthetic_guillotine). MPL_EINPUT with one line that says what was looked for. */
 mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_options *options, mpl_source *out);
 void mpl_source_fini(mpl_ctx *ctx, mpl_source *source);
 

@@ -3,6 +3,7 @@
 #include "tests/test.h"
 
 #include "graphs/base/rng.h"
+#include "graphs/source.h"
 #include "planners/exact_priv.h"
 #include "planners/planner.h"
 
@@ -428,6 +429,40 @@ static void known_optima(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* The cut rectangles fill every step, so the planner's plan wastes nothing either. */
+static void cut_rectangles(void **state)
+{
+    static const struct {
+        const char *source;
+        uint32_t n;
+    } rows[] = {{"guillotine:n=1", 1}, {"guillotine:n=20,seed=7", 20}, {"guillotine:n=150", 150}};
+    mpl_read_options options = {0};
+    mpl_source source;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint64_t area = 0;
+        mpl_plan *plan;
+        mpl_run run;
+
+        assert_ok(&ctx, mpl_source_open(&ctx, rows[i].source, &options, &source));
+        assert_int_equal(source.problem->n, rows[i].n);
+        for (mpl_buffer b = 0; b < rows[i].n; b++)
+            area += source.problem->bytes[b] * (source.problem->death[b] - source.problem->birth[b]);
+        assert_int_equal(area, UINT64_C(1048576) * source.problem->n_steps);
+        plan = planned(&ctx, source.problem, UINT64_MAX, 1, &run);
+        assert_int_equal(plan->peak_bytes, 1048576);
+        mpl_plan_free(&ctx, plan);
+        mpl_source_fini(&ctx, &source);
+    }
+    assert_int_equal(mpl_source_open(&ctx, "guillotine:n=0", &options, &source), MPL_EINPUT);
+    assert_int_equal(mpl_source_open(&ctx, "guillotine:n=5,seed=1x", &options, &source), MPL_EINPUT);
+    assert_int_equal(mpl_source_open(&ctx, "guillotine:", &options, &source), MPL_EINPUT);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* ---- claims and budgets -------------------------------------------------------------------------------------- */
 
 /* A budget that ends is feasible, or a limit where a capacity was to be decided: never optimal, never infeasible. */
@@ -534,7 +569,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optima_above_the_bound), cmocka_unit_test(random_problems),
         cmocka_unit_test(known_optima),           cmocka_unit_test(budgets_prove_nothing),
-        cmocka_unit_test(pools_are_apart),        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(cut_rectangles),         cmocka_unit_test(pools_are_apart),
+        cmocka_unit_test(memory_runs_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,6 +129,23 @@ static const char *nearest(const char *name, size_t n)
     return best;
 }
 
+/* "guillotine:n=N[,seed=S]" */
+static mpl_status open_guillotine(mpl_ctx *ctx, const char *text, mpl_source *out)
+{
+    mpl_status st = MPL_OK;
+    uint64_t seed = 1;
+    uint32_t n = 0;
+    int end = -1;
+
+    sscanf(text, "guillotine:n=%" SCNu32 "%n,seed=%" SCNu64 "%n", &n, &end, &seed, &end);
+    if (end < 0 || text[end] != '\0')
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: a list of cut rectangles is written guillotine:n=N or n=N,seed=S",
+                 text);
+    MPL_TRY(mpl_problem_synthetic_guillotine(ctx, n, seed, &out->problem));
+out:
+    return st;
+}
+
 mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_options *options, mpl_source *out)
 {
     mpl_status st = MPL_OK;
@@ -142,6 +159,8 @@ mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_option
         return open_file(ctx, text, options, out);
     if (known)
         return mpl_zoo_build(ctx, text, &out->graph);
+    if (!exists && strncmp(text, "guillotine:", n + 1) == 0)
+        return open_guillotine(ctx, text, out);
     if (exists)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: is a folder; name a file in it", text);
     MPL_FAIL(ctx, MPL_EINPUT,

@@ -1,0 +1,239 @@
+/* bench_exact.c -- the exact planner on hard lists: time to a plan within the capacity that a file's name gives, and to
+ * the least height proved, forwards and backwards in time. Lists are read once; only the planner is timed. One TSV line a run.
+ *
+ *   bench_exact [-f | -m] [-b] [-c BYTES] [-s SEEDS] [-t THREADS] [-l SECONDS] [-r REPEATS] [-o FILE] [LIST ..]
+ *
+ *   -f   only the capacity           -m   only the least height       -b   only forwards
+ *   -s   seeds 1 .. SEEDS            -l   limit of each run           -r   repeats, of which the fastest counts
+ *   -o   the lines go to FILE as well
+ *
+ * A LIST is what the command line takes for a graph; without any, the known ones beside the project. */
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "graphs/source.h"
+#include "planners/planner.h"
+
+#define SHARED "../shared/data"
+
+static const char *const known[] = {
+    SHARED "/minimalloc/A.1048576.csv",
+    SHARED "/minimalloc/C.1048576.csv",
+    SHARED "/minimalloc/D.1048576.csv",
+    SHARED "/minimalloc/E.1048576.csv",
+    SHARED "/minimalloc/G.1048576.csv",
+    SHARED "/minimalloc/I.1048576.csv",
+    SHARED "/minimalloc/J.1048576.csv",
+    SHARED "/minimalloc/K.1048576.csv",
+    SHARED "/planted/N0.672.csv",
+    SHARED "/planted/N3.1342.csv",
+    SHARED "/planted/T1.921.csv",
+    SHARED "/planted/T4.2078.csv",
+    SHARED "/planted/Q0.1000.csv",
+    SHARED "/planted/Q1.1000.csv",
+    SHARED "/planted/Q2.1000.csv",
+    SHARED "/planted/Q4.1000.csv",
+    SHARED "/planted/Q6.1000.csv",
+    "guillotine:n=100",
+    "guillotine:n=200,seed=2",
+    "guillotine:n=300,seed=3",
+    "guillotine:n=500,seed=4",
+    "guillotine:n=700,seed=5",
+    "guillotine:n=1000,seed=6",
+    SHARED "/idealloc/G_1.csv",
+    SHARED "/idealloc/somas_resnet50.csv",
+};
+
+typedef struct options {
+    bool no_fit, no_min, forwards;
+    uint64_t seeds, capacity; /* 0: the file's */
+    uint32_t threads, repeats;
+    double seconds; /* 0: no limit */
+    FILE *file;     /* NULL: none */
+} options;
+
+static double cpu_ms(void)
+{
+    struct rusage use;
+
+    getrusage(RUSAGE_SELF, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1e3 +
+           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e3;
+}
+
+static void reverse(mpl_problem *p)
+{
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        uint32_t birth = p->birth[b];
+
+        p->birth[b] = p->n_steps - p->death[b];
+        p->death[b] = p->n_steps - birth;
+    }
+}
+
+/* The number between the last two dots of "A.1048576.csv", 1 MiB for what is cut, else 0. */
+static uint64_t capacity_of(const char *list)
+{
+    const char *end = strrchr(list, '.'), *at = end;
+
+    if (strncmp(list, "guillotine", 10) == 0)
+        return 1048576;
+    while (at != NULL && at > list && at[-1] >= '0' && at[-1] <= '9')
+        at--;
+    return at != NULL && at < end && at > list && at[-1] == '.' ? strtoull(at, NULL, 10) : 0;
+}
+
+static void line(const options *o, const char *text)
+{
+    fputs(text, stdout);
+    fflush(stdout);
+    if (o->file != NULL)
+        fputs(text, o->file);
+}
+
+static mpl_status one_run(mpl_ctx *ctx, const options *o, const mpl_problem *p, const char *list,
+                          const char *task, uint64_t seed)
+{
+    mpl_status st = MPL_OK;
+    const char *slash = strrchr(list, '/'), *claim = "unknown";
+    double best_wall = 1e300, best_cpu = 1e300;
+    uint64_t height = 0, bound = 0, ticks = 0;
+    char text[300];
+
+    for (uint32_t k = 0; k < o->repeats; k++) {
+        mpl_plan *plan = NULL;
+        mpl_run run;
+        double cpu = cpu_ms(), wall = (double)mpl_clock_ns() / 1e6;
+
+        mpl_run_init(&run, ctx);
+        run.seed = seed;
+        run.n_threads = o->threads;
+        if (o->seconds > 0)
+            run.deadline_ns = mpl_clock_ns() + (int64_t)(o->seconds * 1e9);
+        else
+            run.budget_ticks = UINT64_C(1) << 62;
+        st = mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan);
+        cpu = cpu_ms() - cpu;
+        wall = st == MPL_OK ? (double)run.plan_ns / 1e6 : (double)mpl_clock_ns() / 1e6 - wall;
+        best_cpu = cpu < best_cpu ? cpu : best_cpu;
+        best_wall = wall < best_wall ? wall : best_wall;
+        ticks = run.ticks;
+        if (st == MPL_OK) {
+            height = plan->peak_bytes;
+            bound = plan->bound_bytes;
+            claim = mpl_claim_name(plan->claim);
+        }
+        mpl_plan_free(ctx, plan);
+        if (st != MPL_OK && st != MPL_ELIMIT)
+            MPL_TRY(st);
+        st = MPL_OK;
+    }
+    snprintf(text, sizeof text,
+             "%s\t%u\t%s\t%" PRIu64 "\t%u\t%" PRIu64 "\t%" PRIu64 "\t%.4f\t%s\t%.2f\t%.2f\t%" PRIu64 "\n",
+             slash != NULL ? slash + 1 : list, p->n, task, seed, o->threads, height, bound,
+             bound > 0 ? ((double)height / (double)bound - 1) * 100 : 0, claim, best_wall, best_cpu, ticks);
+    line(o, text);
+out:
+    return st;
+}
+
+static mpl_status one_list(mpl_ctx *ctx, const options *o, const char *list)
+{
+    mpl_status st = MPL_OK;
+    mpl_read_options read = {0};
+    mpl_source source = {0};
+    uint64_t capacity = o->capacity > 0 ? o->capacity : capacity_of(list);
+
+    MPL_TRY(mpl_source_open(ctx, list, &read, &source));
+    for (int backwards = 0; backwards < (o->forwards ? 1 : 2) && source.problem != NULL; backwards++) {
+        if (backwards)
+            reverse(source.problem);
+        for (uint64_t seed = 1; seed <= o->seeds; seed++) {
+            source.problem->pool_capacity[0] = capacity;
+            if (!o->no_fit && capacity > 0)
+                MPL_TRY(one_run(ctx, o, source.problem, list, backwards ? "fit.reversed" : "fit", seed));
+            source.problem->pool_capacity[0] = MPL_NO_CAPACITY;
+            if (!o->no_min)
+                MPL_TRY(one_run(ctx, o, source.problem, list, backwards ? "min.reversed" : "min", seed));
+        }
+    }
+out:
+    mpl_source_fini(ctx, &source);
+    return st;
+}
+
+static int usage(void)
+{
+    fputs(
+        "bench_exact: [-f | -m] [-b] [-c BYTES] [-s SEEDS] [-t THREADS] [-l SECONDS] [-r REPEATS] [-o FILE] "
+        "[LIST ..]\n",
+        stderr);
+    return 2;
+}
+
+static bool parse(int argc, char **argv, options *o)
+{
+    int c;
+
+    while ((c = getopt(argc, argv, "fmbc:s:t:l:r:o:")) != -1)
+        switch (c) {
+        case 'f':
+            o->no_min = true;
+            break;
+        case 'm':
+            o->no_fit = true;
+            break;
+        case 'b':
+            o->forwards = true;
+            break;
+        case 'c':
+            o->capacity = strtoull(optarg, NULL, 10);
+            break;
+        case 's':
+            o->seeds = strtoull(optarg, NULL, 10);
+            break;
+        case 't':
+            o->threads = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'l':
+            o->seconds = strtod(optarg, NULL);
+            break;
+        case 'r':
+            o->repeats = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'o':
+            o->file = fopen(optarg, "w");
+            if (o->file == NULL)
+                return false;
+            break;
+        default:
+            return false;
+        }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    options o = {.seeds = 1, .threads = 1, .repeats = 1, .seconds = 60};
+    size_t n_known = sizeof known / sizeof *known;
+    mpl_status st = MPL_OK;
+    mpl_ctx ctx;
+
+    mpl_ctx_init(&ctx);
+    if (!parse(argc, argv, &o))
+        return usage();
+    line(&o, "list\tn\ttask\tseed\tthreads\theight\tbound\tgap_percent\tclaim\twall_ms\tcpu_ms\tticks\n");
+    for (int i = optind; i < argc && st == MPL_OK; i++)
+        st = one_list(&ctx, &o, argv[i]);
+    for (size_t i = 0; optind == argc && i < n_known && st == MPL_OK; i++)
+        if (strncmp(known[i], SHARED, strlen(SHARED)) != 0 || access(known[i], R_OK) == 0)
+            st = one_list(&ctx, &o, known[i]);
+        else
+            fprintf(stderr, "skip: %s is not here\n", known[i]);
+    if (st != MPL_OK)
+        fprintf(stderr, "bench_exact: %s\n", ctx.message);
+    if (o.file != NULL && fclose(o.file) != 0)
+        st = MPL_EINPUT;
+    return mpl_status_exit(st);
+}
