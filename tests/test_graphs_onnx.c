@@ -1,55 +1,13 @@
 /* Reading ONNX models: known networks (operators, shapes, bytes), every way to be wrong, external data, dims, bindings. Small
  * models are written here byte by byte, by an encoder that shares nothing with the reader. */
-#include "tests/test.h"
+#include "tests/onnx_message.h"
 
 #include "graphs/passes/passes.h"
 #include "graphs/source.h"
 
 #include <sys/stat.h>
 
-/* ---- an encoder of messages -------------------------------------------------------------------------------- */
-
-typedef struct message {
-    uint8_t data[1 << 13];
-    size_t n;
-} message;
-
-static void put_byte(message *m, unsigned byte)
-{
-    assert_true(m->n < sizeof m->data);
-    m->data[m->n++] = (uint8_t)byte;
-}
-
-static void put_varint(message *m, uint64_t x)
-{
-    for (; x > 127; x >>= 7)
-        put_byte(m, (unsigned)(x & 127) | 128);
-    put_byte(m, (unsigned)x);
-}
-
-static void put_int(message *m, unsigned field, int64_t x)
-{
-    put_varint(m, field << 3);
-    put_varint(m, (uint64_t)x);
-}
-
-static void put_bytes(message *m, unsigned field, const void *data, size_t n)
-{
-    put_varint(m, field << 3 | 2);
-    put_varint(m, n);
-    for (size_t i = 0; i < n; i++)
-        put_byte(m, ((const uint8_t *)data)[i]);
-}
-
-static void put_text(message *m, unsigned field, const char *text)
-{
-    put_bytes(m, field, text, strlen(text));
-}
-
-static void put_message(message *m, unsigned field, const message *inner)
-{
-    put_bytes(m, field, inner->data, inner->n);
-}
+/* ---- models ------------------------------------------------------------------------------------------------- */
 
 /* Splits "a b c" into fields; "-" is an empty name. */
 static void put_words(message *m, unsigned field, const char *words)
@@ -61,8 +19,6 @@ static void put_words(message *m, unsigned field, const char *words)
         if (*word != '\0')
             put_text(m, field, strcmp(word, "-") == 0 ? "" : word);
 }
-
-enum { FLOAT = 1, UINT8 = 2, INT8 = 3, UINT16 = 4, INT32 = 6, INT64 = 7, STRING = 8, BOOL = 9, DOUBLE = 11 };
 
 /* A ValueInfoProto; dims: "2 N 4", "?" for one without a name, NULL for none at all. */
 static message value_info(const char *name, int type, const char *dims)
@@ -86,21 +42,6 @@ static message value_info(const char *name, int type, const char *dims)
     put_message(&kind, 1, &holder);
     put_text(&m, 1, name);
     put_message(&m, 2, &kind);
-    return m;
-}
-
-/* A TensorProto with raw data. */
-static message tensor(const char *name, int type, unsigned rank, const int64_t *dims, const void *data,
-                      size_t n)
-{
-    message m = {.n = 0};
-
-    for (unsigned i = 0; i < rank; i++)
-        put_int(&m, 1, dims[i]);
-    put_int(&m, 2, type);
-    put_text(&m, 8, name);
-    if (data != NULL)
-        put_bytes(&m, 9, data, n);
     return m;
 }
 

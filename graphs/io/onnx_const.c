@@ -210,6 +210,12 @@ out:
     return st;
 }
 
+void onnx_tidy_bools(mpl_type type, void *data, uint64_t count)
+{
+    for (uint64_t i = 0; i < count && type == MPL_TYPE_bool; i++)
+        ((uint8_t *)data)[i] = ((uint8_t *)data)[i] != 0;
+}
+
 mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto, mpl_tensor *out,
                        void **owned)
 {
@@ -244,6 +250,7 @@ mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *
         t.data = proto->raw_data.data;
     } else
         MPL_TRY(list_data(ctx, path, proto, count, &t, owned));
+    onnx_tidy_bools(t.type, t.data, count);
     *out = t;
 out:
     if (st != MPL_OK) {

@@ -140,6 +140,9 @@ bool onnx_type(int32_t number, mpl_type *type, const char **name);
 mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto, mpl_tensor *out,
                        void **owned);
 
+/* Makes 1 of every true; a file may hold any byte for it, and operators rely on 0 and 1. Nothing for other types. */
+void onnx_tidy_bools(mpl_type type, void *data, uint64_t count);
+
 /* Elements of constant v as integers or doubles, at most 65536; scratch memory. `what` names it in messages. */
 mpl_status onnx_ints(onnx_node *n, mpl_value v, const char *what, uint32_t *count, int64_t **ints);
 mpl_status onnx_floats(onnx_node *n, mpl_value v, const char *what, uint32_t *count, double **floats);

@@ -90,6 +90,20 @@ out:
     return st;
 }
 
+static mpl_status npy_order(mpl_ctx *ctx, const char *path, const char *header)
+{
+    mpl_status st = MPL_OK;
+    const char *order = header_value(header, "fortran_order");
+
+    if (order == NULL || (strncmp(order, "False", 5) != 0 && strncmp(order, "True", 4) != 0))
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: the .npy header's fortran_order is neither True nor False", path);
+    if (order[0] == 'T')
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: elements in Fortran order; C order is needed (numpy.ascontiguousarray)", path);
+out:
+    return st;
+}
+
 /* Where the header's text begins and how long it is; false where the file is too short for it. */
 static bool npy_header(const uint8_t *data, size_t size, size_t *begin, size_t *length)
 {
@@ -108,8 +122,7 @@ static mpl_status read_npy(mpl_ctx *ctx, const char *path, const uint8_t *data, 
     mpl_status st = MPL_OK;
     mpl_tensor t = {.data = NULL};
     size_t begin, length;
-    char *header = NULL;
-    const char *order;
+    char *header = NULL, text[200];
     uint64_t count, bytes;
 
     if (!npy_header(data, size, &begin, &length))
@@ -118,16 +131,16 @@ static mpl_status read_npy(mpl_ctx *ctx, const char *path, const uint8_t *data, 
     memcpy(header, data + begin, length);
     MPL_TRY(npy_type(ctx, path, header, &t.type));
     MPL_TRY(npy_shape(ctx, path, header, &t.shape));
-    order = header_value(header, "fortran_order");
-    if (order == NULL || strncmp(order, "False", 5) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: elements in Fortran order; C order is needed (numpy.ascontiguousarray)", path);
-    if (!mpl_shape_count(&t.shape, &count) || !mpl_mul_bytes(count, mpl_type_bytes(t.type), &bytes) ||
-        bytes != size - begin - length)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: it has %zu bytes of elements, which is not what its shape needs", path,
-                 size - begin - length);
+    MPL_TRY(npy_order(ctx, path, header));
+    if (!mpl_shape_count(&t.shape, &count) || !mpl_mul_bytes(count, mpl_type_bytes(t.type), &bytes))
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: its shape %s needs more than 2^63 bytes", path,
+                 mpl_shape_text(&t.shape, text));
+    if (bytes != size - begin - length)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: it has %zu bytes of elements; its shape %s needs %" PRIu64 " of %s",
+                 path, size - begin - length, mpl_shape_text(&t.shape, text), bytes, mpl_type_name(t.type));
     MPL_TRY((t.data = mpl_alloc(ctx, bytes, 1)) != NULL ? MPL_OK : MPL_EMEM);
     memcpy(t.data, data + begin + length, bytes);
+    onnx_tidy_bools(t.type, t.data, count);
     *tensor = t;
 out:
     mpl_free(ctx, header);
