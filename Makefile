@@ -20,11 +20,13 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -W
 CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread
 
 .DEFAULT_GOAL := all
-.PHONY: all check bench bench-smoke bench-parallel bench-exact bench-speed nnc-table lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
+.PHONY: all check lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
+.PHONY: bench bench-smoke bench-parallel bench-speed bench-exact
+.PHONY: determinism nnc-table
 MAKEFLAGS += --no-builtin-rules
 
 # What needs no build must not start one: the probe is skipped for these.
-ifeq ($(filter clean lint format deps deps-test,$(MAKECMDGOALS)),)
+ifeq ($(filter clean lint format deps deps-test determinism,$(MAKECMDGOALS)),)
 -include $B/features.mk
 endif
 
@@ -133,6 +135,14 @@ bench-exact: $O/tests/bench_exact
 
 $O/tests/bench_%: $O/tests/bench_%.o $O/libmemplan.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# Plan time against the number of buffers, of every planner of lists: a table and its figure.
+bench-speed: all $O/tests/bench_speed
+	$(Q)scripts/bench-speed.sh $O/tests/bench_speed
+
+# Plans from builds by gcc -O0, gcc -O3 and clang, and from 100 runs of one of them, must be the same bytes.
+determinism: deps-test
+	$(Q)scripts/determinism.sh $B/determinism
 
 nnc-table: all
 	$(Q)scripts/nnc-table.sh $B/memplan

@@ -34,6 +34,16 @@ static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_re
         printf("time     %.3f ms\n", (double)plan_ns / 1e6);
 }
 
+/* What differs from one build, machine or run to the next is left out. */
+static void forget_origin(mpl_record *row)
+{
+    static const mpl_field origin[] = {MPL_FIELD_memplan, MPL_FIELD_machine, MPL_FIELD_device,
+                                       MPL_FIELD_plan_ns};
+
+    for (size_t i = 0; i < sizeof origin / sizeof *origin; i++)
+        mpl_record_null(row, origin[i]);
+}
+
 mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
@@ -43,6 +53,8 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
     char *json = NULL;
 
     MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
+    if (options->reproducible)
+        forget_origin(row);
     MPL_TRY(mpl_record_write(ctx, row, &json));
     if (options->output != NULL)
         MPL_TRY(mpl_plan_write(ctx, options->output, job.problem, plan, json));

@@ -157,7 +157,7 @@ mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map)
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_buffer b = map != NULL ? map->op_workspace[op] : MPL_NONE;
-        uint64_t bytes = exec->op_workspace_bytes[op], offset;
+        uint64_t bytes = exec->op_workspace_bytes[op], offset = 0;
 
         exec->op_block[op] = b;
         if (b != MPL_NONE && bytes > exec->block[b].bytes)
