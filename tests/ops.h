@@ -17,17 +17,19 @@
 #define NONE_OF(key)        MPL_INTS(key, 0, ((const int64_t[]){0}))
 #define VALUES(...)         ((const double[]){__VA_ARGS__})
 
-/* value NULL: 0, 1, 2, ..; present false: an optional input left out. */
+/* Elements as doubles, or as they are stored (raw); both NULL: 0, 1, 2, ..; present false: an optional input left
+ * out. */
 typedef struct test_tensor {
     bool present;
     mpl_type type;
     mpl_shape shape;
     const double *value;
+    const void *raw;
 } test_tensor;
 
 #define IN(name, dims, values)                                                                               \
     {                                                                                                        \
-        true, MPL_TYPE_##name, dims, values                                                                  \
+        true, MPL_TYPE_##name, dims, values, NULL                                                            \
     }
 
 typedef struct test_op {
@@ -73,7 +75,10 @@ static inline mpl_status test_op_make(test_op *t, mpl_op_kind kind, uint32_t n_i
         if (in[i].present) {
             t->in[i] = (mpl_tensor){in[i].type, in[i].shape, NULL};
             t->in[i].data = t->memory[i] = malloc(test_bytes(&t->in[i]));
-            test_tensor_fill(&t->in[i], in[i].value);
+            if (in[i].raw != NULL)
+                memcpy(t->in[i].data, in[i].raw, test_bytes(&t->in[i]));
+            else
+                test_tensor_fill(&t->in[i], in[i].value);
         }
     for (uint32_t i = 0; i < n_out; i++) {
         t->out[i] = (mpl_tensor){(mpl_type)t->g->value_type[v_out[i]], t->g->value_shape[v_out[i]], NULL};
@@ -87,6 +92,23 @@ out:
 static inline mpl_status test_op_run(test_op *t)
 {
     return mpl_eval(&t->ctx, &(mpl_op_call){t->g, 0, t->n_in, t->n_out, t->in, t->out, NULL});
+}
+
+/* Makes and runs; output 0 lies in the memory of input `place`, unless that is IN_NEW_MEMORY. */
+enum { IN_NEW_MEMORY = -1 };
+static inline mpl_status test_op_apply(test_op *t, mpl_op_kind kind, uint32_t n_in, const test_tensor *in,
+                                       uint32_t n_attr, const mpl_attr *attr, uint32_t n_out, int place)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(test_op_make(t, kind, n_in, in, n_attr, attr, n_out));
+    if (place != IN_NEW_MEMORY) {
+        assert_int_equal(test_bytes(&t->in[place]), test_bytes(&t->out[0]));
+        t->out[0].data = t->in[place].data;
+    }
+    MPL_TRY(test_op_run(t));
+out:
+    return st;
 }
 
 /* Frees all, and fails if the operation's code kept or lost an allocation. */

@@ -125,7 +125,8 @@ static void run_conv(const conv_row *r, bool transposed, mpl_type type, const ch
     mpl_shape out = extent_of(r, transposed, &e), bias = {1, {out.dim[1]}};
     double *x = numbers(&seed, mpl_count(&r->x)), *weight = numbers(&seed, mpl_count(&r->weight));
     double *b = numbers(&seed, out.dim[1]), *y = numbers(&seed, mpl_count(&out));
-    test_tensor in[3] = {{true, type, r->x, x}, {true, type, r->weight, weight}, {r->bias, type, bias, b}};
+    test_tensor in[3] = {
+        {true, type, r->x, x, NULL}, {true, type, r->weight, weight, NULL}, {r->bias, type, bias, b, NULL}};
     mpl_attr attr[5] = {MPL_INT(group, r->group), MPL_INTS(pads, 2 * n, r->pads)};
     uint32_t n_attr = 2;
     test_op t;
@@ -252,8 +253,9 @@ static void run_gemm(mpl_type type, int64_t rows, int64_t terms, int64_t columns
     uint64_t seed = 3;
     double *va = numbers(&seed, rows * terms), *vb = numbers(&seed, terms * columns);
     double *vc = numbers(&seed, rows * columns + 1), *want = numbers(&seed, rows * columns);
-    const test_tensor in[] = {
-        {true, type, a, va}, {true, type, b, vb}, {addend < 4, type, added[addend & 3], vc}};
+    const test_tensor in[] = {{true, type, a, va, NULL},
+                              {true, type, b, vb, NULL},
+                              {addend < 4, type, added[addend & 3], vc, NULL}};
     test_op t;
 
     for (int64_t i = 0; i < rows; i++)
@@ -308,8 +310,8 @@ static void test_matmul(void **state)
     (void)state;
     for (size_t type = 0; type < sizeof product_types / sizeof *product_types; type++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            const test_tensor in[] = {{true, product_types[type], rows[i].a, NULL},
-                                      {true, product_types[type], rows[i].b, NULL}};
+            const test_tensor in[] = {{true, product_types[type], rows[i].a, NULL, NULL},
+                                      {true, product_types[type], rows[i].b, NULL, NULL}};
             char name[40];
             test_op t;
 
@@ -467,7 +469,7 @@ static void run_pool(const pool_row *r, pool_way way, mpl_type type, const char 
                             (way == COLUMN_MAJOR ? s.place[0] + dim[2] * (s.place[1] + dim[3] * s.place[2])
                                                  : s.place[2] + dim[4] * (s.place[1] + dim[3] * s.place[0])));
     }
-    assert_ok(&t.ctx, test_op_make(&t, kind, 1, &(test_tensor){true, type, r->x, x}, 7, attr, n_out));
+    assert_ok(&t.ctx, test_op_make(&t, kind, 1, &(test_tensor){true, type, r->x, x, NULL}, 7, attr, n_out));
     assert_ok(&t.ctx, test_op_run(&t));
     test_expect(name, &t, 0, &r->y, want, 1e-6);
     if (n_out > 1)
@@ -522,7 +524,7 @@ static void test_pool_corners(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const mpl_attr attr[] = {LIST(kernel_shape, 1), MPL_INTS(pads, 2, rows[i].pads),
                                  MPL_INT(p, rows[i].p)};
-        const test_tensor in = {true, MPL_TYPE_f64, rows[i].x, x};
+        const test_tensor in = {true, MPL_TYPE_f64, rows[i].x, x, NULL};
         test_op t;
 
         assert_ok(&t.ctx, test_op_make(&t, rows[i].kind, 1, &in, 3, attr, 1));

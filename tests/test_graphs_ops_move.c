@@ -714,8 +714,8 @@ static void test_random_moves(void **state)
             unflat(&c.out, i, out);
             want[i] = source_of(kind, &c, out, in) ? (double)flat(&c.in, in) : 0;
         }
-        assert_ok(&t.ctx,
-                  test_op_make(&t, kind, 1, &(test_tensor){true, MPL_TYPE_f32, c.in, NULL}, n_attr, attr, 1));
+        assert_ok(&t.ctx, test_op_make(&t, kind, 1, &(test_tensor){true, MPL_TYPE_f32, c.in, NULL, NULL},
+                                       n_attr, attr, 1));
         assert_ok(&t.ctx, test_op_run(&t));
         test_expect(mpl_op_table[kind].name, &t, 0, &c.out, want, 0);
         test_op_free(&t);

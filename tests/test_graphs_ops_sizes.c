@@ -1,6 +1,6 @@
 /* Operators whose loops go by pieces, blocks and merged dims: random shapes, some longer than any piece, against the
  * definition written out element by element, with indices made by division. */
-#include "tests/one_op.h"
+#include "tests/ops.h"
 #include "graphs/base/rng.h"
 
 #include <math.h>
@@ -74,14 +74,14 @@ static int64_t source_of(const mpl_shape *in, const mpl_shape *out, int64_t i)
 }
 
 /* f16 has 11 bits, the last of them at least 2^-24: what is exact in f32 may be rounded there once. */
-static void check_element(const char *what, const result *r, int64_t i, double want)
+static void check_element(const char *what, const test_op *r, int64_t i, double want)
 {
-    double got = mpl_get(r->type[0], r->data[0], i), near = 1e-6 * fabs(want) + 1e-12;
+    double got = mpl_get(r->out[0].type, r->out[0].data, i), near = 1e-6 * fabs(want) + 1e-12;
 
-    if (r->type[0] == MPL_TYPE_f16)
+    if (r->out[0].type == MPL_TYPE_f16)
         near = 0x1p-11 * fabs(want) + 0x1p-25;
     if (!(fabs(got - want) <= near))
-        fail_msg("%s, %s: element %" PRId64 " is %.9g, not %.9g", what, mpl_type_name(r->type[0]), i, got,
+        fail_msg("%s, %s: element %" PRId64 " is %.9g, not %.9g", what, mpl_type_name(r->out[0].type), i, got,
                  want);
 }
 
@@ -98,19 +98,17 @@ static void two_operands_broadcast(void **state)
         mpl_shape out = broadcast_shape(&a, &b);
         double *x = random_values(&rng, &a), *z = random_values(&rng, &b);
         mpl_type type = types[round % 3];
-        operand in[] = {{type, a, x, NULL}, {type, b, z, NULL}};
-        mpl_ctx ctx;
-        result r;
+        test_tensor in[] = {{true, type, a, x, NULL}, {true, type, b, z, NULL}};
+        test_op r;
 
-        mpl_ctx_init(&ctx);
         for (int place = IN_NEW_MEMORY; place < 2; place++) {
             if (place >= 0 && !mpl_shape_equal(&in[place].shape, &out))
                 continue;
-            assert_ok(&ctx, apply(&ctx, MPL_OP_sub, 2, in, 0, NULL, 1, place, &r));
-            assert_true(mpl_shape_equal(&r.shape[0], &out));
+            assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_sub, 2, in, 0, NULL, 1, place));
+            assert_true(mpl_shape_equal(&r.out[0].shape, &out));
             for (int64_t i = 0; i < mpl_count(&out); i++)
                 check_element("sub", &r, i, x[source_of(&a, &out, i)] - z[source_of(&b, &out, i)]);
-            result_free(&r);
+            test_op_free(&r);
         }
         free(x), free(z);
     }
@@ -126,37 +124,35 @@ static void three_operands_broadcast(void **state)
         mpl_shape whole = random_shape(&rng), part[3], out;
         mpl_type type = types[round % 3];
         double *x[3];
-        operand in[3], pick[3];
-        mpl_ctx ctx;
-        result r;
+        test_tensor in[3], pick[3];
+        test_op r;
 
         for (int k = 0; k < 3; k++) {
             part[k] = k == round % 4 ? whole : random_part(&rng, &whole);
             x[k] = random_values(&rng, &part[k]);
-            in[k] = pick[k] = (operand){type, part[k], x[k], NULL};
+            in[k] = pick[k] = (test_tensor){true, type, part[k], x[k], NULL};
         }
         pick[0].type = MPL_TYPE_bool;
         out = broadcast_shape(&part[0], &part[1]);
         out = broadcast_shape(&out, &part[2]);
-        mpl_ctx_init(&ctx);
         for (int place = IN_NEW_MEMORY; place < 3; place++) {
             if (place >= 0 && !mpl_shape_equal(&part[place], &out))
                 continue;
-            assert_ok(&ctx, apply(&ctx, MPL_OP_max, 3, in, 0, NULL, 1, place, &r));
+            assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_max, 3, in, 0, NULL, 1, place));
             for (int64_t i = 0; i < mpl_count(&out); i++)
                 check_element(
                     "max", &r, i,
                     fmax(fmax(x[0][source_of(&part[0], &out, i)], x[1][source_of(&part[1], &out, i)]),
                          x[2][source_of(&part[2], &out, i)]));
-            result_free(&r);
+            test_op_free(&r);
             if (place == 0)
                 continue;
-            assert_ok(&ctx, apply(&ctx, MPL_OP_where, 3, pick, 0, NULL, 1, place, &r));
+            assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_where, 3, pick, 0, NULL, 1, place));
             for (int64_t i = 0; i < mpl_count(&out); i++)
                 check_element("where", &r, i,
                               x[0][source_of(&part[0], &out, i)] != 0 ? x[1][source_of(&part[1], &out, i)]
                                                                       : x[2][source_of(&part[2], &out, i)]);
-            result_free(&r);
+            test_op_free(&r);
         }
         for (int k = 0; k < 3; k++)
             free(x[k]);
@@ -207,18 +203,16 @@ static void reductions_of_any_axes(void **state)
         double *x = random_values(&rng, &shape);
         int64_t axes[MPL_MAX_RANK], n_out;
         uint32_t n_axes = 0;
-        operand in = {round % 3 == 0 ? MPL_TYPE_f64 : MPL_TYPE_f32, shape, x, NULL};
+        test_tensor in = {true, round % 3 == 0 ? MPL_TYPE_f64 : MPL_TYPE_f32, shape, x, NULL};
         tally *t;
-        mpl_ctx ctx;
-        result r;
+        test_op r;
 
         for (uint32_t i = 0; i < shape.rank; i++)
             if (mpl_rng_below(&rng, 2) == 0)
                 axes[n_axes++] = (int64_t)i - (round % 2 == 0 ? shape.rank : 0), kept.dim[i] = 1;
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, apply(&ctx, kind, 1, &in, 1, (const mpl_attr[]){MPL_INTS(axes, n_axes, axes)}, 1,
-                              IN_NEW_MEMORY, &r));
-        assert_true(mpl_shape_equal(&r.shape[0], &kept));
+        assert_ok(&r.ctx, test_op_apply(&r, kind, 1, &in, 1, (const mpl_attr[]){MPL_INTS(axes, n_axes, axes)},
+                                        1, IN_NEW_MEMORY));
+        assert_true(mpl_shape_equal(&r.out[0].shape, &kept));
         n_out = mpl_count(&kept);
         t = calloc((size_t)n_out + 1, sizeof *t);
         for (int64_t i = 0; i < n_out; i++)
@@ -238,13 +232,14 @@ static void reductions_of_any_axes(void **state)
             if (t[i].n > 0)
                 check_element(mpl_op_table[kind].name, &r, i, tally_of(kind, &t[i]));
         free(t), free(x);
-        result_free(&r);
+        test_op_free(&r);
     }
 }
 
 /* Calls check for each operator along each axis of random shapes, x being what went in. */
 static void along_axes(uint64_t seed, mpl_op_kind kind, bool in_place, mpl_attr extra,
-                       void (*check)(const mpl_shape *shape, uint32_t axis, const double *x, const result *r))
+                       void (*check)(const mpl_shape *shape, uint32_t axis, const double *x,
+                                     const test_op *r))
 {
     mpl_rng rng;
 
@@ -252,20 +247,18 @@ static void along_axes(uint64_t seed, mpl_op_kind kind, bool in_place, mpl_attr 
     for (int round = 0; round < N_ROUNDS; round++) {
         mpl_shape shape = random_shape(&rng);
         double *x = random_values(&rng, &shape);
-        operand in = {types[round % 3], shape, x, NULL};
+        test_tensor in = {true, types[round % 3], shape, x, NULL};
 
         for (uint32_t axis = 0; axis < shape.rank; axis++)
             for (int place = IN_NEW_MEMORY; place < (in_place ? 1 : 0); place++) {
                 const mpl_attr attr[] = {MPL_INT(axis, axis), extra};
-                mpl_ctx ctx;
-                result r;
+                test_op r;
 
-                mpl_ctx_init(&ctx);
                 if (kind == MPL_OP_arg_max && shape.dim[axis] == 0)
                     continue;
-                assert_ok(&ctx, apply(&ctx, kind, 1, &in, 2, attr, 1, place, &r));
+                assert_ok(&r.ctx, test_op_apply(&r, kind, 1, &in, 2, attr, 1, place));
                 check(&shape, axis, x, &r);
-                result_free(&r);
+                test_op_free(&r);
             }
         free(x);
     }
@@ -283,7 +276,7 @@ static int64_t stride_of(const mpl_shape *shape)
     return 1 + mpl_count(shape) / 300;
 }
 
-static void check_softmax(const mpl_shape *shape, uint32_t axis, const double *x, const result *r)
+static void check_softmax(const mpl_shape *shape, uint32_t axis, const double *x, const test_op *r)
 {
     for (int64_t i = 0; i < mpl_count(shape); i += stride_of(shape)) {
         double sum = 0;
@@ -294,7 +287,7 @@ static void check_softmax(const mpl_shape *shape, uint32_t axis, const double *x
     }
 }
 
-static void check_log_softmax(const mpl_shape *shape, uint32_t axis, const double *x, const result *r)
+static void check_log_softmax(const mpl_shape *shape, uint32_t axis, const double *x, const test_op *r)
 {
     for (int64_t i = 0; i < mpl_count(shape); i += stride_of(shape)) {
         double sum = 0;
@@ -318,23 +311,23 @@ static bool is_chosen(const mpl_shape *shape, uint32_t axis, const double *x, in
     return chosen;
 }
 
-static void check_hardmax(const mpl_shape *shape, uint32_t axis, const double *x, const result *r)
+static void check_hardmax(const mpl_shape *shape, uint32_t axis, const double *x, const test_op *r)
 {
     for (int64_t i = 0; i < mpl_count(shape); i += stride_of(shape))
         check_element("hardmax", r, i, is_chosen(shape, axis, x, i) ? 1 : 0);
 }
 
-static void check_arg_max(const mpl_shape *shape, uint32_t axis, const double *x, const result *r)
+static void check_arg_max(const mpl_shape *shape, uint32_t axis, const double *x, const test_op *r)
 {
     for (int64_t i = 0; i < mpl_count(shape); i += stride_of(shape)) {
-        int64_t lane = source_of(&r->shape[0], shape, i);
+        int64_t lane = source_of(&r->out[0].shape, shape, i);
 
-        assert_int_equal(mpl_get_int(MPL_TYPE_i64, r->data[0], lane) == index_of(shape, axis, i),
+        assert_int_equal(mpl_get_int(MPL_TYPE_i64, r->out[0].data, lane) == index_of(shape, axis, i),
                          is_chosen(shape, axis, x, i));
     }
 }
 
-static void check_cumsum(const mpl_shape *shape, uint32_t axis, const double *x, const result *r)
+static void check_cumsum(const mpl_shape *shape, uint32_t axis, const double *x, const test_op *r)
 {
     for (int64_t i = 0; i < mpl_count(shape); i += stride_of(shape)) {
         double sum = 0;
@@ -345,7 +338,7 @@ static void check_cumsum(const mpl_shape *shape, uint32_t axis, const double *x,
     }
 }
 
-static void check_lp_norm(const mpl_shape *shape, uint32_t axis, const double *x, const result *r)
+static void check_lp_norm(const mpl_shape *shape, uint32_t axis, const double *x, const test_op *r)
 {
     for (int64_t i = 0; i < mpl_count(shape); i += stride_of(shape)) {
         double sum = 0;
@@ -390,15 +383,13 @@ static void the_best_of_any_axis(void **state)
         mpl_shape shape = random_shape(&rng);
         uint32_t axis = shape.rank > 0 ? (uint32_t)mpl_rng_below(&rng, shape.rank) : 0;
         double *x = random_values(&rng, &shape);
-        operand in = {types[round % 3], shape, x, NULL};
+        test_tensor in = {true, types[round % 3], shape, x, NULL};
         int64_t k = shape.rank > 0 ? (int64_t)mpl_rng_below(&rng, (uint64_t)shape.dim[axis] + 1) : 0;
         const mpl_attr attr[] = {MPL_INT(axis, axis), MPL_INT(k, k)};
-        mpl_ctx ctx;
-        result r;
+        test_op r;
 
-        mpl_ctx_init(&ctx);
         if (shape.rank > 0) {
-            assert_ok(&ctx, apply(&ctx, MPL_OP_top_k, 1, &in, 2, attr, 2, IN_NEW_MEMORY, &r));
+            assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_top_k, 1, &in, 2, attr, 2, IN_NEW_MEMORY));
             for (int64_t i = 0; i < mpl_count(&shape) && k > 0; i += stride_of(&shape)) {
                 int64_t place = place_of(&shape, axis, x, i);
                 mpl_shape lanes = shape;
@@ -410,10 +401,10 @@ static void the_best_of_any_axis(void **state)
 
                 if (place >= k)
                     continue;
-                assert_int_equal(mpl_get_int(MPL_TYPE_i64, r.data[1], at), index_of(&shape, axis, i));
+                assert_int_equal(mpl_get_int(MPL_TYPE_i64, r.out[1].data, at), index_of(&shape, axis, i));
                 check_element("top_k", &r, at, x[i]);
             }
-            result_free(&r);
+            test_op_free(&r);
         }
         free(x);
     }
@@ -432,12 +423,10 @@ static void lrn_of_any_size(void **state)
         int64_t size = 1 + (int64_t)mpl_rng_below(&rng, 7), low = (size - 1) / 2, high = size - 1 - low;
         double *x = random_values(&rng, &shape), beta = round % 2 == 0 ? 0.75 : 0.5;
         const mpl_attr attr[] = {MPL_INT(size, size), MPL_FLOAT(beta, beta), MPL_FLOAT(alpha, 0.5)};
-        operand in = {types[round % 3], shape, x, NULL};
-        mpl_ctx ctx;
-        result r;
+        test_tensor in = {true, types[round % 3], shape, x, NULL};
+        test_op r;
 
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, apply(&ctx, MPL_OP_lrn, 1, &in, 3, attr, 1, IN_NEW_MEMORY, &r));
+        assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_lrn, 1, &in, 3, attr, 1, IN_NEW_MEMORY));
         for (int64_t i = 0; i < mpl_count(&shape); i += stride_of(&shape)) {
             int64_t c = index_of(&shape, 1, i);
             double squares = 0;
@@ -448,7 +437,7 @@ static void lrn_of_any_size(void **state)
             check_element("lrn", &r, i, x[i] / pow(1 + 0.5 / (double)size * squares, beta));
         }
         free(x);
-        result_free(&r);
+        test_op_free(&r);
     }
 }
 
@@ -463,20 +452,19 @@ static void layer_norm_of_any_shape(void **state)
         mpl_shape shape = random_shape(&rng), a, b;
         uint32_t axis = shape.rank > 0 ? (uint32_t)mpl_rng_below(&rng, shape.rank) : 0;
         mpl_attr where = MPL_INT(axis, axis);
-        mpl_ctx ctx;
-        result r;
+        test_op r;
 
         if (shape.rank == 0)
             continue;
         a = random_part(&rng, &shape), b = random_part(&rng, &shape);
         double *x = random_values(&rng, &shape), *scale = random_values(&rng, &a),
                *bias = random_values(&rng, &b);
-        operand in[] = {
-            {MPL_TYPE_f64, shape, x, NULL}, {MPL_TYPE_f64, a, scale, NULL}, {MPL_TYPE_f64, b, bias, NULL}};
+        test_tensor in[] = {{true, MPL_TYPE_f64, shape, x, NULL},
+                            {true, MPL_TYPE_f64, a, scale, NULL},
+                            {true, MPL_TYPE_f64, b, bias, NULL}};
         int64_t n = mpl_count_dims(&shape, axis, shape.rank);
 
-        mpl_ctx_init(&ctx);
-        assert_ok(&ctx, apply(&ctx, MPL_OP_layer_norm, 3, in, 1, &where, 1, IN_NEW_MEMORY, &r));
+        assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_layer_norm, 3, in, 1, &where, 1, IN_NEW_MEMORY));
         for (int64_t i = 0; i < mpl_count(&shape); i += stride_of(&shape)) {
             double sum = 0, squares = 0;
 
@@ -489,7 +477,7 @@ static void layer_norm_of_any_shape(void **state)
                               bias[source_of(&b, &shape, i)]);
         }
         free(x), free(scale), free(bias);
-        result_free(&r);
+        test_op_free(&r);
     }
 }
 
