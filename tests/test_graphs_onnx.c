@@ -447,6 +447,55 @@ static void inputs_that_decide_shapes(void **state)
     assert_refused(&ctx, &m, &options, "input 'k' is i64 [1]; its contents were given as f32 [2,3]");
 }
 
+/* Indices of inputs do not count initialisers, which IR version 3 lists among them. */
+static void initialisers_are_no_inputs(void **state)
+{
+    const mpl_tensor given = {MPL_TYPE_i64, {1, {2}}, (int64_t[]){3, 4}};
+    const mpl_read_options options = {
+        .n_inputs = 1, .input_index = (const uint32_t[]){0}, .input_tensor = &given};
+    mpl_ctx ctx;
+    mpl_graph *g = NULL;
+    message m;
+    char text[200];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    begin();
+    ADD_IN("w", FLOAT, "1");
+    ADD_IN("s", INT64, "2");
+    ADD_INIT("w", FLOAT, DIMS(1), (float[]){1}, 4);
+    ADD_NODE("", "Expand", "w s", "y", "");
+    ADD_OUT("y");
+    m = model(13);
+    assert_ok(&ctx, read_message(&ctx, &m, &options, &g));
+    assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), "[3,4]");
+    mpl_graph_free(&ctx, g);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* The opset matters to ONNX's own operators alone; a model without a node has none. */
+static void no_node(void **state)
+{
+    mpl_ctx ctx;
+    mpl_graph *g = NULL;
+    message m;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    begin();
+    ADD_IN("x", FLOAT, "2");
+    ADD_OUT("x");
+    m = model(99);
+    assert_ok(&ctx, read_message(&ctx, &m, NULL, &g));
+    assert_int_equal(g->n_ops, 0);
+    assert_int_equal(g->n_values, 1);
+    mpl_graph_free(&ctx, g);
+    begin();
+    ADD_IN("x", FLOAT, "2");
+    m = model(13);
+    assert_refused(&ctx, &m, NULL, "small.onnx: graph 'small' has no output");
+}
+
 /* What nobody needs is gone: dead nodes, unused results, weights that were folded away. */
 static void pruned(void **state)
 {
@@ -529,6 +578,7 @@ static const struct outside {
     {"too far", "memplan-weights.bin", "8", "12", false, "the file has 16"},
     {"far too far", "memplan-weights.bin", "9223372036854775807", "12", false, "the file has 16"},
     {"wrong length", "memplan-weights.bin", "4", "8", false, "dims need 12"},
+    {"length of more", "memplan-weights.bin", "0", "16", false, "dims need 12"},
     {"negative offset", "memplan-weights.bin", "-4", "12", false, "no number"},
     {"no number", "memplan-weights.bin", "4x", "12", false, "no number"},
     {"folder", ".", "0", "12", false, "not a regular file"},
@@ -655,6 +705,7 @@ static const struct folded {
     {10, "Resize", "a b", "y", "mode='linear'", "1,1,2: 1 3", "3: 1 1 2", 0, 0, "1,1,4: 1 2 3 3"},
     {11, "Resize", "a c c d", "y", "", "1,1,4: 1 2 3 4", 0, "0:", "i 3: 1 1 2", "1,1,2: 1 3"},
     {18, "Resize", "a - b", "y", "axes=[2]", "1,1,2: 1 2", "1: 2", 0, 0, "1,1,4: 1 1 2 2"},
+    {18, "Resize", "a - - b", "y", "axes=[2]", "1,1,2: 1 2", "i 1: 4", 0, 0, "1,1,4: 1 1 2 2"},
     {9, "TopK", "a", "y z", "k=2", "3: 1 3 2", 0, 0, 0, "2: 3 2"},
     {10, "TopK", "a b", "y z", "", "3: 1 3 2", "i 1: 1", 0, 0, "1: 3"},
     {11, "TopK", "a b", "z y", "largest=0", "3: 4 3 2", "i 1: 2", 0, 0, "i 2: 2 1"},
@@ -667,6 +718,9 @@ static const struct folded {
     {18, "ReduceL1", "a b", "y", "keepdims=0", "2,2: 1 -2 3 -4", "i 1: 1", 0, 0, "2: 3 7"},
     {9, "Dropout", "a", "y", "ratio=.5f", "2: 1 2", 0, 0, 0, "2: 1 2"},
     {12, "Dropout", "a b c", "y", "", "2: 1 2", ": .5", "b : 0", 0, "2: 1 2"},
+    {12, "Dropout", "a b c", "y", "", "2: 1 2", ": 0", "b : 1", 0, "2: 1 2"},
+    {12, "Dropout", "a b c", "y", "", "2: 1 2", ": .5", "b : 1", 0, NULL},
+    {9, "Dropout", "a", "z y", "", "2: 1 2", 0, 0, 0, NULL},
     {18, "GroupNormalization", "a b c", "y", "num_groups=2", "1,4,1: 1 1 1 1", "2: 1 1", "2: 5 6", 0,
      "1,4,1: 5 5 6 6"},
     {21, "GroupNormalization", "a b c", "y", "num_groups=2", "1,4,1: 1 1 1 1", "4: 1 1 1 1", "4: 5 6 7 8", 0,
@@ -685,6 +739,7 @@ static const struct folded {
     {12, "Pow", "a b", "y", "", "i 2: 4 9", "2: .5 .5", 0, 0, "i 2: 2 3"},
     {12, "Pow", "a b", "y", "", "2: 2 3", "i 1: 2", 0, 0, "2: 4 9"},
     {11, "Range", "a b c", "y", "", "i : 9", "i : 2", "i : -3", 0, "i 3: 9 6 3"},
+    {11, "Range", "a b c", "y", "", "i : 0", "i : 4", "i : 2", 0, "i 2: 0 2"},
     {11, "Range", "a b c", "y", "", ": 0", ": 1", ": .4", 0, "3: 0 .4 .8"},
     {9, "EyeLike", "a", "y", "k=1", "2,3: 0 0 0 0 0 0", 0, 0, 0, "2,3: 0 1 0 0 0 1"},
     {9, "EyeLike", "a", "y", "k=-1 dtype=7", "2,2: 0 0 0 0", 0, 0, 0, "i 2,2: 0 0 1 0"},
@@ -717,6 +772,7 @@ static const struct folded {
      "1,1,3: 20 31 2"},
     {11, "MaxPool", "a", "y", "kernel_shape=[1] strides=[3] auto_pad='SAME_UPPER'", "1,1,6: 1 2 3 4 5 6", 0,
      0, 0, "1,1,2: 1 4"},
+    {11, "ConvTranspose", "a b", "y", "output_shape=[3,3]", "1,1,2: 1 2", "1,1,2: 1 10", 0, 0, NULL},
     {11, "ConvTranspose", "a b", "y", "strides=[2] output_shape=[5]", "1,1,2: 1 2", "1,1,2: 1 10", 0, 0,
      "1,1,5: 1 10 2 20 0"},
     {11, "ConvTranspose", "a b", "y", "strides=[2] auto_pad='SAME_UPPER'", "1,1,2: 1 2", "1,1,3: 1 10 100", 0,
@@ -774,6 +830,31 @@ static void folded_versions(void **state)
     mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof folds / sizeof *folds; i++)
         check_fold(&ctx, &folds[i]);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* A constant that is one number for all elements decides a shape as any other. */
+static void shape_of_one_number(void **state)
+{
+    mpl_ctx ctx;
+    message m;
+    mpl_graph *g = NULL;
+    char text[200];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    begin();
+    ADD_IN("x", FLOAT, "1");
+    ADD_INIT("three", INT64, DIMS(1), (int64_t[]){3}, 8);
+    ADD_NODE("", "Expand", "three three", "s", "");
+    ADD_NODE("", "Expand", "x s", "y", "");
+    ADD_OUT("y");
+    ADD_OUT("s");
+    m = model(13);
+    assert_ok(&ctx, read_message(&ctx, &m, NULL, &g));
+    assert_int_equal(g->value_splat[g->output[1]], 1);
+    assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), "[3,3,3]");
+    mpl_graph_free(&ctx, g);
     assert_int_equal(ctx.n_live, 0);
 }
 
@@ -869,10 +950,13 @@ int main(void)
         cmocka_unit_test(refused_nodes),
         cmocka_unit_test(dims_from_options),
         cmocka_unit_test(inputs_that_decide_shapes),
+        cmocka_unit_test(initialisers_are_no_inputs),
+        cmocka_unit_test(no_node),
         cmocka_unit_test(pruned),
         cmocka_unit_test(names),
         cmocka_unit_test(external_data),
         cmocka_unit_test(folded_versions),
+        cmocka_unit_test(shape_of_one_number),
         cmocka_unit_test(large_constants),
         cmocka_unit_test(failing_allocations),
     };

@@ -197,19 +197,6 @@ static void external_too_short(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Any byte that is not 0 is true, wherever it comes from. */
-static void odd_bools(void **state)
-{
-    static const struct sample number = {BOOL, MPL_TYPE_bool, 0, 0, {0}, NULL, NULL};
-    message m = tensor("w", BOOL, 1, (int64_t[]){N}, "\x02\x00\xff", N);
-
-    (void)state;
-    assert_holds("raw", &m, MPL_TYPE_bool, "[3]", "\1\0\1", N);
-    put_file("weights", "\x02\x00\xff", N);
-    m = external(&number, "0");
-    assert_holds("external", &m, MPL_TYPE_bool, "[3]", "\1\0\1", N);
-}
-
 static const struct {
     const char *text;
     unsigned rank;
@@ -365,6 +352,43 @@ static void npy_types(void **state)
             m = npy(version, header, s->bytes, N * mpl_type_bytes(s->type));
             assert_holds("npy", &m, s->type, "[3]", s->bytes, N);
         }
+}
+
+/* Any byte that is not 0 is true, wherever it comes from. */
+static void odd_bools(void **state)
+{
+    static const struct sample number = {BOOL, MPL_TYPE_bool, 0, 0, {0}, NULL, NULL};
+    message m = tensor("w", BOOL, 1, (int64_t[]){N}, "\x02\x00\xff", N);
+
+    (void)state;
+    assert_holds("raw", &m, MPL_TYPE_bool, "[3]", "\1\0\1", N);
+    put_file("weights", "\x02\x00\xff", N);
+    m = external(&number, "0");
+    assert_holds("external", &m, MPL_TYPE_bool, "[3]", "\1\0\1", N);
+    m = npy(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", "\x02\x00\xff", N);
+    assert_holds("npy", &m, MPL_TYPE_bool, "[3]", "\1\0\1", N);
+}
+
+/* Headers of version 2 may be longer than 65535 bytes. */
+static void npy_long_header(void **state)
+{
+    static const char *const header = "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }";
+    static uint8_t file[12 + 0x14034 + N];
+    const char *path;
+    mpl_tensor t = {.data = NULL};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    memset(file, ' ', sizeof file - N);
+    memcpy(file, "\x93NUMPY\x02\x00\x34\x40\x01\x00", 12);
+    memcpy(file + 12, header, strlen(header));
+    memcpy(file + sizeof file - N, "abc", N);
+    path = put_file("good", file, sizeof file);
+    assert_ok(&ctx, mpl_tensor_read(&ctx, path, &t));
+    assert_memory_equal(t.data, "abc", N);
+    mpl_free(&ctx, t.data);
+    assert_int_equal(ctx.n_live, 0);
 }
 
 static const struct {
@@ -644,13 +668,14 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(proto_types),      cmocka_unit_test(external_too_short),
-        cmocka_unit_test(odd_bools),        cmocka_unit_test(proto_shapes),
-        cmocka_unit_test(proto_wrong),      cmocka_unit_test(npy_types),
-        cmocka_unit_test(npy_headers),      cmocka_unit_test(cut_anywhere),
-        cmocka_unit_test(any_bit_flipped),  cmocka_unit_test(no_such_file),
-        cmocka_unit_test(written_and_read), cmocka_unit_test(written_bytes),
-        cmocka_unit_test(not_written),      cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(proto_types),         cmocka_unit_test(external_too_short),
+        cmocka_unit_test(odd_bools),           cmocka_unit_test(proto_shapes),
+        cmocka_unit_test(proto_wrong),         cmocka_unit_test(npy_types),
+        cmocka_unit_test(npy_headers),         cmocka_unit_test(npy_long_header),
+        cmocka_unit_test(cut_anywhere),        cmocka_unit_test(any_bit_flipped),
+        cmocka_unit_test(no_such_file),        cmocka_unit_test(written_and_read),
+        cmocka_unit_test(written_bytes),       cmocka_unit_test(not_written),
+        cmocka_unit_test(failing_allocations),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
