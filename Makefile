@@ -3,7 +3,7 @@
 #   make                the program, release          make check        the tests (debug; MODE=asan, tsan)
 #   make bench          the main job, on an empty machine too            make lint   include rules, format
 #   make fuzz           every tests/fuzz target for RUNS=1000000 executions; fuzz-smoke: 10 s each
-#   make install PREFIX=..  program, library           make bundle       a folder that runs where nothing installs
+#   make install PREFIX=..  program, plugin.h          make bundle       a folder that runs where nothing installs
 #   MODE=release|debug|asan|tsan   CC=gcc|clang   V=1 shows commands
 MODE ?= release
 CC   := $(if $(filter default,$(origin CC)),gcc,$(CC))
@@ -31,13 +31,15 @@ ifeq ($(filter clean lint format deps deps-test determinism,$(MAKECMDGOALS)),)
 endif
 
 CPPFLAGS += -D_GNU_SOURCE -I. -I$B -isystem $B/gen $(FEATURE_CPPFLAGS)
-LDLIBS   += $(FEATURE_LDLIBS) -lm -lpthread
+LDLIBS   += $(FEATURE_LDLIBS) -lm -ldl -lpthread
 
 SRC  := $(sort $(foreach r,graphs planners runtime harness,$(wildcard $r/*.c $r/*/*.c)))
+SRC  := $(filter-out planners/example/%,$(SRC))
 OBJ  := $(SRC:%.c=$O/%.o) $O/gen/onnx.pb-c.o
 LIB  := $(filter-out $O/harness/main.o,$(OBJ))
 TEST := $(sort $(wildcard tests/test_*.c))
 TESTBIN := $(TEST:%.c=$O/%)
+PLUGIN  := $(patsubst %.c,$O/%.so,$(sort $(wildcard planners/example/*.c tests/plugin/*.c)))
 
 all: $B/memplan
 
@@ -51,7 +53,16 @@ $O/libmemplan.a: $(LIB)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.so,$^) -lcmocka $(LDLIBS)
+
+$O/tests/test_harness_plugins: $(PLUGIN)
+
+# Planners from outside: built as their authors would, against what `make install` puts there.
+$B/include/memplan/plugin.h: harness/plugin.h
+	$(Q)install -D -m 644 $< $@
+
+$O/%.so: %.c $B/include/memplan/plugin.h Makefile
+	$(Q)mkdir -p $(@D) && $(CC) -std=c11 -O1 -g $(WARN) -I$B/include -fPIC -shared -o $@ $<
 
 $O/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
@@ -151,7 +162,9 @@ docs: $O/memplan
 	$(Q)$O/memplan list fields >results/SCHEMA.md && $O/memplan list options >harness/OPTIONS.md
 
 install: all
-	$(Q)install -d $(DESTDIR)$(PREFIX)/bin && install $O/memplan $(DESTDIR)$(PREFIX)/bin/memplan
+	$(Q)install -D $O/memplan $(DESTDIR)$(PREFIX)/bin/memplan
+	$(Q)install -D -m 644 harness/plugin.h $(DESTDIR)$(PREFIX)/include/memplan/plugin.h
+	$(Q)install -D -m 644 planners/example/first_fit_plugin.c $(DESTDIR)$(PREFIX)/share/doc/memplan/first_fit_plugin.c
 
 # DT_RPATH, not RUNPATH: it also serves the libraries that our libraries need.
 bundle: $(OBJ)

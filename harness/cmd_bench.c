@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "harness/command.h"
+#include "harness/foreign.h"
 #include "harness/progress.h"
 #include "harness/suite.h"
 #include "harness/table.h"
@@ -24,15 +25,17 @@ typedef struct cell {
     mpl_plan *plan;
     mpl_worker *worker;
     int64_t *run_ns;
-    bool skip; /* the file has it already */
+    int64_t *plan_ns, *self_ns; /* [repeat] with peers: of each plan in turn */
+    bool skip;                  /* the file has it already */
 } cell;
 
 typedef struct bench {
     mpl_ctx *ctx;
     mpl_options *options;
     mpl_suite suite;
-    uint32_t n_specs, n_backends;
-    mpl_planner_spec *spec;
+    uint32_t n_specs, n_peers, n_backends;
+    mpl_planner_spec *spec; /* peers last */
+    size_t spec_cap;
     const mpl_backend **backend; /* NULL entry: plan only */
     char **done;                 /* sorted keys that the file has with status ok */
     uint32_t n_done;
@@ -46,36 +49,72 @@ typedef struct bench {
 
 /* ---- what to run ---- */
 
-/* "a,b:x=1,y=2,c" cut into planners: a part with '=' and no ':' belongs to the planner before. */
-static mpl_status parse_planners(bench *b)
+/* One planner more; the array grows. */
+static mpl_status add_planner(bench *b, const char *text, bool peer)
+{
+    mpl_status st = MPL_OK;
+    mpl_planner_spec spec = {0};
+
+    if (peer)
+        MPL_TRY(mpl_planner_spec_peer(b->ctx, text, &spec));
+    else
+        MPL_TRY(mpl_planner_spec_parse(b->ctx, text, &spec));
+    for (uint32_t i = 0; spec.foreign != NULL && i < b->n_specs; i++)
+        if (b->spec[i].foreign != NULL && strcmp(b->spec[i].planner->name, spec.planner->name) == 0 &&
+            b->spec[i].key.n + spec.key.n == 0)
+            MPL_FAIL(b->ctx, MPL_EINPUT, "bench: two planners are named %s; %s", spec.planner->name,
+                     strcmp(spec.foreign->kind, "exec") == 0 ? "name them: exec:NAME=COMMAND"
+                                                             : "their files need names of their own");
+    MPL_TRY(mpl_reserve(b->ctx, b->spec, b->spec_cap, (size_t)b->n_specs + 1));
+    b->spec[b->n_specs++] = spec;
+    b->n_peers += peer;
+    memset(&spec, 0, sizeof spec);
+out:
+    mpl_planner_spec_fini(b->ctx, &spec);
+    return st;
+}
+
+/* "a,b:x=1,y=2,c" cut into planners: a part with '=' and no ':' belongs to the planner before; exec: takes the rest. */
+static mpl_status add_planners(bench *b, const char *text)
 {
     mpl_ctx *ctx = b->ctx;
     mpl_status st = MPL_OK;
+    const char *exec = strncmp(text, "exec:", 5) == 0 ? text : strstr(text, ",exec:");
     mpl_strings parts = {0};
-    char *store = NULL, one[400];
-    uint32_t n = 0;
+    char *list = NULL, *store = NULL, one[4400];
 
-    if (b->options->planners == NULL) {
-        while (mpl_planners[n] != NULL)
-            n++;
-        MPL_TRY(mpl_new(ctx, b->spec, n));
-        for (; b->n_specs < n; b->n_specs++)
-            b->spec[b->n_specs].planner = mpl_planners[b->n_specs];
-        goto out;
-    }
-    MPL_TRY(mpl_strings_split(ctx, b->options->planners, "--planners", &store, &parts));
-    MPL_TRY(mpl_new(ctx, b->spec, parts.n));
-    for (uint32_t i = 0; i < parts.n; b->n_specs++) {
+    MPL_TRY(mpl_new(ctx, list, strlen(text) + 1));
+    memcpy(list, text, exec != NULL ? (size_t)(exec - text) : strlen(text));
+    if (exec != text)
+        MPL_TRY(mpl_strings_split(ctx, list, "--planners", &store, &parts));
+    for (uint32_t i = 0; i < parts.n;) {
         int length = snprintf(one, sizeof one, "%s", parts.item[i++]);
 
         while (i < parts.n && strchr(parts.item[i], '=') != NULL && strchr(parts.item[i], ':') == NULL &&
                length < (int)sizeof one)
             length += snprintf(one + length, sizeof one - (size_t)length, ",%s", parts.item[i++]);
-        MPL_TRY(mpl_planner_spec_parse(ctx, one, &b->spec[b->n_specs]));
+        MPL_TRY(add_planner(b, one, false));
     }
+    if (exec != NULL)
+        MPL_TRY(add_planner(b, exec + (exec[0] == ','), false));
 out:
     mpl_free(ctx, parts.item);
     mpl_free(ctx, store);
+    mpl_free(ctx, list);
+    return st;
+}
+
+static mpl_status parse_planners(bench *b)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < b->options->planners.n; i++)
+        MPL_TRY(add_planners(b, b->options->planners.item[i]));
+    for (uint32_t i = 0; b->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
+        MPL_TRY(add_planner(b, mpl_planners[i]->name, false));
+    for (uint32_t i = 0; i < b->options->peer.n; i++)
+        MPL_TRY(add_planner(b, b->options->peer.item[i], true));
+out:
     return st;
 }
 
@@ -134,25 +173,40 @@ out:
     return st;
 }
 
-/* Whether the file has the run of `row` already; the row of the file then joins those of this bench. */
-static mpl_status take_done(bench *b, const mpl_record *row, bool *found)
+/* Whether the file has the run of `row` already. */
+static mpl_status is_done(bench *b, const mpl_record *row, bool *found)
+{
+    mpl_status st = MPL_OK;
+    char *key = NULL;
+
+    *found = false;
+    if (b->n_done == 0)
+        goto out;
+    MPL_TRY(mpl_record_key(b->ctx, row, &key));
+    *found = bsearch(&key, b->done, b->n_done, sizeof *b->done, by_text) != NULL;
+out:
+    mpl_free(b->ctx, key);
+    return st;
+}
+
+/* The row of the file that has the run of `row` joins those of this bench. */
+static mpl_status take_done(bench *b, const mpl_record *row)
 {
     mpl_status st = MPL_OK;
     char *key = NULL, *other = NULL;
     mpl_record *copy = NULL;
+    bool found = false;
 
-    *found = false;
     MPL_TRY(mpl_record_key(b->ctx, row, &key));
-    *found = b->n_done > 0 && bsearch(&key, b->done, b->n_done, sizeof *b->done, by_text) != NULL;
-    for (uint32_t i = 0; *found && i < b->old.n; i++) {
+    for (uint32_t i = 0; !found && i < b->old.n; i++) {
         mpl_free(b->ctx, other);
         other = NULL;
         MPL_TRY(mpl_record_key(b->ctx, b->old.row[i], &other));
-        if (strcmp(other, key) != 0)
+        found = strcmp(other, key) == 0;
+        if (!found)
             continue;
         MPL_TRY(mpl_record_copy(b->ctx, b->old.row[i], &copy));
         MPL_TRY(mpl_rows_take(b->ctx, &b->rows, &copy));
-        break;
     }
 out:
     mpl_record_free(b->ctx, copy);
@@ -198,10 +252,12 @@ static void at(const bench *b, double share, const mpl_job *job, const char *wha
     mpl_progress_at(&b->progress, b->n_specs, share, text);
 }
 
-/* Rows and plans of all planners. What fails is a row; only memory, the disk and interrupts end the bench. */
-static mpl_status plan_cells(bench *b, const mpl_job *job, cell *cells)
+/* A row for each planner, and which of them the file has. What is compared with a peer is measured beside it: there, all or
+ * none is taken from the file. */
+static mpl_status make_rows(bench *b, const mpl_job *job, cell *cells)
 {
     mpl_status st = MPL_OK;
+    uint32_t n_skip = 0;
 
     for (uint32_t i = 0; i < b->n_specs; i++) {
         cell *c = &cells[i];
@@ -209,16 +265,66 @@ static mpl_status plan_cells(bench *b, const mpl_job *job, cell *cells)
         c->spec = &b->spec[i];
         MPL_TRY(mpl_job_row(b->ctx, b->options, job, c->spec, &c->row));
         mpl_record_text(c->row, MPL_FIELD_suite, b->suite.name);
-        MPL_TRY(take_done(b, c->row, &c->skip));
+        MPL_TRY(is_done(b, c->row, &c->skip));
+        n_skip += c->skip;
+    }
+    for (uint32_t i = 0; i < b->n_specs; i++) {
+        cells[i].skip &= b->n_peers == 0 || n_skip == b->n_specs;
+        if (cells[i].skip)
+            MPL_TRY(take_done(b, cells[i].row));
+    }
+out:
+    return st;
+}
+
+/* Rows and plans of all planners. What fails is a row; only memory, the disk and interrupts end the bench. */
+static mpl_status plan_cells(bench *b, const mpl_job *job, cell *cells)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(make_rows(b, job, cells));
+    for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
+        cell *c = &cells[i];
+
         if (c->skip)
             continue;
         at(b, PLANNING * i / b->n_specs, job, c->spec->planner->name);
-        if ((st = mpl_job_plan(b->ctx, b->options, job, c->spec, c->row, &c->plan)) != MPL_OK) {
-            mpl_row_fail(c->row, mpl_row_status(st), b->ctx->message);
-            st = MPL_OK;
+        mpl_job_plan(b->ctx, b->options, job, c->spec, c->row, &c->plan);
+    }
+out:
+    return st;
+}
+
+/* Beside a peer, plans are timed anew, and in turns: what else the machine does meets all of them alike. */
+static mpl_status time_in_turns(bench *b, const mpl_job *job, cell *cells)
+{
+    mpl_status st = MPL_OK;
+    uint32_t repeat = (uint32_t)b->options->repeat;
+    int64_t median = 0;
+
+    for (uint32_t i = 0; i < b->n_specs; i++) {
+        MPL_TRY(mpl_new(b->ctx, cells[i].plan_ns, repeat));
+        MPL_TRY(mpl_new(b->ctx, cells[i].self_ns, repeat));
+    }
+    for (uint32_t r = 0; r < repeat; r++)
+        for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
+            cell *c = &cells[i];
+
+            if (c->skip || c->plan == NULL || !is_ok(c->row))
+                continue;
+            at(b, PLANNING * (r + (double)i / b->n_specs) / repeat, job, c->spec->planner->name);
+            mpl_job_plan_again(b->ctx, b->options, job, c->spec, c->row, &c->plan_ns[r], &c->self_ns[r]);
         }
-        if (mpl_interrupted())
-            break;
+    for (uint32_t i = 0; i < b->n_specs; i++) {
+        cell *c = &cells[i];
+
+        if (c->skip || c->plan == NULL || !is_ok(c->row))
+            continue;
+        mpl_record_ints(c->row, MPL_FIELD_plan_each_ns, repeat, c->plan_ns);
+        if (mpl_record_median(c->row, MPL_FIELD_plan_each_ns, &median))
+            mpl_record_int(c->row, MPL_FIELD_plan_ns, (uint64_t)median);
+        if (c->self_ns[0] > 0)
+            mpl_record_ints(c->row, MPL_FIELD_self_ns, repeat, c->self_ns);
     }
 out:
     return st;
@@ -365,6 +471,8 @@ static mpl_status bench_problem(bench *b, mpl_job *job)
 
     MPL_TRY(mpl_new(b->ctx, cells, b->n_specs));
     MPL_TRY(plan_cells(b, job, cells));
+    if (b->n_peers > 0 && !mpl_interrupted())
+        MPL_TRY(time_in_turns(b, job, cells));
     for (uint32_t i = 0; i < b->n_specs; i++)
         left += wants_run(&cells[i]);
     if (left > 0 && job->backend != NULL && job->source.graph != NULL && !mpl_interrupted())
@@ -386,6 +494,8 @@ out:
         mpl_record_free(b->ctx, cells[i].row);
         mpl_plan_free(b->ctx, cells[i].plan);
         mpl_free(b->ctx, cells[i].run_ns);
+        mpl_free(b->ctx, cells[i].plan_ns);
+        mpl_free(b->ctx, cells[i].self_ns);
     }
     mpl_free(b->ctx, cells);
     return st;
@@ -501,7 +611,7 @@ mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
     bench b = {.ctx = ctx, .options = options, .file = {.fd = -1}};
-    const mpl_table_kind *runs = mpl_table_find("runs");
+    const mpl_table_kind *runs = mpl_table_find("runs"), *peers = mpl_table_find("peers");
 
     MPL_TRY(mpl_suite_open(ctx, options->args.n > 0 ? options->args.item[0] : "main", options, &b.suite));
     MPL_TRY(mpl_job_check_options(ctx, options));
@@ -516,6 +626,8 @@ mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
     mpl_progress_end(&b.progress);
     if (!options->quiet && !options->json)
         MPL_TRY(runs->print(ctx, runs, &b.rows, stdout, options->tsv));
+    if (!options->quiet && !options->json && b.n_peers > 0)
+        MPL_TRY(peers->print(ctx, peers, &b.rows, stdout, options->tsv));
     if (mpl_interrupted())
         MPL_FAIL(ctx, MPL_ELIMIT, "interrupted: %" PRIu32 " rows in %s are whole, --resume goes on from them",
                  b.rows.n, b.file.path);

@@ -52,6 +52,10 @@ static mpl_status list_planners(mpl_ctx *ctx, bool json)
         if (!json && (*p)->params != NULL)
             printf("%-14s   parameters: %s\n", "", (*p)->params);
     }
+    if (!json)
+        printf("%-14s a library of your own: so:FILE.so[:key=value,..] (memplan/plugin.h)\n"
+               "%-14s a command of your own: exec:[NAME=]'CMD {in} {out}', lists in CSV with offsets out\n",
+               "so:", "exec:");
 out:
     return st;
 }

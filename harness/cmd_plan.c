@@ -38,10 +38,25 @@ static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_re
 static void forget_origin(mpl_record *row)
 {
     static const mpl_field origin[] = {MPL_FIELD_memplan, MPL_FIELD_machine, MPL_FIELD_device,
-                                       MPL_FIELD_plan_ns};
+                                       MPL_FIELD_plan_ns, MPL_FIELD_self_ns};
 
     for (size_t i = 0; i < sizeof origin / sizeof *origin; i++)
         mpl_record_null(row, origin[i]);
+}
+
+/* A failure is a row too. The message of the failure stays that of ctx. */
+static void print_failure(mpl_ctx *ctx, const mpl_record *row)
+{
+    const char *status = mpl_record_get_text(row, MPL_FIELD_status);
+    mpl_ctx saved = *ctx;
+    char *json = NULL;
+
+    if (status == NULL || strcmp(status, "ok") == 0 || mpl_record_write(ctx, row, &json) != MPL_OK) {
+        memcpy(ctx->message, saved.message, sizeof ctx->message);
+        return;
+    }
+    printf("%s\n", json);
+    mpl_free(ctx, json);
 }
 
 mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
@@ -52,7 +67,10 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
     mpl_plan *plan = NULL;
     char *json = NULL;
 
-    MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
+    st = mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan);
+    if (st != MPL_OK && options->json && row != NULL)
+        print_failure(ctx, row);
+    MPL_TRY(st);
     if (options->reproducible)
         forget_origin(row);
     MPL_TRY(mpl_record_write(ctx, row, &json));

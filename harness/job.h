@@ -61,24 +61,33 @@ mpl_status mpl_backend_by_option(mpl_ctx *ctx, const char *name, const mpl_backe
 mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
                                   const mpl_job *job, uint64_t **workspace_bytes);
 
-/* "P:key=value,.." */
+/* "P:key=value,..", or a planner from outside (harness/foreign.h). */
 typedef struct mpl_planner_spec {
     const mpl_planner *planner;
-    char *store; /* owned: what the strings point into */
+    struct mpl_foreign *foreign; /* owned, holds the planner; NULL: one of this program's */
+    bool peer;                   /* of bench --peer */
+    char *store;                 /* owned: what the strings point into */
     mpl_strings key, value;
 } mpl_planner_spec;
 
 /* MPL_EINPUT: no such planner (lists what there is), a parameter without '='. */
 mpl_status mpl_planner_spec_parse(mpl_ctx *ctx, const char *text, mpl_planner_spec *out);
+/* NAME=PATH|CMD, as bench --peer takes it. MPL_EINPUT. */
+mpl_status mpl_planner_spec_peer(mpl_ctx *ctx, const char *text, mpl_planner_spec *out);
 void mpl_planner_spec_fini(mpl_ctx *ctx, mpl_planner_spec *spec);
 
 /* A new row with the build, the machine and all that names a run: the job, the planner (may be NULL), the options. */
 mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                        const mpl_planner_spec *spec, mpl_record **row);
 /* Runs the planner on the job's problem; *plan is verified; the row gets what the plan is and what it took. MPL_ELIMIT: it
- * does not fit the capacity, and that it cannot is not proved; MPL_EINVALID: it cannot. */
+ * does not fit the capacity, and that it cannot is not proved; MPL_EINVALID: it cannot. A failure stands in the row, too. */
 mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                         const mpl_planner_spec *spec, mpl_record *row, mpl_plan **plan);
+/* The same once more, only for its times: *plan_ns, and what a command says that it took, 0 for nothing. A failure stands in the
+ * row. */
+mpl_status mpl_job_plan_again(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                              const mpl_planner_spec *spec, mpl_record *row, int64_t *plan_ns,
+                              int64_t *self_ns);
 /* The independent verifier; under parallel, the graph's own reachability too. */
 mpl_status mpl_job_verify(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan);
 /* The byte fields of a row from a verified plan. */

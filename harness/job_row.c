@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "harness/foreign.h"
 #include "harness/version.h"
 #include "planners/verify.h"
 
@@ -95,6 +96,8 @@ mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *
     }
     if (spec != NULL) {
         mpl_record_text(row, MPL_FIELD_planner, spec->planner->name);
+        if (spec->foreign != NULL)
+            mpl_record_member_text(row, MPL_FIELD_params, spec->foreign->kind, spec->foreign->target);
         for (uint32_t i = 0; i < spec->key.n; i++)
             mpl_record_member_text(row, MPL_FIELD_params, spec->key.item[i], spec->value.item[i]);
     }
@@ -148,37 +151,75 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
-                        const mpl_planner_spec *spec, mpl_record *row, mpl_plan **out)
+/* One call of the planner under the options; what fails stands in the row. */
+static mpl_status plan_once(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                            const mpl_planner_spec *spec, mpl_record *row, mpl_run *run, mpl_plan **plan)
 {
-    mpl_status st = MPL_OK;
+    mpl_status st;
+
+    mpl_run_init(run, ctx);
+    run->seed = options->seed;
+    run->budget_ticks = options->budget;
+    if (options->given[MPL_OPT_time_limit])
+        run->deadline_ns = mpl_clock_ns() + seconds_ns(options->time_limit);
+    run->n_threads = options->threads > 0 ? (uint32_t)options->threads : 1;
+    run->n_params = spec->key.n;
+    run->param_key = spec->key.item;
+    run->param_value = spec->value.item;
+    st = mpl_planner_run(spec->planner, run, job->problem, plan);
+    if (st != MPL_OK)
+        mpl_row_fail(row, run->failure != NULL ? run->failure : mpl_row_status(st), ctx->message);
+    return st;
+}
+
+mpl_status mpl_job_plan_again(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                              const mpl_planner_spec *spec, mpl_record *row, int64_t *plan_ns,
+                              int64_t *self_ns)
+{
     mpl_plan *plan = NULL;
     mpl_run run;
-    int64_t ns[TIMED];
-    int n = 0;
+    mpl_status st = plan_once(ctx, options, job, spec, row, &run, &plan);
+
+    *plan_ns = run.plan_ns;
+    *self_ns = run.self_ns;
+    mpl_plan_free(ctx, plan);
+    return st;
+}
+
+/* More than the capacity is alive at once. */
+static mpl_status check_bound(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
+{
+    mpl_status st = MPL_OK;
 
     if (options->given[MPL_OPT_capacity] && job->bound_bytes > options->capacity)
         MPL_FAIL(ctx, MPL_EINVALID,
                  "%s cannot fit: %" PRIu64 " bytes are live at step %" PRIu32 ", the capacity is %" PRIu64,
                  job->text, job->bound_bytes, job->peak_step, options->capacity);
+out:
+    return st;
+}
+
+mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                        const mpl_planner_spec *spec, mpl_record *row, mpl_plan **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_plan *plan = NULL;
+    mpl_run run = {0};
+    int64_t ns[TIMED];
+    int n = 0;
+
+    MPL_TRY(check_bound(ctx, options, job));
     do {
         mpl_plan_free(ctx, plan);
         plan = NULL;
-        mpl_run_init(&run, ctx);
-        run.seed = options->seed;
-        run.budget_ticks = options->budget;
-        if (options->given[MPL_OPT_time_limit])
-            run.deadline_ns = mpl_clock_ns() + seconds_ns(options->time_limit);
-        run.n_threads = options->threads > 0 ? (uint32_t)options->threads : 1;
-        run.n_params = spec->key.n;
-        run.param_key = spec->key.item;
-        run.param_value = spec->value.item;
-        MPL_TRY(mpl_planner_run(spec->planner, &run, job->problem, &plan));
+        MPL_TRY(plan_once(ctx, options, job, spec, row, &run, &plan));
         ns[n++] = run.plan_ns;
     } while (n < TIMED && run.plan_ns < QUICK_NS);
     MPL_TRY(mpl_job_verify(ctx, job, plan));
     qsort(ns, (size_t)n, sizeof *ns, ascending);
     mpl_record_int(row, MPL_FIELD_plan_ns, (uint64_t)ns[n / 2]);
+    if (run.self_ns > 0)
+        mpl_record_ints(row, MPL_FIELD_self_ns, 1, &run.self_ns);
     mpl_record_int(row, MPL_FIELD_ticks, run.ticks);
     mpl_record_text(row, MPL_FIELD_stopped,
                     run.stopped_by_clock            ? "clock"
@@ -187,6 +228,8 @@ mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job 
     MPL_TRY(mpl_job_plan_fields(ctx, job, plan, row));
     *out = plan, plan = NULL;
 out:
+    if (st != MPL_OK && run.failure == NULL)
+        mpl_row_fail(row, mpl_row_status(st), ctx->message);
     mpl_plan_free(ctx, plan);
     return st;
 }
@@ -209,6 +252,7 @@ void mpl_row_fail(mpl_record *row, const char *status, const char *reason)
         MPL_FIELD_rss_bytes,       MPL_FIELD_holds,
         MPL_FIELD_copied_bytes,    MPL_FIELD_workspace_bytes,
         MPL_FIELD_reordered_bytes, MPL_FIELD_loop_carry_bytes,
+        MPL_FIELD_plan_each_ns,    MPL_FIELD_self_ns,
     };
 
     mpl_record_text(row, MPL_FIELD_status, status);

@@ -12,15 +12,21 @@ static const char *text_or(const mpl_record *row, mpl_field field, const char *o
     return text != NULL ? text : otherwise;
 }
 
-/* "pool:level=0"; text holds 120 bytes. */
-static const char *planner_label(const mpl_record *row, char *text)
+const char *mpl_planner_label(const mpl_record *row, char *text)
 {
-    int n = snprintf(text, 120, "%s", text_or(row, MPL_FIELD_planner, "-"));
-    const char *key, *value;
+    const char *planner = text_or(row, MPL_FIELD_planner, "-"), *key, *value;
+    int n = snprintf(text, 120, "%s", planner);
+    char before = ':';
 
-    for (uint32_t i = 0; n < 120 && mpl_record_member(row, MPL_FIELD_params, i, &key, &value); i++)
-        n += snprintf(text + n, 120 - (size_t)n, "%c%s=%s", i == 0 ? ':' : ',', key,
-                      value != NULL ? value : "");
+    for (uint32_t i = 0; n < 120 && mpl_record_member(row, MPL_FIELD_params, i, &key, &value); i++) {
+        size_t kind = strlen(key);
+
+        /* the library or command, which the planner's name stands for */
+        if (strncmp(planner, key, kind) == 0 && planner[kind] == ':')
+            continue;
+        n += snprintf(text + n, 120 - (size_t)n, "%c%s=%s", before, key, value != NULL ? value : "");
+        before = ',';
+    }
     return text;
 }
 
@@ -103,7 +109,7 @@ static mpl_status run_cells(mpl_ctx *ctx, const mpl_record *row, mpl_grid *grid)
     bool has_measured = mpl_record_get_int(row, MPL_FIELD_measured_bytes, &measured);
 
     mpl_record_get_bool(row, MPL_FIELD_verified, &verified);
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", planner_label(row, label)));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_planner_label(row, label)));
     MPL_TRY(mpl_grid_mib(ctx, grid, has_planned, planned));
     MPL_TRY(mpl_grid_mib(ctx, grid, has_packed, packed));
     MPL_TRY(mpl_grid_gap(ctx, grid, has_planned && has_bound, planned, bound));
@@ -229,7 +235,7 @@ static mpl_status print_matrix(mpl_ctx *ctx, const mpl_table_kind *kind, const m
     uint32_t n_planners, n_graphs;
     mpl_grid grid = {0};
 
-    MPL_TRY(distinct(ctx, rows, planner_label, &planner, &n_planners));
+    MPL_TRY(distinct(ctx, rows, mpl_planner_label, &planner, &n_planners));
     MPL_TRY(distinct(ctx, rows, graph_label, &graph, &n_graphs));
     grid.n_cols = n_graphs + 1;
     MPL_TRY(mpl_grid_cell(ctx, &grid, "planner"));
@@ -241,7 +247,7 @@ static mpl_status print_matrix(mpl_ctx *ctx, const mpl_table_kind *kind, const m
             const mpl_record *found = NULL;
 
             for (uint32_t i = 0; i < rows->n; i++)
-                if (strcmp(planner_label(rows->row[i], text), planner[p]) == 0 &&
+                if (strcmp(mpl_planner_label(rows->row[i], text), planner[p]) == 0 &&
                     strcmp(graph_label(rows->row[i], text), graph[g]) == 0)
                     found = rows->row[i];
             MPL_TRY(matrix_cell(ctx, found, kind->field, &grid));
@@ -267,6 +273,8 @@ const mpl_table_kind mpl_tables[] = {
     {"run_time", "median time of a run, planners x graphs [ms]", print_matrix, MPL_FIELD_run_ns},
     {"measured", "resident pages of the arena, planners x graphs [MiB]", print_matrix,
      MPL_FIELD_measured_bytes},
+    {"peers", "time to plan beside other solvers, taken in turns; a ratio above 1: the peer takes longer",
+     mpl_table_peers, MPL_N_FIELDS},
     {"published", "values that others published or that were recorded from their code, beside ours",
      mpl_table_published, MPL_N_FIELDS},
     {NULL, NULL, NULL, MPL_N_FIELDS},

@@ -20,6 +20,12 @@ const mpl_table_kind *mpl_table_find(const char *name);
 mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                                bool tsv);
 
+/* table_peers.c: plans timed in turns with those of peers. */
+mpl_status mpl_table_peers(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                           bool tsv);
+/* "pool:level=0", "exec:minimalloc": a row's planner in a table; text holds 120 bytes. */
+const char *mpl_planner_label(const mpl_record *row, char *text);
+
 /* Drops all but the last row of each key, keeping the order of first appearance. */
 mpl_status mpl_rows_last(mpl_ctx *ctx, mpl_rows *rows);
 

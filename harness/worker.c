@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness/isolate.h"
+
 typedef struct report {
     mpl_status st; /* of the step that ended last */
     char message[512];
@@ -53,14 +55,6 @@ void mpl_interrupt_catch(void)
 int mpl_interrupted(void)
 {
     return interrupt;
-}
-
-/* Memory that survives fork as one and the same. */
-static void *share(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    return memory == MAP_FAILED ? NULL : memory;
 }
 
 /* ---- the worker's side ---- */
@@ -183,7 +177,7 @@ mpl_status mpl_worker_start(mpl_ctx *ctx, const mpl_worker_task *task, mpl_worke
     w->task = *task;
     w->fd = -1;
     w->shared_bytes = REPORT_ROOM + mpl_outputs_bytes(task->job->source.graph);
-    if ((w->shared = share(w->shared_bytes)) == NULL ||
+    if ((w->shared = mpl_share(w->shared_bytes)) == NULL ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         MPL_FAIL(ctx, MPL_EMEM, "no worker: %s", strerror(errno));
     fflush(NULL);
@@ -290,7 +284,7 @@ mpl_status mpl_worker_workspaces(mpl_ctx *ctx, const mpl_options *options, const
     *workspace_bytes = NULL;
     if (backend == NULL || job->source.graph == NULL)
         goto out;
-    if ((shared = share(room)) == NULL)
+    if ((shared = mpl_share(room)) == NULL)
         MPL_FAIL(ctx, MPL_EMEM, "no worker: %s", strerror(errno));
     fflush(NULL);
     if ((pid = fork()) < 0)

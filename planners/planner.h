@@ -12,6 +12,8 @@ enum {
     MPL_SERIAL_ONLY = 16,   /* needs steps: cannot plan under parallel */
     MPL_USES_IN_PLACE = 32, /* takes in-place pairs up where they are offered */
     MPL_PARALLEL_ONLY = 64, /* needs the partial order; a serial problem is read as interval precedence */
+    MPL_FOREIGN =
+        128, /* not of this program: checks its own parameters; its claim and bound are not believed */
 };
 
 /* One call of a planner: what the caller asks, and the work that was done. */
@@ -24,7 +26,12 @@ typedef struct mpl_run {
     uint32_t n_params; /* key=value pairs of the command line */
     const char *const *param_key;
     const char *const *param_value;
-    int64_t plan_ns;       /* written by mpl_planner_run: time of the planner alone, checks apart [ns] */
+    const struct mpl_planner *planner; /* written by mpl_planner_run: the one that is called */
+    int64_t
+        plan_ns; /* time of the planner alone, checks apart; a foreign one writes it, else mpl_planner_run [ns] */
+    int64_t self_ns; /* written by a foreign planner: what it says that it took; 0: nothing [ns] */
+    const char *
+        failure; /* written by a foreign planner that fails: the status of its row; NULL: as its mpl_status says */
     uint64_t ticks;        /* written by the planner: work done */
     bool stopped_by_clock; /* written by the planner: the deadline ended it */
 } mpl_run;

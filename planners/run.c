@@ -100,7 +100,7 @@ static mpl_status check_params(const mpl_planner *planner, const mpl_run *run)
 
     for (uint32_t i = 0; i < run->n_params; i++) {
         const char *key = run->param_key[i], *value = run->param_value[i];
-        int found = declared(planner, key, value);
+        int found = (planner->traits & MPL_FOREIGN) != 0 ? 2 : declared(planner, key, value);
 
         if (found == 0)
             MPL_FAIL(run->ctx, MPL_EINPUT, "planner %s has no parameter '%.50s'; it takes: %s", planner->name,
@@ -164,14 +164,20 @@ mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_p
     MPL_TRY(check_params(planner, run));
     MPL_TRY(check_traits(planner, run, p));
     MPL_TRY(mpl_plan_new(run->ctx, p, &plan));
+    run->planner = planner;
     run->ticks = 0;
+    run->plan_ns = run->self_ns = 0;
+    run->failure = NULL;
     run->stopped_by_clock = false;
     begin = mpl_clock_ns();
     MPL_TRY(planner->plan(run, p, plan));
-    run->plan_ns = mpl_clock_ns() - begin;
+    if ((planner->traits & MPL_FOREIGN) == 0)
+        run->plan_ns = mpl_clock_ns() - begin;
     if (plan->claim != MPL_INFEASIBLE || (planner->traits & MPL_EXACT) == 0) {
         MPL_TRY(check_capacity(planner, run, p, plan));
         MPL_TRY(mpl_verify(run->ctx, p, plan));
+        if ((planner->traits & MPL_FOREIGN) != 0)
+            plan->bound_bytes = 0; /* its word, which the plan does not contradict, and no more */
         MPL_TRY(mpl_plan_bound(run->ctx, p, plan));
         mpl_assert_slow(mpl_verify(run->ctx, p, plan) != MPL_EINVALID); /* with the certificate */
     }

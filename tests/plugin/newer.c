@@ -1,0 +1,5 @@
+/* newer.c -- a planner for an interface that is not this one. */
+#include <memplan/plugin.h>
+
+const memplan_plugin memplan_plugin_main = {.version = MEMPLAN_PLUGIN_VERSION + 1,
+                                            .size = sizeof(memplan_plugin)};

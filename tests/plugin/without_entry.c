@@ -1,0 +1,7 @@
+/* without_entry.c -- a library that is no planner. */
+int memplan_is_not_here(void);
+
+int memplan_is_not_here(void)
+{
+    return 1;
+}
