@@ -47,16 +47,16 @@ static void put(const char *name, const char *text, int mode)
     assert_int_equal(chmod(path, (mode_t)mode), 0);
 }
 
-/* `text` with the test's folder for @, that of the plug-ins for % and the program for ^. */
+/* `text` with the test's folder for @, that of the plug-ins for % and the program for ?. */
 static void expand(const char *text, char *to, size_t size)
 {
     size_t n = 0;
 
     for (to[0] = '\0'; *text != '\0' && n < size; text++)
-        n += (size_t)snprintf(to + n, size - n, *text == '@' || *text == '%' || *text == '^' ? "%s" : "%.1s",
+        n += (size_t)snprintf(to + n, size - n, *text == '@' || *text == '%' || *text == '?' ? "%s" : "%.1s",
                               *text == '@'   ? folder
                               : *text == '%' ? plugins
-                              : *text == '^' ? program
+                              : *text == '?' ? program
                                              : text);
     assert_true(n < size);
 }
@@ -118,7 +118,7 @@ static void field_text(mpl_field field, char *text, size_t size)
 /* ---- one plan ---- */
 
 static const struct {
-    const char *planner; /* @ folder, % plug-ins, ^ program; no single quote */
+    const char *planner; /* @ folder, % plug-ins, ? program; no single quote */
     int exit;
     const char *status; /* NULL: refused before there is a row */
     const char *says;   /* part of the reason, or of the message */
@@ -171,7 +171,7 @@ static const struct {
      ""},
     {"exec:A={}; B=${A}{unknown}; test $B = {}{unknown} && cat @/good.csv", 0, "ok", ""},
     {"exec:touch $TMPDIR/left; mkdir -p $TMPDIR/behind/deep; cat @/good.csv", 0, "ok", ""},
-    {"exec:^ export {in} --planner best_fit --format csv -o {out}", 0, "ok", ""},
+    {"exec:? export {in} --planner best_fit --format csv -o {out}", 0, "ok", ""},
     {"exec:exit 3", 1, "crash", "exit status 3"},
     {"exec:echo one >&2; echo why >&2; echo >&2; exit 3", 1, "crash", "exit status 3: why"},
     {"exec:kill -SEGV $$", 1, "crash", "signal 11"},
@@ -217,7 +217,7 @@ static void one_plan_each(void **state)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         int got;
 
-        snprintf(command, sizeof command, "^ plan @/list.csv --json --time-limit 0.4 --planner '%s'",
+        snprintf(command, sizeof command, "? plan @/list.csv --json --time-limit 0.4 --planner '%s'",
                  table[i].planner);
         got = shell(command);
         if (got != table[i].exit)
@@ -254,7 +254,7 @@ static void claims_are_not_believed(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        snprintf(command, sizeof command, "^ plan @/list.csv --json --planner '%s'", rows[i].planner);
+        snprintf(command, sizeof command, "? plan @/list.csv --json --planner '%s'", rows[i].planner);
         assert_int_equal(shell(command), 0);
         field_text(MPL_FIELD_claim, claim, sizeof claim);
         assert_string_equal(claim, rows[i].claim);
@@ -262,12 +262,12 @@ static void claims_are_not_believed(void **state)
         field_text(MPL_FIELD_planner, name, sizeof name);
         assert_string_equal(name, i < 2 ? "so:bad" : i == 2 ? "so:first_fit_plugin" : "exec:cat");
     }
-    assert_int_equal(shell("^ plan @/list.csv --json --capacity 24 -p 'exec:mine=test {capacity} = 24 && cat "
+    assert_int_equal(shell("? plan @/list.csv --json --capacity 24 -p 'exec:mine=test {capacity} = 24 && cat "
                            "@/good.csv'"),
                      0);
     field_text(MPL_FIELD_planner, name, sizeof name);
     assert_string_equal(name, "exec:mine");
-    assert_int_equal(shell("^ plan @/list.csv --capacity 24 -p so:%/tests/plugin/bad.so:do=well"), 3);
+    assert_int_equal(shell("? plan @/list.csv --capacity 24 -p so:%/tests/plugin/bad.so:do=well"), 3);
 }
 
 /* What a command started does not outlive it: at its end, at the limit, nor when memplan itself is told to stop. */
@@ -277,11 +277,11 @@ static void groups_end_together(void **state)
         const char *command;
         int exit;
     } rows[] = {
-        {"^ plan @/list.csv -p 'exec:sleep 91 & echo $! >@/pid; cat @/good.csv'", 0},
-        {"^ plan @/list.csv --time-limit 0.3 -p 'exec:sleep 92 & echo $! >@/pid; wait'", 3},
-        {"timeout --preserve-status -s INT 0.5 ^ plan @/list.csv -p 'exec:sleep 93 & echo $! >@/pid; wait'",
+        {"? plan @/list.csv -p 'exec:sleep 91 & echo $! >@/pid; cat @/good.csv'", 0},
+        {"? plan @/list.csv --time-limit 0.3 -p 'exec:sleep 92 & echo $! >@/pid; wait'", 3},
+        {"timeout --preserve-status -s INT 0.5 ? plan @/list.csv -p 'exec:sleep 93 & echo $! >@/pid; wait'",
          3},
-        {"timeout --preserve-status -s TERM 0.5 ^ plan @/list.csv -p 'exec:sleep 94 & echo $! >@/pid; wait'",
+        {"timeout --preserve-status -s TERM 0.5 ? plan @/list.csv -p 'exec:sleep 94 & echo $! >@/pid; wait'",
          3},
     };
     char state_path[100], line[200], pid[40];
@@ -318,17 +318,17 @@ static void graphs_and_safeties(void **state)
         int exit;
         const char *says;
     } rows[] = {
-        {"^ run mnist_conv:batch=2 -b cpu --repeat 1 --checked -p so:%/planners/example/first_fit_plugin.so",
+        {"? run mnist_conv:batch=2 -b cpu --repeat 1 --checked -p so:%/planners/example/first_fit_plugin.so",
          0, "outputs:  equal"},
-        {"^ run mnist_conv:batch=2 -b cpu --repeat 1 -p 'exec:^ export {in} -p greedy_size --format csv -o "
+        {"? run mnist_conv:batch=2 -b cpu --repeat 1 -p 'exec:? export {in} -p greedy_size --format csv -o "
          "{out}'",
          0, "outputs:  equal"},
-        {"^ plan mnist_conv:batch=2 -b cpu -p 'exec:^ export {in} -p greedy_size --format csv -o {out}'", 0,
+        {"? plan mnist_conv:batch=2 -b cpu -p 'exec:? export {in} -p greedy_size --format csv -o {out}'", 0,
          "  workspace"},
-        {"^ plan resnet18:image=64 --safety parallel -p so:%/planners/example/first_fit_plugin.so", 0,
+        {"? plan resnet18:image=64 --safety parallel -p so:%/planners/example/first_fit_plugin.so", 0,
          "antichain"},
-        {"^ plan @/list.csv --safety parallel -p so:%/planners/example/first_fit_plugin.so", 0, "antichain"},
-        {"^ plan @/list.csv --safety parallel -p 'exec:cat @/good.csv' 2>&1", 4, "parallel"},
+        {"? plan @/list.csv --safety parallel -p so:%/planners/example/first_fit_plugin.so", 0, "antichain"},
+        {"? plan @/list.csv --safety parallel -p 'exec:cat @/good.csv' 2>&1", 4, "parallel"},
     };
 
     (void)state;
@@ -337,8 +337,8 @@ static void graphs_and_safeties(void **state)
             fail_msg("%s: '%s' is not in '%s' '%s'", rows[i].command, rows[i].says, out, err);
     /* as the built-in planner would have placed them */
     assert_int_equal(
-        shell("^ plan resnet18:image=64 -p greedy_size | grep planned >@/a; ^ plan resnet18:image=64 -p "
-              "'exec:^ export {in} -p greedy_size --format csv -o {out}' | grep planned | cmp @/a"),
+        shell("? plan resnet18:image=64 -p greedy_size | grep planned >@/a; ? plan resnet18:image=64 -p "
+              "'exec:? export {in} -p greedy_size --format csv -o {out}' | grep planned | cmp @/a"),
         0);
 }
 
@@ -413,7 +413,7 @@ static void bench_goes_on(void **state)
         {"exec:good", "ok"},           {"exec:echo", "garbage"},
     };
     static const char command[] =
-        "^ bench @/two.suite --time-limit 0.5 -o @/rows.jsonl --planners "
+        "? bench @/two.suite --time-limit 0.5 -o @/rows.jsonl --planners "
         "greedy_size,so:%/tests/plugin/bad.so:do=segv,"
         "so:%/tests/plugin/bad.so:do=hang,so:%/planners/example/first_fit_plugin.so,so:%/tests/plugin/"
         "newer.so,best_fit,"
@@ -445,10 +445,10 @@ static void bench_goes_on(void **state)
     read_rows(&ctx, "rows.jsonl", &rows);
     assert_int_equal(rows.n, 2 * N + 2 * 4);
     mpl_rows_fini(&ctx, &rows);
-    assert_int_equal(shell("^ table planned --rows @/rows.jsonl"), 0);
+    assert_int_equal(shell("? table planned --rows @/rows.jsonl"), 0);
     assert_non_null(strstr(out, "| so:first_fit_plugin "));
     assert_non_null(strstr(out, "| exec:good "));
-    assert_int_equal(shell("^ bench @/two.suite -q -o @/x.jsonl --planners 'exec:cat @/good.csv' --planners "
+    assert_int_equal(shell("? bench @/two.suite -q -o @/x.jsonl --planners 'exec:cat @/good.csv' --planners "
                            "'exec:cat @/turned.csv'"),
                      2);
     assert_non_null(strstr(err, "exec:NAME=COMMAND"));
@@ -474,7 +474,7 @@ static void peers_take_turns(void **state)
            text, sizeof text);
     put("it's a solver", text, 0700);
     assert_int_equal(
-        shell("^ bench @/one.suite --planners greedy_size --planners 'exec:alpha=printf a >>@/turns; cat "
+        shell("? bench @/one.suite --planners greedy_size --planners 'exec:alpha=printf a >>@/turns; cat "
               "@/good.csv' --peer minimalloc=\"@/it's a solver\" --repeat 4 -o @/peers.jsonl"),
         0);
     assert_non_null(strstr(out, "geometric mean of 1 of 1"));
@@ -495,7 +495,7 @@ static void peers_take_turns(void **state)
     mpl_rows_fini(&ctx, &rows);
     /* what is compared is measured together: one that is missing brings all of its graph with it */
     assert_int_equal(
-        shell("^ bench @/one.suite --planners greedy_size,best_fit --peer minimalloc=\"@/it's a solver\" "
+        shell("? bench @/one.suite --planners greedy_size,best_fit --peer minimalloc=\"@/it's a solver\" "
               "--repeat 1 -q -o @/peers.jsonl --resume"),
         0);
     read_rows(&ctx, "peers.jsonl", &rows);
@@ -504,7 +504,7 @@ static void peers_take_turns(void **state)
     for (int i = 0; i < 3; i++) {
         static const char *const wrong[] = {"minimalloc", "=cat", "Mini=cat"};
 
-        snprintf(text, sizeof text, "^ bench @/one.suite --peer '%s' -q -o @/x.jsonl", wrong[i]);
+        snprintf(text, sizeof text, "? bench @/one.suite --peer '%s' -q -o @/x.jsonl", wrong[i]);
         assert_int_equal(shell(text), 2);
         assert_non_null(strstr(err, "--peer"));
     }
@@ -524,7 +524,7 @@ static void ratios_are_right(void **state)
                 ROW("h", "exec:theirs", "[7000000,9000000,11000000]", "null")
                     ROW("i", "ours", "[1000000]", "null"),
         0600);
-    assert_int_equal(shell("^ table peers --rows @/made.jsonl --tsv"), 0);
+    assert_int_equal(shell("? table peers --rows @/made.jsonl --tsv"), 0);
     assert_string_equal(out, "graph\tplanner\tms\tpeer\tpeer ms\tratio\tpeer says ms\tratio\n"
                              "g\tours\t2.000\texec:theirs\t8.000\t4.00\t16.000\t8.00\n"
                              "h\tours\t1.000\texec:theirs\t9.000\t9.00\t-\t-\n"
