@@ -182,6 +182,9 @@ out:
 
 /* ---- search ------------------------------------------------------------------------------------------------------ */
 
+#define BEAM_LAP   1 /* laps of searches before the first beam */
+#define BEAM_SHARE 4 /* what beams may cost, in costs of searches */
+
 /* Between the goal and the height of a part: bisection, where an attempt that is stopped counts as a failure. */
 static mpl_status descend(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
 {
@@ -215,6 +218,8 @@ static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, ui
         MPL_TRY(mpl_exact_part_try(part, goal(s, pool), lap, &s->effort, &verdict));
     if (verdict == MPL_EXACT_STOPPED && (s->minimise || capacity == MPL_NO_CAPACITY))
         MPL_TRY(descend(s, pool, part, lap));
+    if (verdict == MPL_EXACT_STOPPED && lap >= BEAM_LAP && budget_left(s))
+        MPL_TRY(mpl_exact_part_beam(part, goal(s, pool), BEAM_SHARE, &s->effort, &verdict));
 out:
     return st;
 }
@@ -307,7 +312,8 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     solver s = {.run = run, .p = p, .offset = out->offset};
     int64_t minimise;
 
-    s.effort = (mpl_exact_effort){.seed = run->seed, .deadline_ns = run->deadline_ns};
+    s.effort =
+        (mpl_exact_effort){.seed = run->seed, .deadline_ns = run->deadline_ns, .n_threads = run->n_threads};
     s.effort.tick_limit =
         run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX ? DEFAULT_TICKS : run->budget_ticks;
     MPL_TRY(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));

@@ -292,6 +292,7 @@ static mpl_status try_member(mpl_exact_part *part, const struct member *member, 
     q->deadline_ns = effort->deadline_ns;
     *verdict = mpl_exact_search_run(q);
     effort->ticks += side->x->ticks;
+    part->search_ticks += side->x->ticks;
     effort->by_clock = effort->by_clock || q->by_clock;
     if (side->x->no_memory)
         st = MPL_EMEM;
@@ -320,6 +321,90 @@ mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap, 
     }
     if (*verdict == MPL_EXACT_FAILED)
         part->bound = mpl_exact_part_height_above(part, cap + 1);
+out:
+    return st;
+}
+
+/* ---- beams --------------------------------------------------------------------------------------------------- */
+
+#define BEAM_WIDTH     16
+#define BEAM_PROBES    48
+#define BEAM_LARGEST_N 5000
+#define BEAM_MEMORY    (UINT64_C(1) << 30) /* of a thread's rows [byte] */
+
+/* Which beam is next, and how wide: all kinds at first, then the one that came deepest so far at twice the width of the last
+ * stage, and the others two stages behind it. False: this one is left out. */
+static bool next_beam(mpl_exact_part *part, uint32_t *kind, uint64_t *width)
+{
+    uint32_t deepest = 0;
+
+    for (uint32_t k = 1; k < MPL_EXACT_BEAMS; k++)
+        if (part->beam_depth[k] > part->beam_depth[deepest])
+            deepest = k;
+    if (part->beam_next == 0 && part->beam_stage > 0)
+        part->beam_first = deepest;
+    *kind = (part->beam_next + part->beam_first) % MPL_EXACT_BEAMS;
+    *width = (uint64_t)BEAM_WIDTH << part->beam_stage;
+    if (part->beam_next > 0 && part->beam_stage > 0)
+        *width /= 4;
+    if (++part->beam_next == MPL_EXACT_BEAMS) {
+        part->beam_next = 0;
+        part->beam_stage++;
+    }
+    return *width > BEAM_WIDTH || part->beam_stage <= 1;
+}
+
+static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width, mpl_exact_effort *effort,
+                           mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    mpl_exact_side *side = &part->side[kind % 2];
+    mpl_exact_beam beam = {.width = (uint32_t)width, .probes = BEAM_PROBES, .weighted = kind / 2 != 0};
+    mpl_exact_beam_result result;
+
+    MPL_TRY(side_open(part, kind % 2));
+    beam.filter_slack = -1;
+    beam.rank = (const uint32_t *const *)side->rank;
+    beam.seed = effort->seed;
+    beam.tick_limit = effort->tick_limit - effort->ticks;
+    beam.deadline_ns = effort->deadline_ns;
+    beam.n_threads = effort->n_threads;
+    result.est = side->x->est;
+    MPL_TRY(mpl_exact_beam_run(part->ctx, side->c, &beam, &result));
+    part->beam_depth[kind] = result.depth;
+    part->beam_ticks += result.ticks;
+    effort->ticks += result.ticks;
+    effort->by_clock = effort->by_clock || result.by_clock;
+    *verdict = result.verdict;
+    if (*verdict == MPL_EXACT_FOUND)
+        keep(part, side);
+out:
+    return st;
+}
+
+mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t share, mpl_exact_effort *effort,
+                               mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+
+    *verdict = MPL_EXACT_STOPPED;
+    set_cap(part, cap);
+    if (part->beam_cap != cap) {
+        part->beam_cap = cap;
+        part->beam_stage = part->beam_next = part->beam_first = 0;
+    }
+    while (*verdict == MPL_EXACT_STOPPED && part->beam_ticks / share < part->search_ticks &&
+           !effort->by_clock && effort->ticks < effort->tick_limit) {
+        uint64_t width;
+        uint32_t kind;
+        bool wanted = next_beam(part, &kind, &width);
+
+        if (part->n > BEAM_LARGEST_N || part->side[0].c->cap > INT32_MAX ||
+            width * part->n > BEAM_MEMORY / 16)
+            break;
+        if (wanted)
+            MPL_TRY(run_beam(part, kind, width, effort, verdict));
+    }
 out:
     return st;
 }

@@ -79,10 +79,12 @@ typedef struct mpl_exact_state {
     uint64_t *stale;   /* sections whose order is no longer by est */
     uint64_t *changed; /* sections that the filter has not seen since they changed */
     uint32_t n_words;
-    bool dead; /* some item can no longer end within its limit, or memory ran out */
+    mpl_len risk; /* highest est since the last settling; MPL_LEN_MAX: caps sank */
+    bool dead;    /* some item can no longer end within its limit, or memory ran out */
     bool no_memory;
     mpl_exact_trail *trail;
     size_t n_trail, trail_room;
+    int32_t *sorted;   /* [2 * n] scratch of loading */
     uint64_t *sums;    /* bits: sums of sizes below an offset */
     mpl_len *end;      /* [longest section] scratch of the filter */
     mpl_len *end_size; /* [longest section] */
@@ -172,9 +174,37 @@ void mpl_exact_nobody(mpl_exact_search *q, int32_t section);
 void mpl_exact_memo_fini(mpl_exact_memo *memo);
 void mpl_exact_memo_clear(mpl_exact_memo *memo);
 
-/* ---- parts ----------------------------------------------------------------------------------------------- */
+/* ---- beam ------------------------------------------------------------------------------------------------ */
 
-enum { MPL_EXACT_ORDERS = 4 };
+enum { MPL_EXACT_ORDERS = 4, MPL_EXACT_BEAMS = 4, MPL_EXACT_THREADS = 64 };
+#define MPL_EXACT_FILTER_SLACK 2 /* [unit] */
+
+typedef struct mpl_exact_beam {
+    uint32_t width;              /* states kept */
+    uint32_t probes;             /* searches in each round of them */
+    bool weighted;               /* waste weighs more where a section has little slack */
+    mpl_len filter_slack;        /* of the states; < 0: the filter costs more than its pruning saves */
+    const uint32_t *const *rank; /* [MPL_EXACT_ORDERS][n] */
+    uint64_t seed;
+    uint64_t tick_limit;
+    int64_t deadline_ns;
+    uint32_t n_threads;
+} mpl_exact_beam;
+
+typedef struct mpl_exact_beam_result {
+    mpl_len *est; /* [n] the caller's: offsets, where FOUND */
+    mpl_exact_verdict verdict;
+    int32_t depth; /* items placed in the last level */
+    uint64_t ticks;
+    bool by_clock;
+} mpl_exact_beam_result;
+
+/* Looks for a plan of the case within its limits: FOUND or STOPPED, never FAILED. The same for any number of threads,
+ * a deadline apart. */
+mpl_status mpl_exact_beam_run(mpl_ctx *ctx, const mpl_exact_case *c, const mpl_exact_beam *o,
+                              mpl_exact_beam_result *r);
+
+/* ---- parts ----------------------------------------------------------------------------------------------- */
 
 /* One direction of time of a part: made when it is first needed. */
 typedef struct mpl_exact_side {
@@ -198,6 +228,11 @@ typedef struct mpl_exact_part {
     uint64_t cap;         /* the height that sides and memo are set to; 0: none [byte] */
     mpl_exact_side side[2];
     mpl_exact_memo memo;
+    uint64_t search_ticks, beam_ticks; /* of effort->ticks */
+    uint64_t beam_cap;                 /* the height that the beams were last asked for; 0: none [byte] */
+    uint32_t beam_stage, beam_next; /* widths double from stage to stage; kinds of beam taken in this one */
+    uint32_t beam_first;            /* kind that each stage begins with */
+    int32_t beam_depth[MPL_EXACT_BEAMS];
 } mpl_exact_part;
 
 /* What one attempt may cost, and what it did. */
@@ -205,6 +240,7 @@ typedef struct mpl_exact_effort {
     uint64_t seed;
     uint64_t tick_limit; /* in all */
     int64_t deadline_ns;
+    uint32_t n_threads;
     uint64_t ticks; /* so far, over all attempts */
     bool by_clock;
 } mpl_exact_effort;
@@ -218,6 +254,11 @@ void mpl_exact_part_fini(mpl_exact_part *part);
  * none, and the bound is the next height that a plan can have. */
 mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap, mpl_exact_effort *effort,
                               mpl_exact_verdict *verdict);
+
+/* Looks for a plan within `cap` bytes by beams, until they have cost `share` times as much as the searches; wider from call to
+ * call. FOUND or STOPPED. */
+mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t share, mpl_exact_effort *effort,
+                               mpl_exact_verdict *verdict);
 
 /* The least height >= `bytes` (the largest <= `bytes`) at which some item can end, alignment aside. [byte] */
 uint64_t mpl_exact_part_height_above(const mpl_exact_part *part, uint64_t bytes);

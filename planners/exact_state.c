@@ -22,7 +22,7 @@ mpl_status mpl_exact_state_new(mpl_ctx *ctx, const mpl_exact_case *c, mpl_exact_
     x->ctx = ctx;
     x->c = c;
     x->n_words = (uint32_t)(sections + 63) / 64;
-    x->filter_slack = 2;
+    x->filter_slack = MPL_EXACT_FILTER_SLACK;
     for (int32_t s = 0; s < c->n_sections; s++)
         if (longest < (size_t)(c->begin[s + 1] - c->begin[s]))
             longest = (size_t)(c->begin[s + 1] - c->begin[s]);
@@ -41,7 +41,7 @@ mpl_status mpl_exact_state_new(mpl_ctx *ctx, const mpl_exact_case *c, mpl_exact_
     MPL_TRY(mpl_new(ctx, x->sums, MAX_SUM_WORDS + 2));
     MPL_TRY(mpl_new(ctx, x->end, longest));
     MPL_TRY(mpl_new(ctx, x->end_size, longest));
-    memcpy(x->order, c->member, (size_t)c->begin[sections] * sizeof *x->order);
+    MPL_TRY(mpl_new(ctx, x->sorted, 2 * n));
     *out = x, x = NULL;
 out:
     mpl_exact_state_free(ctx, x);
@@ -52,8 +52,9 @@ void mpl_exact_state_free(mpl_ctx *ctx, mpl_exact_state *x)
 {
     if (x == NULL)
         return;
-    void *arrays[] = {x->est, x->placed, x->order, x->key,     x->count, x->cross, x->rest,     x->floor,
-                      x->cap, x->dirty,  x->stale, x->changed, x->sums,  x->end,   x->end_size, x->trail};
+    void *arrays[] = {x->est,  x->placed, x->order,    x->key,   x->count, x->cross,
+                      x->rest, x->floor,  x->cap,      x->dirty, x->stale, x->changed,
+                      x->sums, x->end,    x->end_size, x->trail, x->sorted};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
     mpl_free(ctx, x);
@@ -90,43 +91,70 @@ static void record(mpl_exact_state *x, int32_t id, int kind, mpl_len old)
     x->trail[x->n_trail++] = (mpl_exact_trail){id * 4 + kind, old};
 }
 
+/* Items not placed in x->sorted, ascending by est; returns how many. Merges runs of doubled length. */
+static int32_t sort_open(mpl_exact_state *x)
+{
+    int32_t *from = x->sorted, *to = x->sorted + x->c->n, n = 0;
+    const mpl_len *est = x->est;
+
+    for (int32_t i = 0; i < x->c->n; i++)
+        if (!x->placed[i])
+            from[n++] = i;
+    for (int32_t run = 1; run < n; run *= 2) {
+        int32_t *swap = from;
+
+        for (int32_t begin = 0; begin < n; begin += 2 * run) {
+            int32_t middle = begin + run < n ? begin + run : n, end = middle + run < n ? middle + run : n;
+            int32_t a = begin, b = middle;
+
+            for (int32_t k = begin; k < end; k++)
+                to[k] = b == end || (a < middle && est[from[a]] <= est[from[b]]) ? from[a++] : from[b++];
+        }
+        from = to;
+        to = swap;
+    }
+    if (from != x->sorted)
+        memcpy(x->sorted, from, (size_t)n * sizeof *from);
+    return n;
+}
+
 void mpl_exact_state_load(mpl_exact_state *x, const mpl_len *est, const uint8_t *placed)
 {
     const mpl_exact_case *c = x->c;
+    int32_t n;
 
     memcpy(x->est, est, (size_t)c->n * sizeof *est);
     memcpy(x->placed, placed, (size_t)c->n);
-    memset(x->cross, 0, (size_t)c->n_sections * sizeof *x->cross);
-    memset(x->rest, 0, (size_t)c->n_sections * sizeof *x->rest);
     for (int32_t s = 0; s < c->n_sections; s++) {
-        int32_t *order = x->order + c->begin[s];
-        int32_t n = c->begin[s + 1] - c->begin[s], n_open = 0;
-
-        for (int32_t k = 0; k < n; k++) {
-            int32_t i = order[k];
-
-            if (placed[i])
-                continue;
-            order[k] = order[n_open];
-            order[n_open++] = i;
-            x->rest[s] += c->size[i];
-            x->cross[s] += c->right[i] > s + 1;
-        }
-        x->count[s] = n_open;
-        x->floor[s] = MPL_LEN_MAX;
+        x->count[s] = x->cross[s] = 0;
+        x->rest[s] = x->floor[s] = 0;
         x->cap[s] = c->cap;
     }
+    n = sort_open(x);
+    for (int32_t k = 0; k < n; k++) {
+        int32_t i = x->sorted[k];
+
+        for (int32_t s = c->left[i]; s < c->right[i]; s++) {
+            int32_t at = c->begin[s] + x->count[s]++;
+
+            x->order[at] = i;
+            x->key[at] = x->est[i];
+            x->rest[s] += c->size[i];
+            x->cross[s]++;
+        }
+        x->cross[c->right[i] - 1]--;
+    }
     memset(x->changed, 0, x->n_words * sizeof *x->changed);
+    memset(x->stale, 0, x->n_words * sizeof *x->stale);
     set_range(x->dirty, 0, c->n_sections);
-    set_range(x->stale, 0, c->n_sections);
     x->n_trail = 0;
+    x->risk = MPL_LEN_MAX;
     x->dead = x->no_memory;
 }
 
 void mpl_exact_state_reset(mpl_exact_state *x)
 {
     memset(x->placed, 0, (size_t)x->c->n);
-    memcpy(x->order, x->c->member, (size_t)x->c->begin[x->c->n_sections] * sizeof *x->order);
     mpl_exact_state_load(x, x->c->start, x->placed);
     for (int32_t i = 0; i < x->c->n; i++)
         x->dead = x->dead || x->est[i] + x->c->size[i] > x->c->limit[i];
@@ -142,6 +170,7 @@ void mpl_exact_raise(mpl_exact_state *x, int32_t i, mpl_len est)
         return;
     record(x, i, OLD_EST, x->est[i]);
     x->est[i] = est;
+    x->risk = est > x->risk ? est : x->risk;
     x->dead = x->dead || est + c->size[i] > c->limit[i];
     set_range(x->dirty, c->left[i], c->right[i]);
     set_range(x->stale, c->left[i], c->right[i]);
@@ -169,6 +198,12 @@ static void leave_sections(mpl_exact_state *x, int32_t i)
     record(x, i, OLD_PLACED, 0);
 }
 
+static void set_floor(mpl_exact_state *x, int32_t s, mpl_len floor)
+{
+    record(x, s, OLD_FLOOR, x->floor[s]);
+    x->floor[s] = floor;
+}
+
 void mpl_exact_place(mpl_exact_state *x, int32_t i)
 {
     const mpl_exact_case *c = x->c;
@@ -176,6 +211,8 @@ void mpl_exact_place(mpl_exact_state *x, int32_t i)
     const int32_t *first_section = x->order + c->begin[c->left[i]];
 
     leave_sections(x, i);
+    for (int32_t s = c->left[i]; s < c->right[i]; s++) /* what is left there lies above */
+        set_floor(x, s, end);
     for (int32_t k = 0; k < x->count[c->left[i]]; k++)
         if (x->est[first_section[k]] < end)
             mpl_exact_raise(x, first_section[k], end);
@@ -198,6 +235,7 @@ void mpl_exact_place_top(mpl_exact_state *x, int32_t i, int32_t a, int32_t b)
         x->cap[s] = top;
     }
     set_range(x->dirty, a, b);
+    x->risk = MPL_LEN_MAX;
 }
 
 static void rejoin_sections(mpl_exact_state *x, int32_t i)
@@ -238,6 +276,7 @@ void mpl_exact_undo(mpl_exact_state *x, size_t n_trail)
     }
     memset(x->dirty, 0, x->n_words * sizeof *x->dirty);
     memset(x->changed, 0, x->n_words * sizeof *x->changed);
+    x->risk = 0;
     x->dead = x->no_memory;
 }
 
@@ -246,6 +285,7 @@ void mpl_exact_sort(mpl_exact_state *x, int32_t s)
     int32_t *order = x->order + x->c->begin[s], n = x->count[s];
     mpl_len *key = x->key + x->c->begin[s];
     const mpl_len *est = x->est;
+    mpl_len last = -1;
 
     if (!has(x->stale, s))
         return;
@@ -254,6 +294,10 @@ void mpl_exact_sort(mpl_exact_state *x, int32_t s)
         int32_t i = order[k], at = k;
         mpl_len e = est[i];
 
+        if (e >= last) {
+            key[k] = last = e;
+            continue;
+        }
         for (; at > 0 && key[at - 1] > e; at--) {
             key[at] = key[at - 1];
             order[at] = order[at - 1];
@@ -264,26 +308,38 @@ void mpl_exact_sort(mpl_exact_state *x, int32_t s)
     x->ticks += (uint64_t)n;
 }
 
-/* Release dates in section s: for every est e, e plus the sizes of the items with est >= e. */
+/* Finds floor[s] again, which is known to be no lower than it was. */
+static void find_floor(mpl_exact_state *x, int32_t s)
+{
+    const int32_t *order = x->order + x->c->begin[s];
+    mpl_len floor = MPL_LEN_MAX, known = x->floor[s];
+    int32_t n = x->count[s], k;
+
+    for (k = 0; k < n && floor > known; k++)
+        floor = x->est[order[k]] < floor ? x->est[order[k]] : floor;
+    if (floor != known)
+        set_floor(x, s, floor);
+    x->ticks += (uint64_t)k + 1;
+}
+
+/* Release dates in section s: for every est e, e plus the sizes of the items with est >= e. At or below cap - rest all
+ * sizes together fit, so only what was raised above that can break it. */
 static bool bound_holds(mpl_exact_state *x, int32_t s)
 {
     const int32_t *order = x->order + x->c->begin[s];
     const mpl_len *key = x->key + x->c->begin[s], *size = x->c->size;
     int32_t k = x->count[s];
-    mpl_len cap = x->cap[s], safe = cap - x->rest[s], above = 0, floor;
+    mpl_len cap = x->cap[s], safe = cap - x->rest[s], above = 0;
 
+    find_floor(x, s);
+    if (x->risk <= safe)
+        return true;
     mpl_exact_sort(x, s);
-    floor = k > 0 ? key[0] : MPL_LEN_MAX;
-    if (floor != x->floor[s]) {
-        record(x, s, OLD_FLOOR, x->floor[s]);
-        x->floor[s] = floor;
-    }
-    while (k-- > 0 && key[k] > safe) { /* at or below `safe`, all sizes together fit */
+    while (k-- > 0 && key[k] > safe) {
         above += size[order[k]];
         if (key[k] + above > cap)
             return false;
     }
-    x->ticks += 1;
     return true;
 }
 
@@ -385,8 +441,10 @@ static void filter(mpl_exact_state *x, int32_t s)
     mpl_len slack = mpl_exact_slack(x, s), filled = -1;
     fill f = {.bit = x->sums, .slack = slack, .end = x->end, .size = x->end_size};
 
-    if (n == 0 || slack > x->filter_slack || key[n - 1] <= key[0] + slack ||
-        key[n - 1] - key[0] >= MAX_SUM_WORDS * 64)
+    if (n == 0 || slack > x->filter_slack)
+        return;
+    mpl_exact_sort(x, s);
+    if (key[n - 1] <= key[0] + slack || key[n - 1] - key[0] >= MAX_SUM_WORDS * 64)
         return;
     f.floor = key[0];
     f.reach = key[n - 1];
@@ -422,11 +480,7 @@ bool mpl_exact_settle(mpl_exact_state *x)
 {
     if (x->dead || !bounds_hold(x) || x->dead)
         return false;
-    if (x->filter_slack < 0) {
-        memset(x->changed, 0, x->n_words * sizeof *x->changed);
-        return true;
-    }
-    for (uint32_t w = 0; w < x->n_words; w++)
+    for (uint32_t w = 0; x->filter_slack >= 0 && w < x->n_words; w++)
         while (x->changed[w] != 0) {
             uint64_t bit = x->changed[w] & -x->changed[w];
 
@@ -439,5 +493,6 @@ bool mpl_exact_settle(mpl_exact_state *x)
     if (!bounds_hold(x))
         return false;
     memset(x->changed, 0, x->n_words * sizeof *x->changed);
+    x->risk = 0;
     return !x->dead;
 }
