@@ -264,6 +264,46 @@ static void assert_searches(mpl_ctx *ctx, const small *p, uint32_t optimum)
     mpl_exact_memo_fini(&memo);
 }
 
+/* A beam keeps all states of so small a problem, so it finds what there is; it never refutes. */
+static void assert_beam(mpl_ctx *ctx, const small *p, uint32_t optimum)
+{
+    mpl_exact_item item[MOST];
+    uint32_t rank[MOST];
+    const uint32_t *ranks[MPL_EXACT_ORDERS] = {rank, rank, rank, rank};
+    mpl_len est[MOST], first[MOST];
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        rank[i] = (i * 5 + 3) % p->n;
+        item[i] = (mpl_exact_item){p->birth[i], p->death[i], p->size[i], p->align[i], 0, p->size[i], false};
+    }
+    for (uint32_t cap = optimum - 1; cap <= optimum; cap++)
+        for (uint32_t k = 0; k < 8; k++) {
+            mpl_exact_beam o = {.width = 256, .probes = 8 * (k & 1), .weighted = (k & 2) != 0, .rank = ranks};
+            mpl_exact_beam_result r = {.est = est};
+            mpl_exact_state x = {.est = est};
+            mpl_exact_case *c = NULL;
+
+            o.filter_slack = (k & 2) != 0 ? -1 : 1000;
+            o.tick_limit = UINT64_MAX;
+            o.deadline_ns = INT64_MAX;
+            o.n_threads = 1 + k / 4;
+            assert_ok(ctx, mpl_exact_case_new(ctx, item, p->n, (k & 1) != 0, &c));
+            mpl_exact_case_limit(c, item, 1, cap);
+            assert_ok(ctx, mpl_exact_beam_run(ctx, c, &o, &r));
+            assert_int_equal(r.verdict, cap < optimum ? MPL_EXACT_STOPPED : MPL_EXACT_FOUND);
+            x.c = c;
+            if (r.verdict == MPL_EXACT_FOUND)
+                assert_packed(p, &x, cap);
+            if (k < 4 && cap == optimum) { /* more threads, the same plan */
+                memcpy(first, est, sizeof first);
+                o.n_threads = 3;
+                assert_ok(ctx, mpl_exact_beam_run(ctx, c, &o, &r));
+                assert_memory_equal(first, est, p->n * sizeof *est);
+            }
+            mpl_exact_case_free(ctx, c);
+        }
+}
+
 static void assert_planner(mpl_ctx *ctx, const small *from, uint32_t optimum)
 {
     mpl_problem *p = problem_of(ctx, from);
@@ -326,6 +366,8 @@ static void optima_above_the_bound(void **state)
             continue;
         kept[n_kept++] = p;
         assert_searches(&ctx, &p, brute_optimum(&p));
+        if (n_kept % 16 == 0)
+            assert_beam(&ctx, &p, brute_optimum(&p));
         if (n_kept % 4 == 0)
             assert_planner(&ctx, &p, brute_optimum(&p));
     }
@@ -463,6 +505,35 @@ static void cut_rectangles(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* A beam of many states, with probes, on any number of threads: the same plan and the same work. */
+static void threads_change_nothing(void **state)
+{
+    mpl_ctx ctx;
+    mpl_problem *p = NULL;
+    mpl_plan *plan[3];
+    mpl_run run;
+    uint64_t ticks = 0;
+
+    (void)state;
+    skip_without(MPL_SHARED "/minimalloc");
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_csv_read(&ctx, MPL_SHARED "/minimalloc/D.1048576.csv", &p, NULL));
+    for (uint32_t k = 0; k < 3; k++) {
+        plan[k] = NULL;
+        mpl_run_init(&run, &ctx);
+        run.n_threads = 1 + k;
+        run.budget_ticks = 400000000;
+        assert_ok(&ctx, mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan[k]));
+        assert_memory_equal(plan[0]->offset, plan[k]->offset, p->n * sizeof *plan[k]->offset);
+        assert_true(k == 0 || run.ticks == ticks);
+        ticks = run.ticks;
+    }
+    for (uint32_t k = 0; k < 3; k++)
+        mpl_plan_free(&ctx, plan[k]);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* ---- claims and budgets -------------------------------------------------------------------------------------- */
 
 /* A budget that ends is feasible, or a limit where a capacity was to be decided: never optimal, never infeasible. */
@@ -569,8 +640,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optima_above_the_bound), cmocka_unit_test(random_problems),
         cmocka_unit_test(known_optima),           cmocka_unit_test(budgets_prove_nothing),
-        cmocka_unit_test(cut_rectangles),         cmocka_unit_test(pools_are_apart),
-        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(cut_rectangles),         cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(pools_are_apart),        cmocka_unit_test(memory_runs_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
