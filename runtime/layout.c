@@ -32,7 +32,7 @@ static void place(mpl_exec *exec, mpl_value v, uint32_t slab, uint64_t offset, u
 static mpl_status place_alone(mpl_exec *exec, mpl_value v, uint32_t slab)
 {
     mpl_status st = MPL_OK;
-    uint64_t offset, bytes = exec->g->value_bytes[v];
+    uint64_t offset = 0, bytes = exec->g->value_bytes[v];
     bool weight = slab == fixed_slab(exec, MPL_SLAB_WEIGHTS);
 
     MPL_TRY(push(exec, slab, bytes, &offset));

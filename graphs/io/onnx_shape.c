@@ -217,7 +217,7 @@ mpl_status onnx_lower_split(onnx_node *n)
     const mpl_attr *given = onnx_get(n, MPL_ATTR_axis);
     const mpl_shape *in;
     int64_t *part, count = n->n_out, length;
-    uint32_t axis;
+    uint32_t axis = 0;
 
     if (onnx_in(n, 0) == MPL_NONE)
         ONNX_FAIL(n, "its input is missing");
@@ -248,7 +248,7 @@ mpl_status onnx_lower_pad(onnx_node *n)
     const Onnx__AttributeProto *value = onnx_attr(n, "value");
     int64_t full[2 * MPL_MAX_RANK] = {0};
     mpl_value in[2] = {onnx_in(n, 0), onnx_in(n, 1)};
-    uint32_t rank, axis;
+    uint32_t rank, axis = 0;
 
     if (in[0] == MPL_NONE || pads == NULL)
         ONNX_FAIL(n, "its input or its pads are missing");
@@ -279,7 +279,7 @@ static mpl_status resize_all_axes(onnx_node *n, const mpl_shape *in)
     const mpl_attr *sizes = onnx_get(n, MPL_ATTR_sizes);
     double *scale;
     int64_t size[MPL_MAX_RANK];
-    uint32_t axis;
+    uint32_t axis = 0;
 
     if ((scales != NULL && scales->n != axes->n) || (sizes != NULL && sizes->n != axes->n))
         ONNX_FAIL(n, "it has %u axes, and scales or sizes for another number", axes->n);

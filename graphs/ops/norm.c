@@ -231,7 +231,7 @@ static mpl_status normalise_groups(const mpl_op_call *call, int64_t groups)
     width = shape->dim[1] / groups;
     for (int64_t i = 0, at = 0; i < shape->dim[0]; i++)
         for (int64_t g = 0; g < groups; g++) {
-            double mean, variance;
+            double mean = 0, variance = 0;
 
             moments(&in[0], at, width * inner, NULL, &mean, &variance);
             for (int64_t c = g * width; c < (g + 1) * width; c++, at += inner)
@@ -292,7 +292,7 @@ static mpl_status normalise_rows(const mpl_op_call *call, bool about_mean)
     int64_t rows = mpl_count_dims(shape, 0, axis), row = mpl_count_dims(shape, axis, shape->rank), run;
     operand o[2] = {{.otherwise = 1}, {.otherwise = 0}};
 
-    for (uint32_t i = 1; i < call->n_in; i++)
+    for (uint32_t i = 1; i <= 2 && i < call->n_in; i++)
         if (in[i].data != NULL) {
             uint32_t own = mpl_row_begin(&in[i].shape, shape);
 
@@ -304,7 +304,7 @@ static mpl_status normalise_rows(const mpl_op_call *call, bool about_mean)
         o[i].repeated = o[i].tensor != NULL && mpl_row_repeated(&o[i].tensor->shape, shape, begin);
     run = mpl_count_dims(shape, begin, shape->rank);
     for (int64_t r = 0; r < rows; r++) {
-        double mean, variance, inverse;
+        double mean = 0, variance = 0, inverse;
 
         moments(&in[0], r * row, row, about_mean ? NULL : &zero, &mean, &variance);
         inverse = 1 / sqrt(variance + epsilon);
