@@ -5,8 +5,8 @@
  *          blocks freeze at their opening size; the order of selection is fixed. Here each buffer in turn takes the lowest
  *          range of one arena that no interfering buffer holds (any union of ranges that were handed on), the orders
  *          of a small portfolio are tried, and the best is improved: a buffer that ends at the peak moves ahead of one
- *          that holds it up. The plan of nnc_2019, packed as it is, is the first incumbent, so that the result is
- *          never above it; the antichain bound ends the search.
+ *          that holds it up. Where the portfolio does not meet the antichain bound, which ends the search, the plan of nnc_2019 is
+ *          a start and an incumbent too, so that the result is never above it.
  * Source   this project; the move is that of hill climbing over allocation orders as in TVM's USMP.
  * Cost     O(n^2 / 64) bytes and O(n * placed) time an order, early exits aside; ticks are ranges looked at.
  * Limits   Local search: a plan above the bound need not be optimal. */
@@ -225,45 +225,46 @@ static void set_keys(const search *s, int kind, keyed *list)
     }
 }
 
-/* Tries trial[] as it stands. */
-static void try_order(search *s, uint64_t *best_peak)
+/* Tries the buffers of the pool in descending order of their keys. */
+static void try_keys(search *s, keyed *list, uint64_t *best_peak)
 {
-    uint64_t peak = place(s, 0);
+    uint64_t peak;
 
+    qsort(list, s->n, sizeof *list, by_key);
+    for (uint32_t i = 0; i < s->n; i++)
+        s->trial[i] = list[i].b;
+    peak = place(s, 0);
     if (peak < *best_peak) {
         *best_peak = peak;
         memcpy(s->best, s->trial, s->n * sizeof *s->best);
     }
 }
 
-/* start[] are offsets of a valid plan: its order of offsets is the first of the portfolio. */
-static mpl_status search_pool(search *s, const mpl_run *run, uint32_t pool, const uint64_t *start,
-                              uint64_t bound, uint64_t *best_peak)
+/* The orders that cost one placement each, until one meets the bound. */
+static void try_portfolio(search *s, keyed *list, uint32_t pool, uint64_t bound, uint64_t *best_peak)
 {
-    mpl_status st = MPL_OK;
-    keyed *list = NULL;
-
-    MPL_TRY(mpl_new(s->ctx, list, s->p->n));
     s->n = 0;
     for (mpl_buffer b = 0; b < s->p->n; b++)
         if (s->p->pool[b] == pool)
-            list[s->n++] = (keyed){UINT64_MAX - start[b], s->size[b], b};
+            list[s->n++].b = b;
     *best_peak = UINT64_MAX;
-    for (int kind = -1; kind<N_KEYS && * best_peak> bound; kind++) {
-        if (kind >= 0)
-            set_keys(s, kind, list);
-        qsort(list, s->n, sizeof *list, by_key);
-        for (uint32_t i = 0; i < s->n; i++)
-            s->trial[i] = list[i].b;
-        try_order(s, best_peak);
+    for (int kind = 0; kind<N_KEYS && * best_peak> bound; kind++) {
+        set_keys(s, kind, list);
+        try_keys(s, list, best_peak);
     }
+}
+
+/* The order of the offsets of a valid plan, start[], then local search from the best. */
+static void try_harder(search *s, keyed *list, const mpl_run *run, const uint64_t *start, uint64_t bound,
+                       uint64_t *best_peak)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        list[i].key = UINT64_MAX - start[list[i].b];
+        list[i].second = s->size[list[i].b];
+    }
+    try_keys(s, list, best_peak);
     if (*best_peak > bound)
         improve(s, run, bound, best_peak);
-    memcpy(s->trial, s->best, s->n * sizeof *s->trial);
-    place(s, 0);
-out:
-    mpl_free(s->ctx, list);
-    return st;
 }
 
 static void search_fini(search *s)
@@ -282,7 +283,7 @@ static mpl_status search_init(search *s, const mpl_run *run, const mpl_problem *
     *s = (search){.ctx = run->ctx, .p = p, .n_words = p->before->n_words};
     s->limit = run->budget_ticks != UINT64_MAX ? run->budget_ticks : DEFAULT_TICKS;
     mpl_rng_init(&s->rng, run->seed);
-    MPL_TRY(mpl_new(s->ctx, s->rival, (size_t)p->n * s->n_words));
+    MPL_TRY(mpl_conflict_rows(s->ctx, p, &s->rival));
     MPL_TRY(mpl_new(s->ctx, s->size, p->n));
     MPL_TRY(mpl_new(s->ctx, s->order, p->n));
     MPL_TRY(mpl_new(s->ctx, s->trial, p->n));
@@ -290,15 +291,9 @@ static mpl_status search_init(search *s, const mpl_run *run, const mpl_problem *
     MPL_TRY(mpl_new(s->ctx, s->at, p->n));
     MPL_TRY(mpl_new(s->ctx, s->offset, p->n));
     MPL_TRY(mpl_new(s->ctx, s->sorted, (size_t)p->n + 1));
-    for (mpl_buffer a = 0; a < p->n; a++) {
-        if (!mpl_align_bytes(p->bytes[a], p->align[a], &s->size[a]))
-            MPL_FAIL(s->ctx, MPL_EINPUT, "buffer '%s' is too large", mpl_buffer_label(p, a, label));
-        for (mpl_buffer b = 0; b < a; b++)
-            if (mpl_conflict(p, a, b)) {
-                s->rival[(size_t)a * s->n_words + b / 64] |= UINT64_C(1) << (b % 64);
-                s->rival[(size_t)b * s->n_words + a / 64] |= UINT64_C(1) << (a % 64);
-            }
-    }
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (!mpl_align_bytes(p->bytes[b], p->align[b], &s->size[b]))
+            MPL_FAIL(s->ctx, MPL_EINPUT, "buffer '%s' is too large", mpl_buffer_label(p, b, label));
 out:
     return st;
 }
@@ -314,6 +309,36 @@ static uint64_t peak_of(const search *s, uint32_t pool, const uint64_t *offset)
     return peak;
 }
 
+/* One pool of the folded problem: offset[] of its buffers. *first, the plan of nnc_2019, is made when it is first needed. */
+static mpl_status plan_pool(search *s, mpl_run *run, uint32_t pool, mpl_plan **first, uint64_t *offset)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = s->p;
+    keyed *list = NULL;
+    uint64_t bound, peak;
+    bool keep = false;
+
+    MPL_TRY(mpl_new(s->ctx, list, p->n));
+    MPL_TRY(mpl_antichain(s->ctx, p, pool, &bound, NULL));
+    try_portfolio(s, list, pool, bound, &peak);
+    if (s->n > 0 && peak > bound) {
+        if (*first == NULL) {
+            MPL_TRY(mpl_plan_new(s->ctx, p, first));
+            MPL_TRY(mpl_planner_nnc_2019.plan(run, p, *first));
+        }
+        try_harder(s, list, run, (*first)->offset, bound, &peak);
+        keep = peak_of(s, pool, (*first)->offset) <= peak;
+    }
+    mpl_assert(s->n == 0 || peak >= bound);
+    memcpy(s->trial, s->best, s->n * sizeof *s->trial);
+    place(s, 0);
+    for (uint32_t i = 0; i < s->n; i++)
+        offset[list[i].b] = (keep ? (*first)->offset : s->offset)[list[i].b];
+out:
+    mpl_free(s->ctx, list);
+    return st;
+}
+
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
@@ -321,38 +346,30 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     mpl_plan *first = NULL;
     search s = {0};
     uint32_t *into = NULL;
-    uint64_t bound, peak;
-    bool better;
+    uint64_t *offset = NULL;
 
     MPL_TRY(mpl_nnc_check(run->ctx, p));
     MPL_TRY(mpl_new(run->ctx, into, p->n));
     MPL_TRY(mpl_problem_fold(run->ctx, p, &folded, into));
     if (folded->before == NULL)
         MPL_TRY(mpl_problem_as_parallel(run->ctx, folded));
-    MPL_TRY(mpl_plan_new(run->ctx, folded, &first));
-    MPL_TRY(mpl_planner_nnc_2019.plan(run, folded, first));
+    MPL_TRY(mpl_new(run->ctx, offset, folded->n));
     MPL_TRY(search_init(&s, run, folded));
-    for (uint32_t pool = 0; pool < folded->n_pools; pool++) {
-        MPL_TRY(mpl_antichain(run->ctx, folded, pool, &bound, NULL));
-        MPL_TRY(search_pool(&s, run, pool, first->offset, bound, &peak));
-        mpl_assert(peak >= bound);
-        better = peak < peak_of(&s, pool, first->offset);
-        for (mpl_buffer b = 0; better && b < folded->n; b++)
-            if (folded->pool[b] == pool)
-                first->offset[b] = s.offset[b];
-    }
+    for (uint32_t pool = 0; pool < folded->n_pools; pool++)
+        MPL_TRY(plan_pool(&s, run, pool, &first, offset));
     for (mpl_buffer b = 0; b < p->n; b++)
-        out->offset[b] = first->offset[into[b]];
+        out->offset[b] = offset[into[b]];
     /* The bound is the problem's own, where a pair may be taken up or not; folding is one way to choose. */
     MPL_TRY(p->before != NULL ? mpl_antichain(run->ctx, p, 0, &out->bound_bytes, NULL)
                               : mpl_peak_live(run->ctx, p, 0, &out->bound_bytes, NULL, NULL));
-    out->claim = peak_of(&s, 0, first->offset) == out->bound_bytes ? MPL_OPTIMAL : MPL_FEASIBLE;
+    out->claim = peak_of(&s, 0, offset) == out->bound_bytes ? MPL_OPTIMAL : MPL_FEASIBLE;
     run->ticks += s.ticks;
     run->stopped_by_clock = mpl_clock_ns() >= run->deadline_ns;
 out:
     search_fini(&s);
     mpl_plan_free(run->ctx, first);
     mpl_problem_free(run->ctx, folded);
+    mpl_free(run->ctx, offset);
     mpl_free(run->ctx, into);
     return st;
 }

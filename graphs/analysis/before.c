@@ -317,6 +317,31 @@ out:
     return st;
 }
 
+mpl_status mpl_conflict_rows(mpl_ctx *ctx, const mpl_problem *p, uint64_t **rows)
+{
+    mpl_status st = MPL_OK;
+    const mpl_before *before = p->before;
+    uint64_t *own = NULL, *peers = NULL;
+    uint32_t n_words = before->n_words;
+
+    MPL_TRY(mpl_new(ctx, peers, (size_t)p->n_pools * n_words));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        set_bit(peers + (size_t)p->pool[b] * n_words, b);
+    MPL_TRY(mpl_before_transpose(ctx, before, &own));
+    for (mpl_buffer a = 0; a < p->n; a++) {
+        uint64_t *row = own + (size_t)a * n_words;
+        const uint64_t *after = row_of(before, a), *pool = peers + (size_t)p->pool[a] * n_words;
+
+        for (uint32_t w = 0; w < n_words; w++)
+            row[w] = pool[w] & ~(row[w] | after[w]);
+        row[a / 64] &= ~(UINT64_C(1) << (a % 64));
+    }
+    *rows = own;
+out:
+    mpl_free(ctx, peers);
+    return st;
+}
+
 mpl_status mpl_problem_as_parallel(mpl_ctx *ctx, mpl_problem *p)
 {
     mpl_status st = MPL_OK;

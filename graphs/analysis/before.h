@@ -24,6 +24,10 @@ mpl_status mpl_before_from_rows_take(mpl_ctx *ctx, uint32_t n, uint64_t **rows, 
 /* The relation turned round: row b of *rows (n * n_words words, the caller's) has bit a set when a is before b. */
 mpl_status mpl_before_transpose(mpl_ctx *ctx, const mpl_before *before, uint64_t **rows);
 
+/* Rows of the conflict relation of a parallel problem, bit b of row a: mpl_conflict(p, a, b). *rows (n * n_words words) is
+ * the caller's. O(n^2 / 64 + pairs that are ordered). */
+mpl_status mpl_conflict_rows(mpl_ctx *ctx, const mpl_problem *p, uint64_t **rows);
+
 /* A parallel problem of n buffers or one more or two, shaped like the training of a network with shortcuts and side branches;
  * the same for the same seed. 64-byte alignment. */
 mpl_status mpl_problem_synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t seed, mpl_problem **out);
