@@ -247,7 +247,7 @@ static void claims_are_not_believed(void **state)
     static const struct {
         const char *planner, *claim;
     } rows[] = {{"so:%/tests/plugin/bad.so:do=optimal", "feasible"},
-                {"so:%/tests/plugin/bad.so:do=well", "feasible"},
+                {"so:%/tests/plugin/bad.so:do=liar", "feasible"},
                 {"so:%/planners/example/first_fit_plugin.so", "optimal"},
                 {"exec:cat @/good.csv", "optimal"}};
     char command[600], claim[40], name[60];
@@ -408,15 +408,21 @@ static void bench_goes_on(void **state)
     static const struct {
         const char *planner, *status;
     } want[] = {
-        {"greedy_size", "ok"},         {"so:bad", "crash"},         {"so:bad", "timeout"},
-        {"so:first_fit_plugin", "ok"}, {"so:newer", "unavailable"}, {"best_fit", "ok"},
-        {"exec:good", "ok"},           {"exec:echo", "garbage"},
+        {"greedy_size", "ok"},
+        {"so:bad", "crash"},
+        {"so:bad", "timeout"},
+        {"so:first_fit_plugin", "ok"},
+        {"so:newer", "unavailable"},
+        {"best_fit", "ok"},
+        {"so:bad", "ok"},
+        {"exec:good", "ok"},
+        {"exec:echo", "garbage"},
     };
     static const char command[] =
         "? bench @/two.suite --time-limit 0.5 -o @/rows.jsonl --planners "
         "greedy_size,so:%/tests/plugin/bad.so:do=segv,"
         "so:%/tests/plugin/bad.so:do=hang,so:%/planners/example/first_fit_plugin.so,so:%/tests/plugin/"
-        "newer.so,best_fit,"
+        "newer.so,best_fit,so:%/tests/plugin/bad.so:do=files,"
         "'exec:good=echo a,b >/dev/null; cat @/good.csv' --planners 'exec:echo , no list' ";
     enum { N = sizeof want / sizeof *want };
     char text[2000];

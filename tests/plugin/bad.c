@@ -1,7 +1,8 @@
 /* bad.c -- a planner that goes wrong in the way that its parameter `do` names; `do=well` is an honest one. */
-#define _GNU_SOURCE /* kill */
+#define _POSIX_C_SOURCE 200809L
 #include <memplan/plugin.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,15 @@ static int answer(const char *what, const memplan_problem *p, memplan_result *re
         result->claim = MEMPLAN_OPTIMAL;
     if (strcmp(what, "bound") == 0)
         result->bound_bytes = UINT64_C(1) << 60;
+    if (strcmp(what, "liar") == 0) {
+        result->claim = MEMPLAN_OPTIMAL;
+        for (uint32_t b = 0; b < p->n; b++)
+            result->bound_bytes += p->bytes[b];
+    }
+    if (strcmp(what, "files") == 0)
+        for (int fd = 3; fd < 1024; fd++)
+            if (fcntl(fd, F_GETFD) >= 0)
+                return 4712; /* a file of memplan's that is still open */
     if (strcmp(what, "infeasible") == 0)
         result->claim = MEMPLAN_INFEASIBLE;
     if (strcmp(what, "code") == 0)
