@@ -167,7 +167,7 @@ static const struct {
     {"exec:my-own_1=cat @/good.csv >{out}", 0, "ok", ""},
     {"exec:grep -q 1,1,3,16,8 && cat @/good.csv", 0, "ok", ""},
     {"exec:grep -q 1,1,3,16,8 {in} && cat @/good.csv", 0, "ok", ""},
-    {"exec:test {threads} = 1 && test {seed} = 1 && test {time_limit} = 0.360 && cat @/good.csv", 0, "ok",
+    {"exec:test {threads} = 1 && test {seed} = 1 && test {time_limit} = 27.000 && cat @/good.csv", 0, "ok",
      ""},
     {"exec:A={}; B=${A}{unknown}; test $B = {}{unknown} && cat @/good.csv", 0, "ok", ""},
     {"exec:touch $TMPDIR/left; mkdir -p $TMPDIR/behind/deep; cat @/good.csv", 0, "ok", ""},
@@ -217,8 +217,8 @@ static void one_plan_each(void **state)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         int got;
 
-        snprintf(command, sizeof command, "? plan @/list.csv --json --time-limit 0.4 --planner '%s'",
-                 table[i].planner);
+        snprintf(command, sizeof command, "? plan @/list.csv --json --time-limit %s --planner '%s'",
+                 table[i].exit == 3 ? "0.4" : "30", table[i].planner);
         got = shell(command);
         if (got != table[i].exit)
             fail_msg("%s: exit status %d where %d was expected: %s", table[i].planner, got, table[i].exit,
@@ -278,10 +278,9 @@ static void groups_end_together(void **state)
         int exit;
     } rows[] = {
         {"? plan @/list.csv -p 'exec:sleep 91 & echo $! >@/pid; cat @/good.csv'", 0},
-        {"? plan @/list.csv --time-limit 0.3 -p 'exec:sleep 92 & echo $! >@/pid; wait'", 3},
-        {"timeout --preserve-status -s INT 0.5 ? plan @/list.csv -p 'exec:sleep 93 & echo $! >@/pid; wait'",
-         3},
-        {"timeout --preserve-status -s TERM 0.5 ? plan @/list.csv -p 'exec:sleep 94 & echo $! >@/pid; wait'",
+        {"? plan @/list.csv --time-limit 1 -p 'exec:sleep 92 & echo $! >@/pid; wait'", 3},
+        {"timeout --preserve-status -s INT 1 ? plan @/list.csv -p 'exec:sleep 93 & echo $! >@/pid; wait'", 3},
+        {"timeout --preserve-status -s TERM 1 ? plan @/list.csv -p 'exec:sleep 94 & echo $! >@/pid; wait'",
          3},
     };
     char state_path[100], line[200], pid[40];
@@ -419,7 +418,7 @@ static void bench_goes_on(void **state)
         {"exec:echo", "garbage"},
     };
     static const char command[] =
-        "? bench @/two.suite --time-limit 0.5 -o @/rows.jsonl --planners "
+        "? bench @/two.suite --time-limit 1 -o @/rows.jsonl --planners "
         "greedy_size,so:%/tests/plugin/bad.so:do=segv,"
         "so:%/tests/plugin/bad.so:do=hang,so:%/planners/example/first_fit_plugin.so,so:%/tests/plugin/"
         "newer.so,best_fit,so:%/tests/plugin/bad.so:do=files,"
