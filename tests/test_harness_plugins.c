@@ -278,9 +278,14 @@ static void groups_end_together(void **state)
         int exit;
     } rows[] = {
         {"? plan @/list.csv -p 'exec:sleep 91 & echo $! >@/pid; cat @/good.csv'", 0},
-        {"? plan @/list.csv --time-limit 1 -p 'exec:sleep 92 & echo $! >@/pid; wait'", 3},
-        {"timeout --preserve-status -s INT 1 ? plan @/list.csv -p 'exec:sleep 93 & echo $! >@/pid; wait'", 3},
-        {"timeout --preserve-status -s TERM 1 ? plan @/list.csv -p 'exec:sleep 94 & echo $! >@/pid; wait'",
+        {"? plan @/list.csv --time-limit 2 -p 'exec:sleep 92 & echo $! >@/pid; wait'", 3},
+        {"? plan @/list.csv -p 'exec:sleep 93 & echo $! >@/pid; wait' & m=$!; until test -s @/pid; do sleep "
+         "0.02; done; "
+         "kill -INT $m; wait $m",
+         3},
+        {"? plan @/list.csv -p 'exec:sleep 94 & echo $! >@/pid; wait' & m=$!; until test -s @/pid; do sleep "
+         "0.02; done; "
+         "kill -TERM $m; wait $m",
          3},
     };
     char state_path[100], line[200], pid[40];
@@ -290,6 +295,7 @@ static void groups_end_together(void **state)
         int tries = 0;
         bool alive = true;
 
+        assert_int_equal(shell("rm -f @/pid"), 0);
         assert_int_equal(shell(rows[i].command), rows[i].exit);
         slurp("pid", pid, sizeof pid);
         snprintf(state_path, sizeof state_path, "/proc/%d/stat", atoi(pid));
@@ -485,7 +491,7 @@ static void peers_take_turns(void **state)
     assert_non_null(strstr(out, "geometric mean of 1 of 1"));
     assert_non_null(strstr(out, "     250.000 |"));
     slurp("turns", text, sizeof text);
-    assert_true(strlen(text) > 10);
+    assert_true(strlen(text) >= 10);
     assert_string_equal(text + strlen(text) - 9, "babababab");
     read_rows(&ctx, "peers.jsonl", &rows);
     assert_int_equal(rows.n, 3);
