@@ -27,6 +27,15 @@ seeds() {
         while read -r file; do
             cp "$file" "$2/seed-$(echo "$file" | tr / _)"
         done
+    if [ "$1" = pb ]; then
+        for type in '<f8' '<f4' '<i8' '|b1'; do npy "$type" >"$2/seed-${type:1}.npy"; done
+    fi
+}
+
+# npy TYPE: a file of one element, as many bytes as the type's name says
+npy() {
+    printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '$1', 'fortran_order': False, 'shape': (1, 1), }"
+    printf "%.${1:2}s" 12345678
 }
 
 mkdir -p "$folder/crashes"

@@ -473,12 +473,12 @@ static void initialisers_are_no_inputs(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* The opset matters to ONNX's own operators alone; a model without a node has none. */
-static void no_node(void **state)
+/* The opset of ONNX matters to its own operators alone. */
+static void no_own_node(void **state)
 {
     mpl_ctx ctx;
     mpl_graph *g = NULL;
-    message m;
+    message m, foreign = node("the node", "Foo", "x", "y", "");
 
     (void)state;
     mpl_ctx_init(&ctx);
@@ -490,6 +490,10 @@ static void no_node(void **state)
     assert_int_equal(g->n_ops, 0);
     assert_int_equal(g->n_values, 1);
     mpl_graph_free(&ctx, g);
+    put_text(&foreign, 7, "com.example");
+    add(1, foreign);
+    m = model(99);
+    assert_refused(&ctx, &m, NULL, "(Foo of com.example, opset 0): this operator is not supported");
     begin();
     ADD_IN("x", FLOAT, "2");
     m = model(13);
@@ -951,7 +955,7 @@ int main(void)
         cmocka_unit_test(dims_from_options),
         cmocka_unit_test(inputs_that_decide_shapes),
         cmocka_unit_test(initialisers_are_no_inputs),
-        cmocka_unit_test(no_node),
+        cmocka_unit_test(no_own_node),
         cmocka_unit_test(pruned),
         cmocka_unit_test(names),
         cmocka_unit_test(external_data),
