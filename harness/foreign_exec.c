@@ -271,7 +271,7 @@ static mpl_status read_answer(call *c, uint64_t *to)
         char said[sizeof ctx->message];
 
         snprintf(said, sizeof said, "%.300s", name != NULL ? name + strlen("out.csv:") : ctx->message);
-        MPL_TRY(garbage(c, "its output, line %s", said));
+        MPL_TRY(garbage(c, "its output, line %.300s", said));
     }
     MPL_TRY(st);
     if (offset == NULL)
