@@ -22,7 +22,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread
 .DEFAULT_GOAL := all
 .PHONY: all check lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 .PHONY: bench bench-smoke bench-parallel bench-speed bench-exact
-.PHONY: determinism nnc-table
+.PHONY: determinism ilp-oracle nnc-table
 MAKEFLAGS += --no-builtin-rules
 
 # What needs no build must not start one: the probe is skipped for these.
@@ -154,6 +154,10 @@ bench-speed: all $O/tests/bench_speed
 # Plans from builds by gcc -O0, gcc -O3 and clang, and from 100 runs of one of them, must be the same bytes.
 determinism: deps-test
 	$(Q)scripts/determinism.sh $B/determinism
+
+# ilp against exact on 1,000 problems of at most 20 buffers, a third above their bound.
+ilp-oracle: $O/tests/test_planners_ilp
+	$(Q)$< 1000
 
 nnc-table: all
 	$(Q)scripts/nnc-table.sh $B/memplan

@@ -2,6 +2,7 @@
 #include "harness/command.h"
 #include "harness/grid.h"
 #include "harness/job.h"
+#include "planners/ilp.h"
 
 static double mib(uint64_t bytes)
 {
@@ -76,6 +77,8 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
     MPL_TRY(mpl_record_write(ctx, row, &json));
     if (options->output != NULL)
         MPL_TRY(mpl_plan_write(ctx, options->output, job.problem, plan, json));
+    if (options->write_lp != NULL)
+        MPL_TRY(mpl_ilp_write(ctx, job.problem, plan, options->write_lp));
     if (options->json)
         printf("%s\n", json);
     else if (!options->quiet)

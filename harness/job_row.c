@@ -226,6 +226,8 @@ mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job 
                     : run.ticks >= run.budget_ticks ? "ticks"
                                                     : "done");
     MPL_TRY(mpl_job_plan_fields(ctx, job, plan, row));
+    if ((spec->planner->traits & MPL_ROUNDED) != 0 && plan->bound_bytes > job->bound_bytes)
+        mpl_record_text(row, MPL_FIELD_bound_kind, "ilp");
     *out = plan, plan = NULL;
 out:
     if (st != MPL_OK && run.failure == NULL)

@@ -14,6 +14,7 @@ enum {
     MPL_PARALLEL_ONLY = 64, /* needs the partial order; a serial problem is read as interval precedence */
     MPL_FOREIGN =
         128, /* not of this program: checks its own parameters; its claim and bound are not believed */
+    MPL_ROUNDED = 256, /* proves in floating point: its bounds are of kind ilp */
 };
 
 /* One call of a planner: what the caller asks, and the work that was done. */

@@ -31,7 +31,6 @@ need() {
 }
 
 need igraph igraph igraph.h 'igraph_strerror(IGRAPH_SUCCESS) != 0' -ligraph
-need glpk - glpk.h 'glp_version() != 0' -lglpk
 need hwloc hwloc hwloc.h 'hwloc_get_api_version()' -lhwloc
 need onednn - dnnl.h 'dnnl_version() != 0' '-ldnnl -lgomp'
 need protobuf-c libprotobuf-c protobuf-c/protobuf-c.h 'protobuf_c_version() != 0' -lprotobuf-c
@@ -43,6 +42,11 @@ if [ -n "$missing" ]; then
     exit 1
 fi
 
+have_glpk=0
+if links glpk glpk.h 'glp_version() != 0' "" -lglpk; then
+    have_glpk=1 ldlibs="$ldlibs -lglpk" report="$report glpk"
+fi
+
 cuda=${CUDA_HOME:-/usr/local/cuda}
 have_cuda=0 have_cudnn=0
 if links cuda cuda_runtime_api.h 'cudaGetErrorName(cudaSuccess) != 0' "-isystem $cuda/include" "-L$cuda/lib64 -lcudart"; then
@@ -52,6 +56,7 @@ fi
 
 cat >"$out/mpl_config.h.new" <<CONFIG
 /* Made by scripts/features.sh; do not edit. */
+#define MPL_HAVE_GLPK $have_glpk
 #define MPL_HAVE_CUDA $have_cuda
 #define MPL_HAVE_CUDNN $have_cudnn
 CONFIG
@@ -66,6 +71,7 @@ HAVE_CUDA := $have_cuda
 HAVE_CUDNN := $have_cudnn
 MAKE
 absent=
+[ $have_glpk = 1 ] || absent="$absent GLPK"
 [ $have_cuda = 1 ] || absent="$absent CUDA"
 [ $have_cudnn = 1 ] || absent="$absent cuDNN"
 echo "features: found$report$([ $have_cuda = 0 ] || echo ' CUDA')$([ $have_cudnn = 0 ] || echo ' cuDNN')${absent:+; absent:$absent (building without)}"

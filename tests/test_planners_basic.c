@@ -189,39 +189,6 @@ static void check_plan(mpl_ctx *ctx, const mpl_planner *planner, const mpl_probl
     assert_int_equal(ctx->n_live, live);
 }
 
-/* Whether pair i may come from a graph, beside the n_kept first: `in` is read last by the operation that
- * writes `out`. So what comes after `out` comes after `in`, and what comes before `in` before `out`; and
- * when `out` is itself overwritten, `in` is long dead. */
-static bool is_honest(const mpl_problem *p, uint32_t n_kept, uint32_t i)
-{
-    mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
-
-    for (mpl_buffer c = 0; c < p->n; c++)
-        if ((mpl_is_before(p->before, out, c) && !mpl_is_before(p->before, in, c)) ||
-            (mpl_is_before(p->before, c, in) && !mpl_is_before(p->before, c, out)))
-            return false;
-    for (uint32_t k = 0; k < n_kept; k++)
-        if ((p->in_place_in[k] == out && !mpl_is_before(p->before, in, p->in_place_out[k])) ||
-            (p->in_place_out[k] == in && !mpl_is_before(p->before, p->in_place_in[k], out)))
-            return false;
-    return true;
-}
-
-static void drop_impossible_pairs(mpl_problem *p)
-{
-    uint32_t n_kept = 0;
-
-    if (p->before == NULL)
-        return;
-    for (uint32_t i = 0; i < p->n_in_place; i++)
-        if (is_honest(p, n_kept, i)) {
-            p->in_place_in[n_kept] = p->in_place_in[i];
-            p->in_place_out[n_kept] = p->in_place_out[i];
-            p->in_place_step[n_kept++] = p->in_place_step[i];
-        }
-    p->n_in_place = n_kept;
-}
-
 static void plans_are_valid_and_repeatable(void **state)
 {
     static const unsigned what[] = {0,
