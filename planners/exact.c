@@ -24,6 +24,7 @@ typedef struct solver {
     uint32_t n_parts;
     mpl_exact_effort effort;
     bool minimise; /* go on below a capacity */
+    bool proofs;   /* write refutations down: then solve takes a place for one */
 } solver;
 
 /* ---- parts of the pools ---------------------------------------------------------------------------------------- */
@@ -254,8 +255,33 @@ static mpl_claim claim_of(const solver *s)
     return claim;
 }
 
+/* The refutation behind `infeasible`, or behind a bound that no set of buffers proves, if it can be written down with what
+ * is left of the effort. */
+static mpl_status prove(solver *s, mpl_claim claim, mpl_refutation *out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_exact_part *part = NULL;
+    uint64_t bound = pool_bound(s, 0), live = 0;
+
+    if (!s->proofs || !budget_left(s) || s->n_parts == 0)
+        return MPL_OK;
+    MPL_TRY(mpl_lower_bound(s->run->ctx, s->p, 0, &live, NULL));
+    for (uint32_t k = s->n_parts; k-- > 0;)
+        if (claim == MPL_INFEASIBLE && s->part[k].bound > s->p->pool_capacity[s->pool[k]]) {
+            part = &s->part[k];
+            *out = (mpl_refutation){.pool = s->pool[k], .within = s->p->pool_capacity[s->pool[k]]};
+        } else if (claim != MPL_INFEASIBLE && s->pool[k] == 0 && s->part[k].bound == bound && bound > live) {
+            part = &s->part[k];
+            *out = (mpl_refutation){.pool = 0, .within = bound - 1};
+        }
+    if (part != NULL)
+        MPL_TRY(mpl_exact_part_prove(s->p, part, out->within, &s->effort, &out->steps));
+out:
+    return st;
+}
+
 /* Solves s->p, which has no pairs: s->offset, *claim, *bound of pool 0. */
-static mpl_status solve(solver *s, mpl_claim *claim, uint64_t *bound)
+static mpl_status solve(solver *s, mpl_claim *claim, uint64_t *bound, mpl_refutation *proof)
 {
     mpl_status st = MPL_OK;
 
@@ -268,6 +294,7 @@ static mpl_status solve(solver *s, mpl_claim *claim, uint64_t *bound)
             s->offset[s->part[k].buffer[i]] = s->part[k].offset[i];
     *claim = claim_of(s);
     *bound = pool_bound(s, 0);
+    MPL_TRY(prove(s, *claim, proof));
 out:
     for (uint32_t k = 0; k < s->n_parts; k++)
         mpl_exact_part_fini(&s->part[k]);
@@ -292,7 +319,7 @@ static mpl_status solve_folded(solver *s, const mpl_problem *p, mpl_plan *out)
     MPL_TRY(mpl_problem_fold(ctx, p, &folded, into));
     MPL_TRY(mpl_new(ctx, s->offset, folded->n));
     s->p = folded;
-    MPL_TRY(solve(s, &out->claim, &bound));
+    MPL_TRY(solve(s, &out->claim, &bound, NULL));
     for (mpl_buffer b = 0; b < p->n; b++)
         out->offset[b] = s->offset[into[b]];
     if (out->claim == MPL_INFEASIBLE)
@@ -310,15 +337,19 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     solver s = {.run = run, .p = p, .offset = out->offset};
-    int64_t minimise;
+    int64_t minimise, proofs;
 
     s.effort =
         (mpl_exact_effort){.seed = run->seed, .deadline_ns = run->deadline_ns, .n_threads = run->n_threads};
     s.effort.tick_limit =
         run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX ? DEFAULT_TICKS : run->budget_ticks;
     MPL_TRY(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));
+    MPL_TRY(mpl_run_param_int(run, "proof", 0, 1, 1, &proofs));
     s.minimise = minimise != 0;
-    MPL_TRY(p->n_in_place > 0 ? solve_folded(&s, p, out) : solve(&s, &out->claim, &out->bound_bytes));
+    s.proofs =
+        proofs != 0 && p->n_in_place == 0; /* of the folded problem, they would prove nothing of this one */
+    MPL_TRY(p->n_in_place > 0 ? solve_folded(&s, p, out)
+                              : solve(&s, &out->claim, &out->bound_bytes, &out->refutation));
     run->ticks = s.effort.ticks;
     run->stopped_by_clock = s.effort.by_clock;
     if (out->claim == MPL_UNKNOWN)
@@ -333,7 +364,7 @@ const mpl_planner mpl_planner_exact = {
     .name = "exact",
     .about = "complete search from the bound up",
     .source = "this project",
-    .params = "minimise=0|1",
+    .params = "minimise=0|1,proof=0|1",
     .traits = MPL_EXACT | MPL_RANDOM | MPL_SERIAL_ONLY | MPL_USES_IN_PLACE,
     .plan = plan,
 };

@@ -5,6 +5,7 @@
  *   exact_search.c  depth-first search by cells, complete unless its limit stops it
  *   exact_beam.c    the same steps, many states at once: finds, proves nothing
  *   exact_part.c    one component: which search next, at which height
+ *   exact_proof.c   a refutation, found once more and written down
  *   exact.c         the planner: pools, components, claims */
 #ifndef MPL_EXACT_PRIV_H
 #define MPL_EXACT_PRIV_H
@@ -62,6 +63,9 @@ typedef struct mpl_exact_trail {
     mpl_len old;
 } mpl_exact_trail;
 
+/* Writes down what a refutation rests on. See exact_proof.c. */
+typedef struct mpl_exact_prover mpl_exact_prover;
+
 /* A node of the search. Its meaning is only this: the items not yet placed lie somewhere at or above their est. */
 typedef struct mpl_exact_state {
     mpl_ctx *ctx;
@@ -91,6 +95,7 @@ typedef struct mpl_exact_state {
     mpl_len
         filter_slack; /* the filter works where a section may waste no more than this; < 0: nowhere [unit] */
     uint64_t ticks;   /* items looked at */
+    mpl_exact_prover *prover; /* NULL: nobody writes */
 } mpl_exact_state;
 
 mpl_status mpl_exact_state_new(mpl_ctx *ctx, const mpl_exact_case *c, mpl_exact_state **out);
@@ -170,6 +175,12 @@ mpl_exact_cell mpl_exact_choose(mpl_exact_search *q, int32_t a, int32_t b);
 int32_t mpl_exact_candidates(mpl_exact_search *q, const mpl_exact_cell *cell);
 /* Nobody covers the cell: its candidates move up. */
 void mpl_exact_nobody(mpl_exact_search *q, int32_t section);
+
+/* The first sections [*a, *end) of [*a, b) that open items connect; false: there are none. */
+bool mpl_exact_component(const mpl_exact_state *x, int32_t *a, int32_t b, int32_t *end);
+/* An open item of the component [a, b) that overlaps all others there and has the highest est, or -1: if there is a completion,
+ * then one with this item at the top, the others moved down. */
+int32_t mpl_exact_universal(const mpl_exact_state *x, int32_t a, int32_t b);
 
 void mpl_exact_memo_fini(mpl_exact_memo *memo);
 void mpl_exact_memo_clear(mpl_exact_memo *memo);
@@ -263,5 +274,13 @@ mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t shar
 /* The least height >= `bytes` (the largest <= `bytes`) at which some item can end, alignment aside. [byte] */
 uint64_t mpl_exact_part_height_above(const mpl_exact_part *part, uint64_t bytes);
 uint64_t mpl_exact_part_height_below(const mpl_exact_part *part, uint64_t bytes);
+
+/* ---- proofs ---------------------------------------------------------------------------------------------- */
+
+/* *text: why the part has no plan within `cap` bytes, for certify.c; NULL: not found within the effort. */
+mpl_status mpl_exact_part_prove(const mpl_problem *p, const mpl_exact_part *part, uint64_t cap,
+                                mpl_exact_effort *effort, char **text);
+/* The filter of `section` raises item i to `est`, before it is rounded up. */
+void mpl_exact_prove_raise(mpl_exact_prover *prover, int32_t section, int32_t i, mpl_len est);
 
 #endif

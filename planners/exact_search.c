@@ -300,10 +300,7 @@ void mpl_exact_nobody(mpl_exact_search *q, int32_t s)
         mpl_len outside = support_outside(q, order[k], s), inside = order[k] == lowest ? second : least;
         mpl_len est = outside < inside ? outside : inside;
 
-        if (est >= MPL_LEN_MAX)
-            x->dead = true;
-        else
-            mpl_exact_raise(x, order[k], est);
+        mpl_exact_raise(x, order[k], est);
     }
 }
 
@@ -357,8 +354,7 @@ static mpl_exact_verdict branch(mpl_exact_search *q, int32_t a, int32_t b, const
     return verdict;
 }
 
-/* The first sections [*a, *end) of [*a, b) that open items connect; false: there are none. */
-static bool next_component(const mpl_exact_state *x, int32_t *a, int32_t b, int32_t *end)
+bool mpl_exact_component(const mpl_exact_state *x, int32_t *a, int32_t b, int32_t *end)
 {
     while (*a < b && x->count[*a] == 0)
         ++*a;
@@ -378,13 +374,13 @@ static mpl_exact_verdict solve_parts(mpl_exact_search *q, int32_t a, int32_t b)
 
     while (verdict == MPL_EXACT_FOUND) {
         next = INT32_MAX;
-        for (int32_t from = a, end; next_component(q->x, &from, b, &end); from = end)
+        for (int32_t from = a, end; mpl_exact_component(q->x, &from, b, &end); from = end)
             if (end - from > done && end - from < next)
                 next = end - from;
         if (next == INT32_MAX)
             break;
         done = next;
-        for (int32_t from = a, end; verdict == MPL_EXACT_FOUND && next_component(q->x, &from, b, &end);
+        for (int32_t from = a, end; verdict == MPL_EXACT_FOUND && mpl_exact_component(q->x, &from, b, &end);
              from = end)
             if (end - from == next)
                 verdict = solve(q, from, end);
@@ -392,9 +388,7 @@ static mpl_exact_verdict solve_parts(mpl_exact_search *q, int32_t a, int32_t b)
     return verdict;
 }
 
-/* An open item of [a, b) that overlaps all others there and has the highest est, or -1: if there is a completion,
- * then one with this item at the top, the others moved down. */
-static int32_t universal(const mpl_exact_state *x, int32_t a, int32_t b)
+int32_t mpl_exact_universal(const mpl_exact_state *x, int32_t a, int32_t b)
 {
     const mpl_exact_case *c = x->c;
     int32_t min_right = INT32_MAX, max_left = -1;
@@ -423,12 +417,12 @@ static mpl_exact_verdict solve(mpl_exact_search *q, int32_t a, int32_t b)
         mpl_exact_cell cell;
         int32_t end, top;
 
-        if (!next_component(x, &a, b, &end))
+        if (!mpl_exact_component(x, &a, b, &end))
             return MPL_EXACT_FOUND;
-        for (int32_t rest = end, last; next_component(x, &rest, b, &last); rest = last)
+        for (int32_t rest = end, last; mpl_exact_component(x, &rest, b, &last); rest = last)
             return solve_parts(q, a, b);
         b = end;
-        if ((top = universal(x, a, b)) >= 0) {
+        if ((top = mpl_exact_universal(x, a, b)) >= 0) {
             mpl_exact_place_top(x, top, a, b);
             if (!mpl_exact_settle(x))
                 return MPL_EXACT_FAILED;

@@ -456,8 +456,11 @@ static void filter(mpl_exact_state *x, int32_t s)
             continue;
         if (key[k] > filled)
             filled = lowest_filled(&f, key[k]);
-        if (filled > key[k])
+        if (filled > key[k]) {
+            if (x->prover != NULL)
+                mpl_exact_prove_raise(x->prover, s, order[k], filled);
             mpl_exact_raise(x, order[k], filled);
+        }
     }
     x->ticks += (uint64_t)n + (uint64_t)(f.n_added * ((f.reach - f.floor) / 64 + 1));
 }

@@ -26,6 +26,7 @@ void mpl_plan_free(mpl_ctx *ctx, mpl_plan *plan)
     mpl_free(ctx, plan->offset);
     mpl_free(ctx, plan->block);
     mpl_free(ctx, plan->witness);
+    mpl_free(ctx, plan->refutation.steps);
     mpl_free(ctx, plan->pool_bytes);
     mpl_free(ctx, plan);
 }
@@ -51,6 +52,8 @@ mpl_status mpl_plan_bound(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
     plan->bound_bytes = bytes;
     for (mpl_buffer b = 0; b < p->n; b++)
         n += member[b];
+    mpl_free(ctx, plan->refutation.steps);
+    plan->refutation.steps = NULL;
     mpl_free(ctx, plan->witness);
     plan->n_witness = 0;
     plan->witness = NULL;

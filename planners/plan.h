@@ -6,6 +6,13 @@
 
 typedef enum mpl_claim { MPL_UNKNOWN, MPL_FEASIBLE, MPL_OPTIMAL, MPL_INFEASIBLE } mpl_claim;
 
+/* Why no plan of pool `pool` ends within `within` bytes. */
+typedef struct mpl_refutation {
+    uint32_t pool;
+    uint64_t within; /* [byte] */
+    char *steps;     /* the text (proof.h); NULL: there is none. Owned. */
+} mpl_refutation;
+
 typedef struct mpl_plan {
     uint32_t n;
     uint64_t *offset; /* [n] from the base of the buffer's pool. [byte] */
@@ -19,6 +26,9 @@ typedef struct mpl_plan {
      * NULL: none. Owned. */
     uint32_t n_witness;
     mpl_buffer *witness; /* [n_witness] ascending */
+
+    /* Certificate where a search proved more than any such set: of bound_bytes (pool 0, one byte less), or of `infeasible`. */
+    mpl_refutation refutation;
 
     /* Written by mpl_verify alone, the same way for every planner. */
     uint32_t n_pools;

@@ -1,0 +1,26 @@
+/* certify.h -- the checker of certificates. It shares no code with any search, and believes nothing that it reads. */
+#ifndef MPL_CERTIFY_H
+#define MPL_CERTIFY_H
+
+#include "planners/plan.h"
+
+typedef enum mpl_evidence {
+    MPL_EVIDENCE_NONE,       /* nothing beyond the plan itself was proved */
+    MPL_EVIDENCE_CLIQUE,     /* buffers that pairwise conflict prove the bound */
+    MPL_EVIDENCE_REFUTATION, /* every way to do better, or to fit at all, is refuted */
+} mpl_evidence;
+
+typedef struct mpl_certified {
+    mpl_evidence evidence;
+    uint32_t pool;    /* that the proof speaks of */
+    uint64_t bound;   /* proved: the pool needs at least so much; 0: nothing [byte] */
+    uint64_t n_steps; /* records of the refutation */
+} mpl_certified;
+
+/* Checks what `plan` claims of `p`: a placement by the verifier, `optimal` and the bound by clique or refutation, `infeasible`
+ * by a refutation within a pool's capacity. MPL_EINVALID with one line: the claim does not hold, has no certificate, or
+ * the first record of the refutation that is wrong. `feasible` and `unknown` need none; then evidence may be NONE.
+ * MPL_EINPUT: the problem is broken. O(records * (n + bytes of sums)), sums only for records 'r'. */
+mpl_status mpl_certify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_certified *out);
+
+#endif

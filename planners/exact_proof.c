@@ -1,0 +1,378 @@
+/* exact_proof.c -- the search once more, slowly, writing down why there is no plan. See exact_priv.h and proof.h.
+ *
+ * Idea     What the portfolio refuted in a hurry is refuted again by one member at a time, without noise, in the steps that a
+ *          checker can follow. Which cell comes next is all that matters to the size of a tree without solutions, so the
+ *          members differ in that; each gets a few nodes, then all get more.
+ *          A state that failed before is referred to, if its refutation is still in the text: that of a component in which a
+ *          solution turned up is taken back.
+ * Source   this project */
+#include "planners/exact_priv.h"
+#include "planners/proof.h"
+
+#define FIRST_NODES 256
+#define CLOCK_NODES 256
+
+static const struct member {
+    uint8_t pick, mirrored;
+} members[] = {
+    {MPL_PICK_SCORE_LOW, 0},  {MPL_PICK_SCORE_LOW, 1}, {MPL_PICK_SCORE_TIGHT, 0}, {MPL_PICK_SCORE_TIGHT, 1},
+    {MPL_PICK_SCORE_HIGH, 0}, {MPL_PICK_TIGHT, 0},     {MPL_PICK_LOW, 0},         {MPL_PICK_TIGHT, 1},
+};
+
+/* Failed states by name, and where their records 'k' are. */
+typedef struct slot {
+    uint64_t name;
+    size_t at; /* place + 1; 0: empty */
+} slot;
+
+struct mpl_exact_prover {
+    mpl_ctx *ctx;
+    const mpl_exact_part *part;
+    mpl_exact_case *c;
+    mpl_exact_state *x;
+    mpl_exact_search q;
+    uint32_t *rank;
+    uint32_t *step; /* [section] a step at which all its items are alive */
+    mpl_proof proof;
+    slot *slot;
+    size_t n_slots, n_used;
+    uint64_t nodes, node_limit;
+    mpl_exact_effort *effort;
+    bool lost; /* a failure that no record can state */
+};
+
+typedef mpl_exact_prover prover;
+
+static mpl_exact_verdict refute(prover *w, int32_t a, int32_t b);
+
+static uint32_t id(const prover *w, int32_t i)
+{
+    return w->part->buffer[w->c->item[i]];
+}
+
+void mpl_exact_prove_raise(mpl_exact_prover *w, int32_t section, int32_t i, mpl_len est)
+{
+    mpl_proof_add(&w->proof, 'r', id(w, i), w->step[section], (uint64_t)est * w->part->unit);
+}
+
+/* ---- failed states --------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ (z >> 32)) * UINT64_C(0xe9846af9b1a615d);
+    z = (z ^ (z >> 32)) * UINT64_C(0xe9846af9b1a615d);
+    return z ^ (z >> 28);
+}
+
+/* The name of the open items of sections [a, b) with their ests. */
+static uint64_t name_of(const prover *w, int32_t a, int32_t b)
+{
+    const mpl_exact_state *x = w->x;
+    uint64_t name = mix((uint64_t)x->cap[a] + 1);
+
+    for (int32_t i = w->c->first[a]; i < w->c->first[b]; i++)
+        if (!x->placed[i])
+            name += mix((uint64_t)x->est[i] * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)i + 1);
+    return name;
+}
+
+static slot *find(const prover *w, uint64_t name)
+{
+    size_t k = (size_t)name & (w->n_slots - 1);
+
+    while (w->slot[k].at != 0 && w->slot[k].name != name)
+        k = (k + 1) & (w->n_slots - 1);
+    return &w->slot[k];
+}
+
+/* Where the state was named that has been refuted in the text as it is now; SIZE_MAX: nowhere. */
+static size_t known(const prover *w, uint64_t name)
+{
+    const slot *s = w->n_used > 0 ? find(w, name) : NULL;
+
+    if (s == NULL || s->at == 0 || s->at > w->proof.n)
+        return SIZE_MAX;
+    return w->proof.record[s->at - 1].kind == 'k' && w->proof.record[s->at - 1].c == name ? s->at - 1
+                                                                                          : SIZE_MAX;
+}
+
+static void remember(prover *w, uint64_t name, size_t at)
+{
+    slot *s;
+
+    if (2 * w->n_used >= w->n_slots) {
+        prover larger = {.n_slots = w->n_slots > 0 ? 4 * w->n_slots : 1024};
+
+        if (mpl_new(w->ctx, larger.slot, larger.n_slots) != MPL_OK) {
+            w->proof.failed = true;
+            return;
+        }
+        for (size_t k = 0; k < w->n_slots; k++)
+            if (w->slot[k].at != 0)
+                *find(&larger, w->slot[k].name) = w->slot[k];
+        mpl_free(w->ctx, w->slot);
+        w->slot = larger.slot;
+        w->n_slots = larger.n_slots;
+    }
+    s = find(w, name);
+    w->n_used += s->at == 0;
+    *s = (slot){name, at + 1};
+}
+
+/* ---- contradictions ------------------------------------------------------------------------------------------ */
+
+/* Whether the open items of section s with est >= least have no room; and those of them with the least est. */
+static bool no_room(const prover *w, int32_t s, mpl_len least)
+{
+    const mpl_exact_state *x = w->x;
+    mpl_len sum = 0;
+
+    for (int32_t k = w->c->begin[s]; k < w->c->begin[s + 1]; k++) {
+        int32_t i = w->c->member[k];
+
+        sum += !x->placed[i] && x->est[i] >= least ? w->c->size[i] : 0;
+    }
+    return least + sum > x->cap[s];
+}
+
+/* Draws conclusions; where they end in a contradiction, states it. */
+static bool settle(prover *w)
+{
+    mpl_exact_state *x = w->x;
+    const mpl_exact_case *c = w->c;
+
+    if (mpl_exact_settle(x))
+        return true;
+    for (int32_t i = 0; i < c->n; i++)
+        if (!x->placed[i] && x->est[i] + c->size[i] > c->limit[i]) {
+            mpl_proof_add(&w->proof, 'z', id(w, i), 0, 0);
+            return false;
+        }
+    for (int32_t s = 0; s < c->n_sections; s++)
+        for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
+            if (!x->placed[c->member[k]] && no_room(w, s, x->est[c->member[k]])) {
+                mpl_proof_add(&w->proof, 'x', w->step[s], id(w, c->member[k]), 0);
+                return false;
+            }
+    w->lost = true;
+    return false;
+}
+
+/* ---- the tree ------------------------------------------------------------------------------------------------ */
+
+static bool out_of_budget(prover *w)
+{
+    const mpl_exact_effort *e = w->effort;
+
+    if (w->lost || w->proof.failed || w->x->no_memory || w->nodes >= w->node_limit ||
+        w->x->ticks >= e->tick_limit - e->ticks)
+        return true;
+    if (e->deadline_ns != INT64_MAX && w->nodes % CLOCK_NODES == 0 && mpl_clock_ns() >= e->deadline_ns)
+        w->effort->by_clock = true;
+    return w->effort->by_clock;
+}
+
+/* Item i (-1: nobody) takes the floor cell of s. */
+static bool child(prover *w, int32_t i, int32_t s)
+{
+    w->nodes++;
+    mpl_proof_add(&w->proof, i >= 0 ? 'p' : 'n', i >= 0 ? id(w, i) : 0, 0, 0);
+    if (i >= 0)
+        mpl_exact_place(w->x, i);
+    else
+        mpl_exact_nobody(&w->q, s);
+    return settle(w);
+}
+
+static mpl_exact_verdict branch(prover *w, int32_t a, int32_t b, const mpl_exact_cell *cell)
+{
+    mpl_exact_verdict verdict = MPL_EXACT_FAILED;
+    size_t base = w->q.n_stack, mark = w->x->n_trail, at;
+    uint64_t name = name_of(w, a, b);
+    int32_t n;
+
+    if ((at = known(w, name)) != SIZE_MAX) {
+        mpl_proof_add(&w->proof, 'm', 0, 0, at);
+        return MPL_EXACT_FAILED;
+    }
+    at = w->proof.n;
+    mpl_proof_add(&w->proof, 'k', 0, 0, name);
+    n = mpl_exact_candidates(&w->q, cell);
+    mpl_proof_add(&w->proof, 'b', w->step[cell->section], (uint32_t)n + 1, 0);
+    for (int32_t k = 0; k <= n && verdict == MPL_EXACT_FAILED; k++) {
+        mpl_exact_undo(w->x, mark);
+        if (out_of_budget(w))
+            verdict = MPL_EXACT_STOPPED;
+        else if (child(w, k < n ? w->q.stack[base + (size_t)k] : -1, cell->section))
+            verdict = refute(w, a, b);
+    }
+    w->q.n_stack = base;
+    if (w->x->no_memory || w->proof.failed || w->lost)
+        return MPL_EXACT_STOPPED;
+    if (verdict == MPL_EXACT_FAILED)
+        remember(w, name, at);
+    return verdict;
+}
+
+/* Only the open items of sections [a, b), which are a component, stay. */
+static void open_window(prover *w, int32_t a, int32_t b)
+{
+    uint32_t birth = UINT32_MAX, death = 0;
+
+    for (int32_t i = w->c->first[a]; i < w->c->first[b]; i++) {
+        const mpl_exact_item *item = &w->part->item[w->c->item[i]];
+
+        if (w->x->placed[i])
+            continue;
+        birth = item->birth < birth ? item->birth : birth;
+        death = item->death > death ? item->death : death;
+    }
+    mpl_proof_add(&w->proof, 'w', birth, death, 0);
+}
+
+/* One of several components has no completion: those with few sections first. What is written of one that has is taken
+ * back. */
+static mpl_exact_verdict refute_parts(prover *w, int32_t a, int32_t b)
+{
+    for (int32_t done = 0, next; done < INT32_MAX; done = next) {
+        next = INT32_MAX;
+        for (int32_t from = a, end; mpl_exact_component(w->x, &from, b, &end); from = end)
+            if (end - from > done && end - from < next)
+                next = end - from;
+        for (int32_t from = a, end; mpl_exact_component(w->x, &from, b, &end); from = end) {
+            size_t mark = w->proof.n;
+            mpl_exact_verdict verdict;
+
+            if (end - from != next)
+                continue;
+            open_window(w, from, end);
+            verdict = refute(w, from, end);
+            if (verdict != MPL_EXACT_FOUND)
+                return verdict;
+            w->proof.n = mark;
+        }
+    }
+    return MPL_EXACT_FOUND;
+}
+
+static mpl_exact_verdict refute(prover *w, int32_t a, int32_t b)
+{
+    mpl_exact_state *x = w->x;
+
+    for (;;) {
+        mpl_exact_cell cell;
+        int32_t end, last, top;
+        size_t mark;
+
+        if (!mpl_exact_component(x, &a, b, &end))
+            return MPL_EXACT_FOUND;
+        last = end;
+        if (mpl_exact_component(x, &last, b, &(int32_t){0}))
+            return refute_parts(w, a, b);
+        b = end;
+        if ((top = mpl_exact_universal(x, a, b)) >= 0) {
+            mpl_proof_add(&w->proof, 'u', id(w, top), 0, 0);
+            mpl_exact_place_top(x, top, a, b);
+            if (!settle(w))
+                return MPL_EXACT_FAILED;
+            continue;
+        }
+        cell = mpl_exact_choose(&w->q, a, b);
+        if (cell.score > 1)
+            return branch(w, a, b, &cell);
+        if (out_of_budget(w) || mpl_exact_candidates(&w->q, &cell) < 0)
+            return MPL_EXACT_STOPPED;
+        w->q.n_stack--; /* forced: nobody cannot be */
+        mark = x->n_trail;
+        mpl_proof_add(&w->proof, 'b', w->step[cell.section], 2, 0);
+        if (child(w, -1, cell.section)) {
+            w->lost = true;
+            return MPL_EXACT_STOPPED;
+        }
+        mpl_exact_undo(x, mark);
+        if (!child(w, w->q.stack[w->q.n_stack], cell.section))
+            return MPL_EXACT_FAILED;
+    }
+}
+
+/* ---- members ------------------------------------------------------------------------------------------------- */
+
+static void close_prover(prover *w)
+{
+    mpl_exact_search_fini(&w->q);
+    mpl_exact_state_free(w->ctx, w->x);
+    mpl_exact_case_free(w->ctx, w->c);
+    mpl_proof_fini(&w->proof);
+    mpl_free(w->ctx, w->rank);
+    mpl_free(w->ctx, w->step);
+    mpl_free(w->ctx, w->slot);
+}
+
+static mpl_status open_prover(prover *w, const mpl_exact_part *part, const struct member *member,
+                              uint64_t cap)
+{
+    mpl_status st = MPL_OK;
+
+    *w = (prover){.ctx = part->ctx, .part = part, .proof.ctx = part->ctx};
+    MPL_TRY(mpl_exact_case_new(w->ctx, part->item, part->n, member->mirrored != 0, &w->c));
+    mpl_exact_case_limit(w->c, part->item, part->unit, cap);
+    MPL_TRY(mpl_exact_state_new(w->ctx, w->c, &w->x));
+    MPL_TRY(mpl_exact_search_init(&w->q, w->x));
+    MPL_TRY(mpl_new(w->ctx, w->rank, part->n));
+    MPL_TRY(mpl_new(w->ctx, w->step, (size_t)w->c->n_sections));
+    for (int32_t s = 0; s < w->c->n_sections; s++)
+        for (int32_t k = w->c->begin[s]; k < w->c->begin[s + 1]; k++) {
+            uint32_t birth = part->item[w->c->item[w->c->member[k]]].birth;
+
+            w->step[s] = birth > w->step[s] ? birth : w->step[s];
+        }
+    w->q.rank = w->rank;
+    w->q.pick = (mpl_exact_pick)member->pick;
+    w->x->prover = w;
+out:
+    return st;
+}
+
+static mpl_status try_member(const mpl_problem *p, const mpl_exact_part *part, const struct member *member,
+                             uint64_t cap, uint64_t node_limit, mpl_exact_effort *effort, char **text)
+{
+    mpl_status st = MPL_OK;
+    mpl_exact_verdict verdict = MPL_EXACT_FAILED;
+    uint32_t grain = UINT32_MAX;
+    prover w;
+
+    MPL_TRY(open_prover(&w, part, member, cap));
+    w.effort = effort;
+    w.node_limit = node_limit;
+    mpl_exact_state_reset(w.x);
+    open_window(&w, 0, w.c->n_sections);
+    for (uint32_t i = 0; i < part->n; i++)
+        grain = p->align[part->buffer[i]] < grain ? p->align[part->buffer[i]] : grain;
+    mpl_proof_add(&w.proof, 'a', grain, 0, 0);
+    if (settle(&w))
+        verdict = refute(&w, 0, w.c->n_sections);
+    effort->ticks += w.x->ticks;
+    if (w.x->no_memory)
+        st = MPL_EMEM;
+    else if (verdict == MPL_EXACT_FAILED && !w.proof.failed && !w.lost)
+        MPL_TRY(mpl_proof_text(&w.proof, text));
+out:
+    close_prover(&w);
+    return st;
+}
+
+mpl_status mpl_exact_part_prove(const mpl_problem *p, const mpl_exact_part *part, uint64_t cap,
+                                mpl_exact_effort *effort, char **text)
+{
+    mpl_status st = MPL_OK;
+
+    *text = NULL;
+    for (uint64_t nodes = FIRST_NODES; nodes < MPL_PROOF_MOST; nodes *= 4)
+        for (size_t k = 0; k < sizeof members / sizeof *members && *text == NULL; k++) {
+            if (effort->by_clock || effort->ticks >= effort->tick_limit)
+                return MPL_OK;
+            MPL_TRY(try_member(p, part, &members[k], cap, nodes, effort, text));
+        }
+out:
+    return st;
+}
