@@ -18,9 +18,9 @@ typedef struct mpl_certified {
 } mpl_certified;
 
 /* Checks what `plan` claims of `p`: a placement by the verifier, `optimal` and the bound by clique or refutation, `infeasible`
- * by a refutation within a pool's capacity. MPL_EINVALID with one line: the claim does not hold, has no certificate, or
- * the first record of the refutation that is wrong. `feasible` and `unknown` need none; then evidence may be NONE.
- * MPL_EINPUT: the problem is broken. O(records * (n + bytes of sums)), sums only for records 'r'. */
+ * by a refutation within a pool's capacity. `feasible` and `unknown` need no certificate. MPL_EINVALID with one line: the
+ * claim is not proved, or the first wrong record of the refutation. MPL_EINPUT: the problem is broken. A record costs O(n);
+ * 'b' O(n * candidates^2), 'r' O(n * sums). */
 mpl_status mpl_certify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_certified *out);
 
 #endif

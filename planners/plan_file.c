@@ -186,22 +186,38 @@ out:
     return st;
 }
 
-/* The set of buffers that proves the bound, or null. */
+static mpl_status put_refutation(mpl_ctx *ctx, json_t *certificate, const mpl_refutation *proof)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(put(ctx, certificate, "kind", json_string("refutation")));
+    MPL_TRY(put(ctx, certificate, "pool", number(proof->pool)));
+    MPL_TRY(put(ctx, certificate, "within", number(proof->within)));
+    MPL_TRY(put(ctx, certificate, "steps", json_string(proof->steps)));
+out:
+    return st;
+}
+
+/* The refutation or the set of buffers that proves the bound, or null. */
 static mpl_status put_certificate(mpl_ctx *ctx, json_t *root, const mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
     json_t *certificate = NULL, *list = NULL;
 
-    if (plan->n_witness == 0)
+    if (plan->refutation.steps == NULL && plan->n_witness == 0)
         return put(ctx, root, "certificate", json_null());
     MPL_TRY((certificate = json_object()) != NULL ? MPL_OK : no_memory(ctx));
+    MPL_TRY(put(ctx, root, "certificate", json_incref(certificate)));
+    if (plan->refutation.steps != NULL) {
+        MPL_TRY(put_refutation(ctx, certificate, &plan->refutation));
+        goto out;
+    }
     MPL_TRY((list = json_array()) != NULL ? MPL_OK : no_memory(ctx));
     for (uint32_t i = 0; i < plan->n_witness; i++)
         if (json_array_append_new(list, number(plan->witness[i])) != 0)
             MPL_TRY(no_memory(ctx));
     MPL_TRY(put(ctx, certificate, "kind", json_string("clique")));
     MPL_TRY(put(ctx, certificate, "buffers", json_incref(list)));
-    MPL_TRY(put(ctx, root, "certificate", json_incref(certificate)));
 out:
     json_decref(list);
     json_decref(certificate);
@@ -509,6 +525,23 @@ out:
     return st;
 }
 
+static mpl_status read_refutation(reader *r, const json_t *certificate)
+{
+    mpl_status st = MPL_OK;
+    mpl_refutation *proof = &r->plan->refutation;
+    const json_t *steps = json_object_get(certificate, "steps");
+
+    if (!json_is_string(steps) || strlen(json_string_value(steps)) != json_string_length(steps))
+        REFUSE(r, "%s: the certificate's 'steps' are missing or no text", r->path);
+    MPL_TRY(read_u32(r, json_object_get(certificate, "pool"), "the certificate's pool", r->p->n_pools - 1,
+                     &proof->pool));
+    MPL_TRY(read_number(r, json_object_get(certificate, "within"), "the certificate's 'within'", INT64_MAX,
+                        &proof->within));
+    MPL_TRY((proof->steps = mpl_strdup(r->ctx, json_string_value(steps))) != NULL ? MPL_OK : MPL_EMEM);
+out:
+    return st;
+}
+
 static mpl_status read_certificate(reader *r)
 {
     mpl_status st = MPL_OK;
@@ -518,10 +551,15 @@ static mpl_status read_certificate(reader *r)
 
     if (certificate == NULL || json_is_null(certificate))
         return MPL_OK;
+    if (kind != NULL && strcmp(kind, "refutation") == 0)
+        return read_refutation(r, certificate);
     if (kind == NULL || strcmp(kind, "clique") != 0 || !json_is_array(list) || json_array_size(list) == 0 ||
         json_array_size(list) > r->p->n)
-        REFUSE(r, "%s: 'certificate' should be null or {\"kind\": \"clique\", \"buffers\": [id, ..]}",
-               r->path);
+        REFUSE(
+            r,
+            "%s: 'certificate' should be null, {\"kind\": \"clique\", \"buffers\": [id, ..]}, or {\"kind\": "
+            "\"refutation\", \"pool\": k, \"within\": bytes, \"steps\": \"..\"}",
+            r->path);
     MPL_TRY(mpl_new(r->ctx, r->plan->witness, json_array_size(list)));
     for (size_t i = 0; i < json_array_size(list); i++)
         MPL_TRY(read_u32(r, json_array_get(list, i), "certificate", UINT32_MAX, &r->plan->witness[i]));
