@@ -272,9 +272,8 @@ mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const cha
     mpl_planner_spec spec = {0};
     mpl_plan_file file = {0};
 
-    if ((options->planner != NULL) == (options->plan != NULL))
-        MPL_FAIL(ctx, MPL_EINPUT, "one of --planner P and --plan FILE is needed%s",
-                 options->plan != NULL ? ", not both" : "");
+    if (options->planner != NULL && options->plan != NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "one of --planner P and --plan FILE is needed, not both");
     if (options->plan != NULL) {
         MPL_TRY(mpl_job_open_plan(ctx, options, graph, options->plan, &file, row, job));
         MPL_TRY(mpl_job_verify(ctx, job, file.plan));
@@ -284,7 +283,7 @@ mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const cha
         *plan = file.plan, file.plan = NULL;
         goto out;
     }
-    MPL_TRY(mpl_planner_spec_parse(ctx, options->planner, &spec));
+    MPL_TRY(mpl_planner_spec_parse(ctx, options->planner != NULL ? options->planner : "portfolio", &spec));
     MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
     MPL_TRY(mpl_job_open(ctx, options, graph, job));
     MPL_TRY(mpl_job_ask_workspaces(ctx, options, backend, job, &workspaces));

@@ -224,6 +224,7 @@ static bool lower_ceiling(repair *s, uint64_t ceiling)
 
     s->ceiling = ceiling;
     s->n_out = 0;
+    q->ticks += q->n;
     memcpy(q->offset, q->best_offset, q->n * sizeof *q->offset);
     for (uint32_t a = 0; a < q->n; a++) {
         s->in[a] = end_of(q, a) <= ceiling;
@@ -277,14 +278,18 @@ static void descend(repair *s)
     while (!mpl_packing_done(q)) {
         uint64_t gap = q->best - q->goal, sink = mpl_max_u64(gap / part, 1);
 
-        if (lower_ceiling(s, q->best - sink) && bring_in(s, steps * q->n)) {
+        bool possible = lower_ceiling(s, q->best - sink);
+
+        if (!possible && sink == 1)
+            return;
+        if (possible && bring_in(s, steps * q->n)) {
             mpl_packing_offer(q, height_of(q));
             part = part > 2 ? part / 2 : 2;
         } else if (part < 256 && sink > 1) {
             part *= 2;
         } else {
             part = 8;
-            steps *= 2;
+            steps = steps < UINT32_MAX / 2 ? 2 * steps : steps;
             for (uint32_t a = 0; a < q->n; a++)
                 s->weight[a] = 1;
         }
@@ -343,6 +348,7 @@ const mpl_planner mpl_planner_local_search = {
     .name = "local_search",
     .about = "what does not fit under a lower ceiling pushes out what weighs least",
     .source = "this project",
+    .params = "minimise=0|1",
     .traits = MPL_RANDOM | MPL_USES_IN_PLACE,
     .plan = plan,
 };

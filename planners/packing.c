@@ -269,6 +269,7 @@ static void packing_fini(mpl_packing *q)
 static mpl_status packing_init(mpl_packing *q, uint32_t pool, const uint64_t *start, uint32_t *member)
 {
     mpl_status st = MPL_OK;
+    int64_t minimise;
     mpl_ctx *ctx = q->run->ctx;
     const mpl_problem *p = q->p;
     uint64_t capacity = p->pool_capacity[pool];
@@ -295,8 +296,9 @@ static mpl_status packing_init(mpl_packing *q, uint32_t pool, const uint64_t *st
         q->best_offset[a] = q->offset[a] = start[b];
         q->best = mpl_max_u64(q->best, start[b] + p->bytes[b]);
     }
+    MPL_TRY(mpl_run_param_int(q->run, "minimise", 0, 1, 0, &minimise));
     MPL_TRY(mpl_lower_bound(ctx, p, pool, &q->bound, NULL));
-    q->goal = capacity != MPL_NO_CAPACITY && capacity > q->bound ? capacity : q->bound;
+    q->goal = !minimise && capacity != MPL_NO_CAPACITY && capacity > q->bound ? capacity : q->bound;
 out:
     return st;
 }

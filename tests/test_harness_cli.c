@@ -130,7 +130,6 @@ static const struct {
     {"plan mlp -Z", 2, "-Z"},
     {"plan mlp --planner", 2, "value"},
     {"plan mlp --quiet=3 -p pool", 2, "value"},
-    {"plan mlp", 2, "--planner"},
     {"plan mlp -p nope", 2, "greedy_size"},
     {"plan mlp -p pool:frob=1", 2, "frob"},
     {"plan mlp -p pool:level=7", 2, "level"},
@@ -182,7 +181,6 @@ static const struct {
     {"verify mlp @/cut.json", 2, "cut.json"},
     {"verify mlp @/other.json", 2, "other.json"},
     {"run mlp -p pool", 2, "--backend"},
-    {"run mlp -b ref", 2, "--planner"},
     {"run mlp -b frob -p pool", 2, "frob"},
     {"run mlp -b cuda -p pool", 4, "cuda"},
     {"run @/good.csv -b ref -p pool", 2, "list"},
@@ -209,7 +207,6 @@ static const struct {
     {"plot mlp -p pool -o @/no/such/x.svg", 2, "x.svg"},
     {"export mlp", 2, "--format"},
     {"export mlp -f frob", 2, "frob"},
-    {"export mlp -f trace", 2, "--planner"},
     {"export @/good.csv -f graph", 2, "list"},
     {"list frob", 2, "frob"},
 };

@@ -1,0 +1,348 @@
+/* The searching planners on small random problems, on other projects' lists and on the zoo: valid, never above where they start,
+ * within their budgets, the same twice, never worse for more ticks; and memory that runs out. */
+#include "tests/random_problem.h"
+#include "tests/test.h"
+
+#include "graphs/source.h"
+#include "planners/planner.h"
+#include "planners/verify.h"
+
+static const char *const searches[] = {"hill_climb", "local_search", "portfolio"};
+
+enum { N_SEARCHES = sizeof searches / sizeof *searches };
+
+static const char *const lists[] = {
+    "minimalloc/A.1048576.csv", "minimalloc/C.1048576.csv",    "minimalloc/D.1048576.csv",
+    "minimalloc/E.1048576.csv", "minimalloc/G.1048576.csv",    "minimalloc/I.1048576.csv",
+    "minimalloc/J.1048576.csv", "minimalloc/K.1048576.csv",    "minimalloc/input.12.csv",
+    "idealloc/G_1.csv",         "idealloc/somas_resnet50.csv", "idealloc/S_1.csv",
+};
+
+static const char *const nets[] = {"mlp", "lstm:layers=1,steps=4,hidden=32,batch=2", "resnet18:image=64",
+                                   "densenet121:image=64", "inception_v3"};
+
+/* A verified plan within a budget. */
+static mpl_plan *plan_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, uint64_t ticks, uint64_t seed,
+                         uint64_t *used)
+{
+    mpl_plan *plan = NULL;
+    mpl_run run;
+
+    mpl_run_init(&run, ctx);
+    run.budget_ticks = ticks;
+    run.seed = seed;
+    if (mpl_planner_run(mpl_planner_find(name), &run, p, &plan) != MPL_OK)
+        fail_msg("%s, %" PRIu64 " ticks, seed %" PRIu64 ": %s", name, ticks, seed, ctx->message);
+    if (used != NULL)
+        *used = run.ticks;
+    return plan;
+}
+
+static uint64_t peak_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, uint64_t ticks, uint64_t *used)
+{
+    mpl_plan *plan = plan_by(ctx, p, name, ticks, 1, used);
+    uint64_t peak = plan->peak_bytes;
+
+    mpl_plan_free(ctx, plan);
+    return peak;
+}
+
+/* What holds of every problem. A step is one placement of all, or a look at all rivals of a buffer and theirs. */
+static void check_searches(mpl_ctx *ctx, const mpl_problem *p, const char *what)
+{
+    static const uint64_t budgets[] = {1000, 100000, 2000000};
+    uint64_t step = 0, start = peak_by(ctx, p, "greedy_size", UINT64_MAX, &step);
+    uint64_t pairs = 0, climb = 0;
+
+    for (mpl_buffer a = 0; p->n <= 2000 && a < p->n; a++)
+        for (mpl_buffer b = 0; b < a; b++)
+            pairs += mpl_conflict(p, a, b);
+    for (mpl_buffer a = 0; p->n <= 2000 && a < p->n; a++) { /* the first time that lists are sorted */
+        uint64_t degree = 0;
+
+        for (mpl_buffer b = 0; b < p->n; b++)
+            degree += a != b && mpl_conflict(p, a, b);
+        climb += degree * degree;
+    }
+    for (int i = 0; i < N_SEARCHES; i++) {
+        uint64_t last = start;
+
+        for (size_t k = 0; k < sizeof budgets / sizeof *budgets; k++) {
+            uint64_t used, peak = peak_by(ctx, p, searches[i], budgets[k], &used);
+
+            if (peak > last)
+                fail_msg("%s: %s needs %" PRIu64 " bytes after %" PRIu64 " ticks, %" PRIu64 " before", what,
+                         searches[i], peak, budgets[k], last);
+            if (p->n <= 2000 && used > budgets[k] + 4 * step + 1000 * (uint64_t)p->n + 20 * pairs + climb)
+                fail_msg("%s: %s used %" PRIu64 " ticks of %" PRIu64, what, searches[i], used, budgets[k]);
+            last = peak;
+        }
+    }
+}
+
+static void lists_are_searched(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    skip_without(MPL_SHARED "/minimalloc/A.1048576.csv");
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        mpl_problem *p = NULL;
+        char path[200];
+
+        snprintf(path, sizeof path, MPL_SHARED "/%s", lists[i]);
+        assert_ok(&ctx, mpl_csv_read(&ctx, path, &p, NULL));
+        check_searches(&ctx, p, lists[i]);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static mpl_problem *net_problem(mpl_ctx *ctx, const char *net, bool parallel)
+{
+    mpl_problem_options options = mpl_problem_options_default();
+    mpl_problem *p = NULL;
+    mpl_value_map *map = NULL;
+    mpl_graph *g = NULL;
+    mpl_op *order = NULL;
+
+    options.parallel = parallel;
+    assert_ok(ctx, mpl_zoo_build(ctx, net, &g));
+    assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
+    assert_ok(ctx, mpl_order_find("given")->make(ctx, g, order));
+    assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
+    mpl_value_map_free(ctx, map);
+    mpl_free(ctx, order);
+    mpl_graph_free(ctx, g);
+    return p;
+}
+
+static void nets_are_searched_under_both_safeties(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < 2 * sizeof nets / sizeof *nets; i++) {
+        mpl_problem *p = net_problem(&ctx, nets[i / 2], i % 2 == 1);
+
+        check_searches(&ctx, p, nets[i / 2]);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* The least height of any order of "next buffer at its lowest free place": for up to 6 buffers, an optimum without pairs. */
+static uint64_t least_height(const mpl_problem *p, uint64_t *offset, uint32_t placed, uint64_t height)
+{
+    uint64_t least = UINT64_MAX;
+
+    if (placed == (1u << p->n) - 1)
+        return height;
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        uint64_t at = 0, below;
+
+        if (placed >> b & 1)
+            continue;
+        for (mpl_buffer a = 0; a < p->n; a++)
+            if ((placed >> a & 1) != 0 && mpl_conflict(p, a, b) && at < offset[a] + p->bytes[a] &&
+                offset[a] < at + p->bytes[b]) {
+                at = (offset[a] + p->bytes[a] + p->align[b] - 1) / p->align[b] * p->align[b];
+                a = MPL_NONE; /* from the start again */
+            }
+        offset[b] = at;
+        below = least_height(p, offset, placed | 1u << b,
+                             p->pool[b] != 0 || height > at + p->bytes[b] ? height : at + p->bytes[b]);
+        least = below < least ? below : least;
+    }
+    return least;
+}
+
+static void small_problems_are_solved(void **state)
+{
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 7);
+    for (uint32_t round = 0; round < 160; round++) {
+        unsigned what = round % 16;
+        mpl_problem *p = random_problem(&ctx, &rng, 2 + round % 5, what);
+        uint64_t offset[6] = {0}, least = least_height(p, offset, 0, 0);
+
+        for (int i = 0; i < N_SEARCHES; i++) {
+            uint64_t peak = peak_by(&ctx, p, searches[i], 100000, NULL);
+
+            if (i > 0 && peak > least)
+                fail_msg("round %u: %s needs %" PRIu64 " bytes, %" PRIu64 " are enough", round, searches[i],
+                         peak, least);
+            if ((what & RANDOM_PAIRS) == 0)
+                assert_true(peak >= least);
+        }
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Places that are decided, and a capacity that a placement by size misses. */
+static void fixed_places_and_capacities_are_kept(void **state)
+{
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 11);
+    for (uint32_t round = 0; round < 60; round++) {
+        mpl_problem *p = random_problem(&ctx, &rng, 4 + round % 12, round % 16 & ~(unsigned)RANDOM_PAIRS);
+        mpl_plan *plain = plain_plan(&ctx, p);
+        uint64_t best;
+
+        assert_ok(&ctx, mpl_verify(&ctx, p, plain));
+        assert_ok(&ctx, mpl_new(&ctx, p->fixed, p->n));
+        for (mpl_buffer b = 0; b < p->n; b++)
+            p->fixed[b] = random_below(&rng, 3) == 0 ? plain->offset[b] : MPL_UNFIXED;
+        best = peak_by(&ctx, p, "local_search", 200000, NULL);
+        p->pool_capacity[0] = best;
+        for (int i = 1; i < N_SEARCHES; i++)
+            assert_true(peak_by(&ctx, p, searches[i], 200000, NULL) <= best);
+        mpl_plan_free(&ctx, plain);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* A capacity ends the search once it is met; one below the bound is refuted or missed. */
+static void capacities_decide(void **state)
+{
+    mpl_problem *p = NULL;
+    mpl_ctx ctx;
+    mpl_run run;
+    mpl_plan *plan = NULL;
+    uint64_t bound;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 60, 20, 3, &p));
+    assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &bound, NULL));
+    p->pool_capacity[0] = bound - 1;
+    for (int i = 0; i < N_SEARCHES; i++) {
+        mpl_run_init(&run, &ctx);
+        run.budget_ticks = 1000000;
+        if (i < 2) {
+            assert_status(&ctx, mpl_planner_run(mpl_planner_find(searches[i]), &run, p, &plan), MPL_ELIMIT);
+            continue;
+        }
+        assert_ok(&ctx, mpl_planner_run(mpl_planner_find(searches[i]), &run, p, &plan));
+        assert_int_equal(plan->claim, MPL_INFEASIBLE);
+        mpl_plan_free(&ctx, plan);
+        plan = NULL;
+    }
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void same_seed_same_plan(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int i = 0; i < N_SEARCHES; i++)
+        for (uint64_t seed = 1; seed < 4; seed++) {
+            mpl_problem *p = NULL;
+            mpl_plan *one, *two;
+            uint64_t ticks_one, ticks_two;
+
+            assert_ok(&ctx, mpl_problem_synthetic(&ctx, 200, 40, seed, &p));
+            one = plan_by(&ctx, p, searches[i], 3000000, seed, &ticks_one);
+            two = plan_by(&ctx, p, searches[i], 3000000, seed, &ticks_two);
+            assert_memory_equal(one->offset, two->offset, p->n * sizeof *one->offset);
+            assert_int_equal(ticks_one, ticks_two);
+            mpl_plan_free(&ctx, one);
+            mpl_plan_free(&ctx, two);
+            mpl_problem_free(&ctx, p);
+        }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* The point of a search of our own: on hard lists it finds what swaps along the order do not. */
+static void local_search_beats_hill_climb(void **state)
+{
+    uint64_t ours = 0, theirs = 0;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (uint64_t seed = 1; seed < 5; seed++) {
+        mpl_problem *p = NULL;
+        mpl_plan *climb = NULL;
+        const char *key = "attempts", *value = "1000000";
+        mpl_run run;
+
+        assert_ok(&ctx, mpl_problem_synthetic(&ctx, 300, 100, seed, &p));
+        mpl_run_init(&run, &ctx);
+        run.budget_ticks = 10000000;
+        run.n_params = 1;
+        run.param_key = &key;
+        run.param_value = &value;
+        assert_ok(&ctx, mpl_planner_run(mpl_planner_find("hill_climb"), &run, p, &climb));
+        ours += peak_by(&ctx, p, "local_search", 10000000, NULL);
+        theirs += climb->peak_bytes;
+        mpl_plan_free(&ctx, climb);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_true(ours < theirs);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void memory_may_run_out(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_SEARCHES; i++)
+        for (unsigned what = 0; what < 16; what += 5) {
+            mpl_status st = MPL_EMEM;
+            mpl_problem *p;
+            mpl_rng rng;
+            mpl_ctx ctx;
+
+            mpl_ctx_init(&ctx);
+            mpl_rng_init(&rng, 5 + what);
+            p = random_problem(&ctx, &rng, 12, what);
+            for (int64_t k = 0; st == MPL_EMEM; k++) {
+                int64_t live = ctx.n_live;
+                mpl_plan *plan = NULL;
+                mpl_run run;
+
+                mpl_run_init(&run, &ctx);
+                run.budget_ticks = 20000;
+                ctx.fail_after = ctx.n_allocs + k;
+                st = mpl_planner_run(mpl_planner_find(searches[i]), &run, p, &plan);
+                ctx.fail_after = -1;
+                if (st != MPL_EMEM && st != MPL_OK)
+                    fail_msg("%s, allocation %" PRId64 ": %s", searches[i], k, ctx.message);
+                mpl_plan_free(&ctx, plan);
+                assert_int_equal(ctx.n_live, live);
+            }
+            mpl_problem_free(&ctx, p);
+            assert_int_equal(ctx.n_live, 0);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_problems_are_solved),
+        cmocka_unit_test(fixed_places_and_capacities_are_kept),
+        cmocka_unit_test(capacities_decide),
+        cmocka_unit_test(lists_are_searched),
+        cmocka_unit_test(nets_are_searched_under_both_safeties),
+        cmocka_unit_test(same_seed_same_plan),
+        cmocka_unit_test(local_search_beats_hill_climb),
+        cmocka_unit_test(memory_may_run_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
