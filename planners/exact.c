@@ -13,7 +13,7 @@
 #include "planners/placement.h"
 #include "planners/sort.h"
 
-#define DEFAULT_TICKS UINT64_C(2000000000) /* a few seconds */
+#define DEFAULT_TICKS UINT64_C(8000000000) /* some 20 seconds */
 
 typedef struct solver {
     mpl_run *run;
@@ -183,8 +183,7 @@ out:
 
 /* ---- search ------------------------------------------------------------------------------------------------------ */
 
-#define BEAM_LAP   1 /* laps of searches before the first beam */
-#define BEAM_SHARE 4 /* what beams may cost, in costs of searches */
+#define BEAM_SHARE 4 /* what beams at the goal may cost, in costs of searches */
 
 /* Between the goal and the height of a part: bisection, where an attempt that is stopped counts as a failure. */
 static mpl_status descend(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
@@ -201,6 +200,8 @@ static mpl_status descend(solver *s, uint32_t pool, mpl_exact_part *part, uint32
         if (middle >= part->height)
             break;
         MPL_TRY(mpl_exact_part_try(part, middle, lap, &s->effort, &verdict));
+        if (verdict == MPL_EXACT_STOPPED && lap > 0)
+            MPL_TRY(mpl_exact_part_beam(part, middle, lap - 1, &s->effort, &verdict));
         if (verdict != MPL_EXACT_FOUND)
             low = mpl_max_u64(middle, goal(s, pool));
     }
@@ -219,8 +220,13 @@ static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, ui
         MPL_TRY(mpl_exact_part_try(part, goal(s, pool), lap, &s->effort, &verdict));
     if (verdict == MPL_EXACT_STOPPED && (s->minimise || capacity == MPL_NO_CAPACITY))
         MPL_TRY(descend(s, pool, part, lap));
-    if (verdict == MPL_EXACT_STOPPED && lap >= BEAM_LAP && budget_left(s))
-        MPL_TRY(mpl_exact_part_beam(part, goal(s, pool), BEAM_SHARE, &s->effort, &verdict));
+    while (verdict == MPL_EXACT_STOPPED && budget_left(s) && part->height > goal(s, pool) &&
+           part->beam_ticks / BEAM_SHARE <= part->search_ticks) {
+        uint64_t ticks = s->effort.ticks;
+
+        MPL_TRY(mpl_exact_part_beam(part, goal(s, pool), part->beam_stage++, &s->effort, &verdict));
+        part->beam_ticks += s->effort.ticks - ticks + 1;
+    }
 out:
     return st;
 }

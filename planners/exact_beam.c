@@ -1,9 +1,9 @@
 /* exact_beam.c -- many states side by side, the least wasteful kept: finds plans where there is slack. See exact_priv.h.
  *
  * Idea     All states of a level have placed equally many items. Each is branched on one cell as the search does; "nobody"
- *          stays on the level, and the cell after it is branched on too. The best children by waste per placed area are
- *          the next level. Every few levels the depth-first search tries to finish some states: the beam gets the bottom
- *          right, where a mistake shows late, the search the top.
+ *          stays on the level, and the cell after it is branched on too. The children with the least waste per placed area
+ *          and the fewest steps in their floor are the next level. Every few levels the depth-first search tries to
+ *          finish some states: the beam gets the bottom right, where a mistake shows late, the search the top.
  * Source   this project; P. S. Ow, T. E. Morton, "Filtered beam search in scheduling", 1988, for beams
  * Cost     n * width * (children of a cell) placements. Rows of n numbers: four widths for each thread.
  * Limits   It forgets states, so that its failing proves nothing. */
@@ -14,8 +14,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#define UNEVENNESS   0.1   /* of a floor with a step at each section, as waste per area */
 #define CHAIN        8     /* "nobody"s in a row that one state is followed through */
 #define PROBE_LEVELS 12    /* from one round of probes to the next */
+#define PROBE_FROM   2     /* a share of 1 in this many items is placed before the first */
 #define PROBE_NOISE  6     /* places that a probe's candidates move at random */
 #define WEIGHT_SHIFT 200.0 /* where slack counts: a section's waste weighs 1 / (slack + this) */
 
@@ -201,19 +203,25 @@ static double closed_by(const worker *w, int32_t i)
     return waste;
 }
 
+/* Waste per placed area, and in how many steps the floor lies: on an even floor, long items still fit. */
 static double score_of(const worker *w, double closed)
 {
     const mpl_exact_state *x = w->x;
     const double *weight = w->of->weight;
     const mpl_len *full = w->of->load;
     double waste = closed, area = 0;
+    int32_t plateaus = 0;
+    mpl_len last = -1;
 
     for (int32_t s = 0; s < x->c->n_sections; s++) {
         area += weight[s] * (double)(full[s] - x->rest[s]);
-        if (x->count[s] > 0)
-            waste += weight[s] * (double)(x->floor[s] + x->rest[s] - full[s]);
+        if (x->count[s] == 0)
+            continue;
+        waste += weight[s] * (double)(x->floor[s] + x->rest[s] - full[s]);
+        plateaus += x->floor[s] != last;
+        last = x->floor[s];
     }
-    return waste / area;
+    return waste / area + UNEVENNESS * plateaus / x->c->n_sections;
 }
 
 /* All children of a state: whoever covers its cell, or, after nobody did, the next cell. */
@@ -417,7 +425,7 @@ static mpl_status probe_level(crowd *g, mpl_exact_beam_result *r)
 {
     mpl_status st = MPL_OK;
 
-    if (g->depth <= g->c->n / 2 || g->depth % PROBE_LEVELS != 0)
+    if (g->depth <= g->c->n / PROBE_FROM || g->depth % PROBE_LEVELS != 0)
         return MPL_OK;
     choose_probes(g);
     MPL_TRY(run_all(g, probe_share));

@@ -283,6 +283,7 @@ static mpl_status try_member(mpl_exact_part *part, const struct member *member, 
     make_noise(side, member->order, NOISE_PER_LAP * lap, rng);
     mpl_exact_state_reset(side->x);
     side->x->ticks = 0;
+    side->x->filter_sweeps = lap % 2 == 0 ? 1 : UINT32_MAX; /* cheap nodes, or few */
     q->memo = &part->memo;
     q->rank = side->noisy;
     q->pick = (mpl_exact_pick)member->pick;
@@ -327,31 +328,22 @@ out:
 
 /* ---- beams --------------------------------------------------------------------------------------------------- */
 
-#define BEAM_WIDTH     16
-#define BEAM_PROBES    48
-#define BEAM_LARGEST_N 5000
-#define BEAM_MEMORY    (UINT64_C(1) << 30) /* of a thread's rows [byte] */
+#define BEAM_WIDTH        16
+#define BEAM_PROBES       48
+#define BEAM_FILTER_SLACK 10 /* [unit] */
+#define BEAM_LARGEST_N    5000
+#define BEAM_NUMBERS      (UINT64_C(1) << 26) /* of the rows of one level */
+#define BEAM_STAGES       16
 
-/* Which beam is next, and how wide: all kinds at first, then the one that came deepest so far at twice the width of the last
- * stage, and the others two stages behind it. False: this one is left out. */
-static bool next_beam(mpl_exact_part *part, uint32_t *kind, uint64_t *width)
+/* The kinds of beam, the one that came deepest in the last stage first. */
+static uint32_t kind_of(const mpl_exact_part *part, uint32_t k)
 {
     uint32_t deepest = 0;
 
-    for (uint32_t k = 1; k < MPL_EXACT_BEAMS; k++)
-        if (part->beam_depth[k] > part->beam_depth[deepest])
-            deepest = k;
-    if (part->beam_next == 0 && part->beam_stage > 0)
-        part->beam_first = deepest;
-    *kind = (part->beam_next + part->beam_first) % MPL_EXACT_BEAMS;
-    *width = (uint64_t)BEAM_WIDTH << part->beam_stage;
-    if (part->beam_next > 0 && part->beam_stage > 0)
-        *width /= 4;
-    if (++part->beam_next == MPL_EXACT_BEAMS) {
-        part->beam_next = 0;
-        part->beam_stage++;
-    }
-    return *width > BEAM_WIDTH || part->beam_stage <= 1;
+    for (uint32_t i = 1; i < MPL_EXACT_BEAMS; i++)
+        if (part->beam_depth[i] > part->beam_depth[deepest])
+            deepest = i;
+    return (deepest + k) % MPL_EXACT_BEAMS;
 }
 
 static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width, mpl_exact_effort *effort,
@@ -363,7 +355,7 @@ static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width, 
     mpl_exact_beam_result result;
 
     MPL_TRY(side_open(part, kind % 2));
-    beam.filter_slack = -1;
+    beam.filter_slack = BEAM_FILTER_SLACK;
     beam.rank = (const uint32_t *const *)side->rank;
     beam.seed = effort->seed;
     beam.tick_limit = effort->tick_limit - effort->ticks;
@@ -372,7 +364,6 @@ static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width, 
     result.est = side->x->est;
     MPL_TRY(mpl_exact_beam_run(part->ctx, side->c, &beam, &result));
     part->beam_depth[kind] = result.depth;
-    part->beam_ticks += result.ticks;
     effort->ticks += result.ticks;
     effort->by_clock = effort->by_clock || result.by_clock;
     *verdict = result.verdict;
@@ -382,28 +373,23 @@ out:
     return st;
 }
 
-mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t share, mpl_exact_effort *effort,
+mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t stage, mpl_exact_effort *effort,
                                mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
+    uint64_t width = (uint64_t)BEAM_WIDTH << (stage < BEAM_STAGES ? stage : BEAM_STAGES);
+    uint32_t order[MPL_EXACT_BEAMS];
 
     *verdict = MPL_EXACT_STOPPED;
+    if (part->n > BEAM_LARGEST_N || width * part->n > BEAM_NUMBERS)
+        return MPL_OK;
     set_cap(part, cap);
-    if (part->beam_cap != cap) {
-        part->beam_cap = cap;
-        part->beam_stage = part->beam_next = part->beam_first = 0;
-    }
-    while (*verdict == MPL_EXACT_STOPPED && part->beam_ticks / share < part->search_ticks &&
-           !effort->by_clock && effort->ticks < effort->tick_limit) {
-        uint64_t width;
-        uint32_t kind;
-        bool wanted = next_beam(part, &kind, &width);
-
-        if (part->n > BEAM_LARGEST_N || part->side[0].c->cap > INT32_MAX ||
-            width * part->n > BEAM_MEMORY / 16)
+    for (uint32_t k = 0; k < MPL_EXACT_BEAMS; k++)
+        order[k] = kind_of(part, k);
+    for (uint32_t k = 0; k < MPL_EXACT_BEAMS && *verdict == MPL_EXACT_STOPPED; k++) {
+        if (effort->by_clock || effort->ticks >= effort->tick_limit)
             break;
-        if (wanted)
-            MPL_TRY(run_beam(part, kind, width, effort, verdict));
+        MPL_TRY(run_beam(part, order[k], width, effort, verdict));
     }
 out:
     return st;

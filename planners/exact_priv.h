@@ -94,7 +94,8 @@ typedef struct mpl_exact_state {
     mpl_len *end_size; /* [longest section] */
     mpl_len
         filter_slack; /* the filter works where a section may waste no more than this; < 0: nowhere [unit] */
-    uint64_t ticks;   /* items looked at */
+    uint32_t filter_sweeps;   /* over changed sections, in one settling */
+    uint64_t ticks;           /* items looked at */
     mpl_exact_prover *prover; /* NULL: nobody writes */
 } mpl_exact_state;
 
@@ -239,10 +240,9 @@ typedef struct mpl_exact_part {
     uint64_t cap;         /* the height that sides and memo are set to; 0: none [byte] */
     mpl_exact_side side[2];
     mpl_exact_memo memo;
-    uint64_t search_ticks, beam_ticks; /* of effort->ticks */
-    uint64_t beam_cap;                 /* the height that the beams were last asked for; 0: none [byte] */
-    uint32_t beam_stage, beam_next; /* widths double from stage to stage; kinds of beam taken in this one */
-    uint32_t beam_first;            /* kind that each stage begins with */
+    uint64_t search_ticks; /* of effort->ticks */
+    uint64_t beam_ticks;   /* likewise, of the beams at the goal */
+    uint32_t beam_stage;   /* of the next beams at the goal */
     int32_t beam_depth[MPL_EXACT_BEAMS];
 } mpl_exact_part;
 
@@ -266,9 +266,9 @@ void mpl_exact_part_fini(mpl_exact_part *part);
 mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap, mpl_exact_effort *effort,
                               mpl_exact_verdict *verdict);
 
-/* Looks for a plan within `cap` bytes by beams, until they have cost `share` times as much as the searches; wider from call to
- * call. FOUND or STOPPED. */
-mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t share, mpl_exact_effort *effort,
+/* Looks for a plan within `cap` bytes by beams of each kind, whose width doubles with each stage (0, 1, ..). FOUND or
+ * STOPPED. */
+mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t stage, mpl_exact_effort *effort,
                                mpl_exact_verdict *verdict);
 
 /* The least height >= `bytes` (the largest <= `bytes`) at which some item can end, alignment aside. [byte] */

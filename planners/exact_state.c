@@ -23,6 +23,7 @@ mpl_status mpl_exact_state_new(mpl_ctx *ctx, const mpl_exact_case *c, mpl_exact_
     x->c = c;
     x->n_words = (uint32_t)(sections + 63) / 64;
     x->filter_slack = MPL_EXACT_FILTER_SLACK;
+    x->filter_sweeps = 1;
     for (int32_t s = 0; s < c->n_sections; s++)
         if (longest < (size_t)(c->begin[s + 1] - c->begin[s]))
             longest = (size_t)(c->begin[s + 1] - c->begin[s]);
@@ -479,11 +480,9 @@ static bool bounds_hold(mpl_exact_state *x)
     return true;
 }
 
-bool mpl_exact_settle(mpl_exact_state *x)
+static bool filter_all(mpl_exact_state *x)
 {
-    if (x->dead || !bounds_hold(x) || x->dead)
-        return false;
-    for (uint32_t w = 0; x->filter_slack >= 0 && w < x->n_words; w++)
+    for (uint32_t w = 0; w < x->n_words; w++)
         while (x->changed[w] != 0) {
             uint64_t bit = x->changed[w] & -x->changed[w];
 
@@ -493,9 +492,31 @@ bool mpl_exact_settle(mpl_exact_state *x)
             if (x->dead)
                 return false;
         }
-    if (!bounds_hold(x))
+    return true;
+}
+
+static bool any_dirty(const mpl_exact_state *x)
+{
+    uint64_t all = 0;
+
+    for (uint32_t w = 0; w < x->n_words; w++)
+        all |= x->dirty[w];
+    return all != 0;
+}
+
+bool mpl_exact_settle(mpl_exact_state *x)
+{
+    if (x->dead || !bounds_hold(x) || x->dead)
         return false;
+    for (uint32_t sweep = 0; x->filter_slack >= 0 && sweep < x->filter_sweeps; sweep++) {
+        if (!filter_all(x))
+            return false;
+        if (!any_dirty(x))
+            break;
+        if (!bounds_hold(x))
+            return false;
+    }
     memset(x->changed, 0, x->n_words * sizeof *x->changed);
     x->risk = 0;
-    return !x->dead;
+    return true;
 }
