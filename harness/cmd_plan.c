@@ -1,4 +1,7 @@
 /* cmd_plan.c -- memplan plan: one plan, verified before it is written. */
+#include <signal.h>
+#include <unistd.h>
+
 #include "harness/command.h"
 #include "harness/grid.h"
 #include "harness/job.h"
@@ -60,6 +63,46 @@ static void print_failure(mpl_ctx *ctx, const mpl_record *row)
     mpl_free(ctx, json);
 }
 
+/* ---- while it plans ---------------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+/* One line that the next one overwrites. */
+static void show_progress(void *arg, uint64_t planned, uint64_t bound)
+{
+    char gap[32];
+
+    (void)arg;
+    fprintf(stderr, "\r\033[Kbest %.3f MiB, bound %.3f MiB, gap %s; Ctrl-C takes the best", mib(planned),
+            mib(bound), mpl_gap_text(planned, bound, gap));
+}
+
+/* Plans; the first Ctrl-C ends the search with what it has, the second the program. */
+static mpl_status plan_watched(mpl_ctx *ctx, mpl_options *options, mpl_job *job, mpl_record **row,
+                               mpl_plan **plan)
+{
+    struct sigaction act = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND}, before;
+    bool shown = isatty(STDERR_FILENO) != 0 && !options->quiet && !options->json;
+    mpl_watch watch = {.progress = shown ? show_progress : NULL, .stop = &interrupted};
+    mpl_status st;
+
+    interrupted = 0;
+    options->watch = &watch;
+    sigaction(SIGINT, &act, &before);
+    st = mpl_job_plan_by_options(ctx, options, options->args.item[0], job, row, plan);
+    sigaction(SIGINT, &before, NULL);
+    options->watch = NULL;
+    if (shown)
+        fputs("\r\033[K", stderr);
+    return st;
+}
+
 mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
@@ -68,7 +111,7 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
     mpl_plan *plan = NULL;
     char *json = NULL;
 
-    st = mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan);
+    st = plan_watched(ctx, options, &job, &row, &plan);
     if (st != MPL_OK && options->json && row != NULL)
         print_failure(ctx, row);
     MPL_TRY(st);

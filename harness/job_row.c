@@ -163,6 +163,7 @@ static mpl_status plan_once(mpl_ctx *ctx, const mpl_options *options, const mpl_
     if (options->given[MPL_OPT_time_limit])
         run->deadline_ns = mpl_clock_ns() + seconds_ns(options->time_limit);
     run->n_threads = options->threads > 0 ? (uint32_t)options->threads : 1;
+    run->watch = options->watch;
     run->n_params = spec->key.n;
     run->param_key = spec->key.item;
     run->param_value = spec->value.item;

@@ -38,7 +38,8 @@ typedef struct mpl_options {
 #include "harness/options.def"
 #undef OPTION
     bool given[MPL_N_OPTIONS];
-    mpl_strings args; /* what is no option */
+    mpl_strings args;              /* what is no option */
+    const struct mpl_watch *watch; /* set by a command that looks on while it plans; NULL: none */
 } mpl_options;
 
 typedef struct mpl_option_info {

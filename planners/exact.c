@@ -23,8 +23,9 @@ typedef struct solver {
     uint32_t *pool;       /* [n_parts] */
     uint32_t n_parts;
     mpl_exact_effort effort;
-    bool minimise; /* go on below a capacity */
-    bool proofs;   /* write refutations down: then solve takes a place for one */
+    uint64_t told_height, told_bound; /* of pool 0, as the caller knows them [byte] */
+    bool minimise;                    /* go on below a capacity */
+    bool proofs;                      /* write refutations down: then solve takes a place for one */
 } solver;
 
 /* ---- parts of the pools ---------------------------------------------------------------------------------------- */
@@ -117,6 +118,19 @@ static uint64_t pool_height(const solver *s, uint32_t pool)
     return height;
 }
 
+/* Tells the caller of what has become better. */
+static void report(solver *s)
+{
+    const mpl_watch *watch = s->run->watch;
+    uint64_t height = pool_height(s, 0), bound = pool_bound(s, 0);
+
+    if (watch == NULL || watch->progress == NULL || (height == s->told_height && bound == s->told_bound))
+        return;
+    s->told_height = height;
+    s->told_bound = bound;
+    watch->progress(watch->arg, height, bound);
+}
+
 /* The height at which nothing more is to be gained. */
 static uint64_t goal(const solver *s, uint32_t pool)
 {
@@ -202,6 +216,7 @@ static mpl_status descend(solver *s, uint32_t pool, mpl_exact_part *part, uint32
         MPL_TRY(mpl_exact_part_try(part, middle, lap, &s->effort, &verdict));
         if (verdict == MPL_EXACT_STOPPED && lap > 0)
             MPL_TRY(mpl_exact_part_beam(part, middle, lap - 1, &s->effort, &verdict));
+        report(s);
         if (verdict != MPL_EXACT_FOUND)
             low = mpl_max_u64(middle, goal(s, pool));
     }
@@ -216,8 +231,10 @@ static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, ui
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
 
     while (verdict == MPL_EXACT_FAILED && budget_left(s) && part->height > goal(s, pool) &&
-           part->bound <= capacity)
+           part->bound <= capacity) {
         MPL_TRY(mpl_exact_part_try(part, goal(s, pool), lap, &s->effort, &verdict));
+        report(s);
+    }
     if (verdict == MPL_EXACT_STOPPED && (s->minimise || capacity == MPL_NO_CAPACITY))
         MPL_TRY(descend(s, pool, part, lap));
     while (verdict == MPL_EXACT_STOPPED && budget_left(s) && part->height > goal(s, pool) &&
@@ -226,6 +243,7 @@ static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, ui
 
         MPL_TRY(mpl_exact_part_beam(part, goal(s, pool), part->beam_stage++, &s->effort, &verdict));
         part->beam_ticks += s->effort.ticks - ticks + 1;
+        report(s);
     }
 out:
     return st;
@@ -293,6 +311,7 @@ static mpl_status solve(solver *s, mpl_claim *claim, uint64_t *bound, mpl_refuta
 
     MPL_TRY(make_parts(s));
     MPL_TRY(try_greedy(s));
+    report(s);
     for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
         MPL_TRY(search_pool(s, pool));
     for (uint32_t k = 0; k < s->n_parts; k++)
@@ -345,8 +364,8 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     solver s = {.run = run, .p = p, .offset = out->offset};
     int64_t minimise, proofs;
 
-    s.effort =
-        (mpl_exact_effort){.seed = run->seed, .deadline_ns = run->deadline_ns, .n_threads = run->n_threads};
+    s.effort = (mpl_exact_effort){
+        .seed = run->seed, .deadline_ns = run->deadline_ns, .watch = run->watch, .n_threads = run->n_threads};
     s.effort.tick_limit =
         run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX ? DEFAULT_TICKS : run->budget_ticks;
     MPL_TRY(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));

@@ -270,7 +270,7 @@ static void expand_share(worker *w)
     w->x->filter_slack = g->o->filter_slack;
     for (uint32_t k = w->index; k < g->n_level && !w->by_clock; k += g->n_workers) {
         expand(w, &g->level[k], (uint64_t)k << 32);
-        if (g->o->deadline_ns != INT64_MAX && mpl_clock_ns() >= g->o->deadline_ns)
+        if (mpl_exact_late(g->o->deadline_ns, g->o->watch))
             w->by_clock = true;
     }
     prune(w);
@@ -370,6 +370,7 @@ static mpl_status worker_init(crowd *g, worker *w, uint32_t index, mpl_ctx *ctx)
     w->q.rank = g->o->rank[0];
     w->q.pick = MPL_PICK_LOW;
     w->q.deadline_ns = g->o->deadline_ns;
+    w->q.watch = g->o->watch;
 out:
     return st;
 }

@@ -291,6 +291,7 @@ static mpl_status try_member(mpl_exact_part *part, const struct member *member, 
     q->node_limit = nodes;
     q->tick_limit = effort->tick_limit - effort->ticks;
     q->deadline_ns = effort->deadline_ns;
+    q->watch = effort->watch;
     *verdict = mpl_exact_search_run(q);
     effort->ticks += side->x->ticks;
     part->search_ticks += side->x->ticks;
@@ -360,6 +361,7 @@ static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width, 
     beam.seed = effort->seed;
     beam.tick_limit = effort->tick_limit - effort->ticks;
     beam.deadline_ns = effort->deadline_ns;
+    beam.watch = effort->watch;
     beam.n_threads = effort->n_threads;
     result.est = side->x->est;
     MPL_TRY(mpl_exact_beam_run(part->ctx, side->c, &beam, &result));

@@ -122,6 +122,13 @@ static inline mpl_len mpl_exact_slack(const mpl_exact_state *x, int32_t s)
     return x->cap[s] - x->floor[s] - x->rest[s];
 }
 
+/* Whether the caller's time is over, or he has had enough. */
+static inline bool mpl_exact_late(int64_t deadline_ns, const mpl_watch *watch)
+{
+    return (watch != NULL && watch->stop != NULL && *watch->stop != 0) ||
+           (deadline_ns != INT64_MAX && mpl_clock_ns() >= deadline_ns);
+}
+
 /* ---- search ---------------------------------------------------------------------------------------------- */
 
 /* Which section's floor cell to branch on; forced cells always come first. */
@@ -150,6 +157,7 @@ typedef struct mpl_exact_search {
     uint64_t node_limit, nodes;
     uint64_t tick_limit; /* of the state's ticks */
     int64_t deadline_ns;
+    const mpl_watch *watch;            /* NULL: nobody */
     bool by_clock;                     /* the deadline stopped it */
     mpl_len *value_left, *value_right; /* [n_sections + 1] scratch */
     int32_t *run_begin, *run_end;      /* [n_sections] scratch: sections around with the same floor */
@@ -200,6 +208,7 @@ typedef struct mpl_exact_beam {
     uint64_t seed;
     uint64_t tick_limit;
     int64_t deadline_ns;
+    const mpl_watch *watch; /* NULL: nobody */
     uint32_t n_threads;
 } mpl_exact_beam;
 
@@ -251,6 +260,7 @@ typedef struct mpl_exact_effort {
     uint64_t seed;
     uint64_t tick_limit; /* in all */
     int64_t deadline_ns;
+    const mpl_watch *watch; /* NULL: nobody */
     uint32_t n_threads;
     uint64_t ticks; /* so far, over all attempts */
     bool by_clock;

@@ -167,7 +167,7 @@ static bool out_of_budget(prover *w)
     if (w->lost || w->proof.failed || w->x->no_memory || w->nodes >= w->node_limit ||
         w->x->ticks >= e->tick_limit - e->ticks)
         return true;
-    if (e->deadline_ns != INT64_MAX && w->nodes % CLOCK_NODES == 0 && mpl_clock_ns() >= e->deadline_ns)
+    if (w->nodes % CLOCK_NODES == 0 && mpl_exact_late(e->deadline_ns, e->watch))
         w->effort->by_clock = true;
     return w->effort->by_clock;
 }

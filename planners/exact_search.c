@@ -310,7 +310,7 @@ static bool out_of_budget(mpl_exact_search *q)
 {
     if (q->x->no_memory || q->nodes >= q->node_limit || q->x->ticks >= q->tick_limit)
         return true;
-    if (q->deadline_ns != INT64_MAX && q->nodes % CLOCK_NODES == 0 && mpl_clock_ns() >= q->deadline_ns)
+    if (q->nodes % CLOCK_NODES == 0 && mpl_exact_late(q->deadline_ns, q->watch))
         q->by_clock = true;
     return q->by_clock;
 }

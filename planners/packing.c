@@ -11,7 +11,7 @@ bool mpl_packing_done(mpl_packing *q)
 {
     if (q->best <= q->goal || q->ticks >= q->limit)
         return true;
-    if (q->run->deadline_ns != INT64_MAX && mpl_clock_ns() >= q->run->deadline_ns)
+    if (mpl_run_late(q->run))
         q->run->stopped_by_clock = true;
     return q->run->stopped_by_clock;
 }

@@ -4,6 +4,8 @@
 
 #include "planners/plan.h"
 
+#include <signal.h>
+
 enum {
     MPL_EXACT = 1,          /* may claim optimal by search */
     MPL_RANDOM = 2,         /* depends on the seed */
@@ -17,6 +19,14 @@ enum {
     MPL_ROUNDED = 256, /* proves in floating point: its bounds are of kind ilp */
 };
 
+/* Who looks on while a planner works. */
+typedef struct mpl_watch {
+    /* A better plan or bound of pool 0 [byte]; on the thread that called the planner. NULL: not asked for. */
+    void (*progress)(void *arg, uint64_t planned, uint64_t bound);
+    void *arg;
+    const volatile sig_atomic_t *stop; /* not 0: to be treated like a deadline that has passed; NULL: never */
+} mpl_watch;
+
 /* One call of a planner: what the caller asks, and the work that was done. */
 typedef struct mpl_run {
     mpl_ctx *ctx;
@@ -24,7 +34,8 @@ typedef struct mpl_run {
     uint64_t budget_ticks; /* UINT64_MAX: no limit */
     int64_t deadline_ns;   /* mpl_clock_ns() after which the search stops; INT64_MAX: none */
     uint32_t n_threads;
-    uint32_t n_params; /* key=value pairs of the command line */
+    const mpl_watch *watch; /* NULL: nobody; planners that search for long heed it */
+    uint32_t n_params;      /* key=value pairs of the command line */
     const char *const *param_key;
     const char *const *param_value;
     const struct mpl_planner *planner; /* written by mpl_planner_run: the one that is called */
@@ -36,6 +47,13 @@ typedef struct mpl_run {
     uint64_t ticks;        /* written by the planner: work done */
     bool stopped_by_clock; /* written by the planner: the deadline ended it */
 } mpl_run;
+
+/* Whether it has to end now: its time is over, or the caller has had enough. */
+static inline bool mpl_run_late(const mpl_run *run)
+{
+    return (run->watch != NULL && run->watch->stop != NULL && *run->watch->stop != 0) ||
+           (run->deadline_ns != INT64_MAX && mpl_clock_ns() >= run->deadline_ns);
+}
 
 void mpl_run_init(mpl_run *run, mpl_ctx *ctx); /* seed 1, no limits, 1 thread, no parameters */
 

@@ -43,7 +43,7 @@ static bool is_over(contest *s)
 
     for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
         reached = reached && s->height[pool] <= s->goal[pool];
-    if (s->run->deadline_ns != INT64_MAX && mpl_clock_ns() >= s->run->deadline_ns)
+    if (mpl_run_late(s->run))
         s->run->stopped_by_clock = !reached;
     return reached || s->proved || s->run->stopped_by_clock || s->run->ticks >= s->limit;
 }
