@@ -4,12 +4,10 @@
  *          is searched at the height of the bound first, which nearly always has a plan; where it has none, that is proved
  *          and the bound rises. Between proved and found height the search goes on, halving what is left.
  * Source   this project; exact_search.c
- * Differs  In-place pairs are folded first; with pairs `optimal` is claimed at the problem's own bound only.
  * Cost     Exponential. Without budget and deadline the search ends after DEFAULT_TICKS.
- * Limits   Serial problems. */
-#include "planners/exact_priv.h"
+ * Limits   A partial order and in-place pairs go to exact_general.c. */
+#include "planners/exact_general.h"
 
-#include "graphs/analysis/fold.h"
 #include "planners/placement.h"
 #include "planners/sort.h"
 
@@ -331,33 +329,6 @@ out:
     return st;
 }
 
-/* A plan of the problem with the pairs that folding takes up; it says nothing of plans that take up others. */
-static mpl_status solve_folded(solver *s, const mpl_problem *p, mpl_plan *out)
-{
-    mpl_status st = MPL_OK;
-    mpl_ctx *ctx = s->run->ctx;
-    mpl_problem *folded = NULL;
-    uint32_t *into = NULL;
-    uint64_t bound;
-
-    MPL_TRY(mpl_new(ctx, into, p->n));
-    MPL_TRY(mpl_problem_fold(ctx, p, &folded, into));
-    MPL_TRY(mpl_new(ctx, s->offset, folded->n));
-    s->p = folded;
-    MPL_TRY(solve(s, &out->claim, &bound, NULL));
-    for (mpl_buffer b = 0; b < p->n; b++)
-        out->offset[b] = s->offset[into[b]];
-    if (out->claim == MPL_INFEASIBLE)
-        out->claim = MPL_UNKNOWN;
-    else if (out->claim == MPL_OPTIMAL)
-        out->claim = MPL_FEASIBLE;
-out:
-    mpl_free(ctx, s->offset);
-    mpl_free(ctx, into);
-    mpl_problem_free(ctx, folded);
-    return st;
-}
-
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
@@ -371,10 +342,11 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     MPL_TRY(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));
     MPL_TRY(mpl_run_param_int(run, "proof", 0, 1, 1, &proofs));
     s.minimise = minimise != 0;
-    s.proofs =
-        proofs != 0 && p->n_in_place == 0; /* of the folded problem, they would prove nothing of this one */
-    MPL_TRY(p->n_in_place > 0 ? solve_folded(&s, p, out)
-                              : solve(&s, &out->claim, &out->bound_bytes, &out->refutation));
+    s.proofs = proofs != 0;
+    if (p->before != NULL || p->n_in_place > 0)
+        MPL_TRY(mpl_exact_general(run, p, s.minimise, &s.effort, out));
+    else
+        MPL_TRY(solve(&s, &out->claim, &out->bound_bytes, &out->refutation));
     run->ticks = s.effort.ticks;
     run->stopped_by_clock = s.effort.by_clock;
     if (out->claim == MPL_UNKNOWN)
@@ -390,6 +362,6 @@ const mpl_planner mpl_planner_exact = {
     .about = "complete search from the bound up",
     .source = "this project",
     .params = "minimise=0|1,proof=0|1",
-    .traits = MPL_EXACT | MPL_RANDOM | MPL_SERIAL_ONLY | MPL_USES_IN_PLACE,
+    .traits = MPL_EXACT | MPL_RANDOM | MPL_USES_IN_PLACE,
     .plan = plan,
 };

@@ -191,6 +191,9 @@ bool mpl_exact_component(const mpl_exact_state *x, int32_t *a, int32_t b, int32_
  * then one with this item at the top, the others moved down. */
 int32_t mpl_exact_universal(const mpl_exact_state *x, int32_t a, int32_t b);
 
+/* key[0] is not 0. NULL: none has failed, none is kept. Without memory less is kept. */
+bool mpl_exact_memo_has(const mpl_exact_memo *memo, const uint64_t key[2]);
+void mpl_exact_memo_add(mpl_exact_memo *memo, const uint64_t key[2]);
 void mpl_exact_memo_fini(mpl_exact_memo *memo);
 void mpl_exact_memo_clear(mpl_exact_memo *memo);
 

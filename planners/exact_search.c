@@ -53,7 +53,7 @@ static size_t memo_find(const mpl_exact_memo *memo, const uint64_t key[2])
     return at;
 }
 
-static bool memo_has(const mpl_exact_memo *memo, const uint64_t key[2])
+bool mpl_exact_memo_has(const mpl_exact_memo *memo, const uint64_t key[2])
 {
     return memo != NULL && memo->n_used > 0 && memo->slot[memo_find(memo, key)][0] != 0;
 }
@@ -73,7 +73,7 @@ static void memo_grow(mpl_exact_memo *memo)
     memo->n_slots = larger.n_slots;
 }
 
-static void memo_add(mpl_exact_memo *memo, const uint64_t key[2])
+void mpl_exact_memo_add(mpl_exact_memo *memo, const uint64_t key[2])
 {
     size_t at;
 
@@ -336,7 +336,7 @@ static mpl_exact_verdict branch(mpl_exact_search *q, int32_t a, int32_t b, const
     int32_t n;
 
     component_key(q, a, b, key);
-    if (memo_has(q->memo, key))
+    if (mpl_exact_memo_has(q->memo, key))
         return MPL_EXACT_FAILED;
     n = mpl_exact_candidates(q, cell);
     for (int32_t k = 0; k < n + cell->nobody && verdict == MPL_EXACT_FAILED; k++) {
@@ -350,7 +350,7 @@ static mpl_exact_verdict branch(mpl_exact_search *q, int32_t a, int32_t b, const
     if (q->x->no_memory)
         return MPL_EXACT_STOPPED;
     if (verdict == MPL_EXACT_FAILED)
-        memo_add(q->memo, key);
+        mpl_exact_memo_add(q->memo, key);
     return verdict;
 }
 

@@ -35,7 +35,8 @@ static mpl_status group(mpl_ctx *ctx, const mpl_problem *p, groups *g)
     for (uint32_t i = 0; i < p->n_in_place; i++) {
         mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
 
-        if (g->next[in] != MPL_NONE || g->first[out] != out || is_fixed(p, in) || is_fixed(p, out))
+        if (g->next[in] != MPL_NONE || g->first[out] != out || g->first[in] == out || is_fixed(p, in) ||
+            is_fixed(p, out))
             continue;
         g->next[in] = out;
         for (mpl_buffer b = out; b != MPL_NONE; b = g->next[b])

@@ -1,0 +1,240 @@
+/* exact_cliques.c -- cliques of a conflict relation. See exact_general.h.
+ *
+ * Idea     Of an interval-like relation there are few maximal cliques, and all are listed. Else each member gets the
+ *          heaviest ones that greedy growth finds.
+ * Source   C. Bron, J. Kerbosch, "Algorithm 457: finding all cliques of an undirected graph", 1973, with the pivot of
+ *          E. Tomita, A. Tanaka, H. Takahashi, 2006. */
+#include "planners/exact_general.h"
+
+#include <stdlib.h>
+
+#define MAX_LISTED(n) (8 * (uint64_t)(n) + 256) /* maximal cliques that are listed before greed takes over */
+#define STEPS_EACH    30                        /* nodes of the listing, for each of them */
+
+typedef struct lister {
+    mpl_ctx *ctx;
+    const mpl_bodies *b;
+    uint32_t n, n_words;
+    uint64_t *row; /* stack of candidates and excluded, two rows a level */
+    uint32_t *chosen;
+    uint32_t n_chosen;
+    uint64_t limit, steps;
+    bool too_many;
+    mpl_cliques *q;
+    uint64_t *hash; /* [q->n] of each clique */
+    size_t room_begin, room_member, room_hash;
+} lister;
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x + UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xbf58476d1ce4e5b9);
+    return x ^ x >> 29;
+}
+
+/* Adds chosen[] as a clique, unless it is there already. */
+static mpl_status add(lister *l)
+{
+    mpl_status st = MPL_OK;
+    mpl_cliques *q = l->q;
+    uint64_t hash = l->n_chosen;
+    uint32_t end = q->n > 0 ? q->begin[q->n] : 0;
+
+    for (uint32_t i = 0; i < l->n_chosen; i++)
+        hash += mix(mix(l->chosen[i]) + l->n_chosen);
+    for (uint32_t k = 0; k < q->n; k++)
+        if (l->hash[k] == hash && q->begin[k + 1] - q->begin[k] == l->n_chosen)
+            return MPL_OK;
+    MPL_TRY(mpl_reserve(l->ctx, q->begin, l->room_begin, (size_t)q->n + 2));
+    MPL_TRY(mpl_reserve(l->ctx, l->hash, l->room_hash, (size_t)q->n + 1));
+    MPL_TRY(mpl_reserve(l->ctx, q->member, l->room_member, (size_t)end + l->n_chosen));
+    memcpy(q->member + end, l->chosen, l->n_chosen * sizeof *l->chosen);
+    l->hash[q->n] = hash;
+    q->begin[++q->n] = end + l->n_chosen;
+out:
+    return st;
+}
+
+static const uint64_t *rivals_of(const lister *l, uint32_t m)
+{
+    return l->b->member_rival + (size_t)m * l->n_words;
+}
+
+static uint32_t n_common(const uint64_t *a, const uint64_t *b, uint32_t n_words)
+{
+    uint32_t n = 0;
+
+    for (uint32_t w = 0; w < n_words; w++)
+        n += (uint32_t)__builtin_popcountll(a[w] & b[w]);
+    return n;
+}
+
+/* The member of candidates or excluded with most rivals among the candidates. */
+static uint32_t find_pivot(const lister *l, const uint64_t *candidate, const uint64_t *excluded)
+{
+    uint32_t pivot = MPL_NONE, most = 0;
+
+    for (uint32_t w = 0; w < l->n_words; w++)
+        for (uint64_t bits = candidate[w] | excluded[w]; bits != 0; bits &= bits - 1) {
+            uint32_t m = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            uint32_t n = n_common(candidate, rivals_of(l, m), l->n_words);
+
+            if (pivot == MPL_NONE || n > most)
+                pivot = m, most = n;
+        }
+    return pivot;
+}
+
+/* Lists the maximal cliques that hold chosen[] and some of the candidates of `level`. */
+static mpl_status list(lister *l, uint32_t level)
+{
+    mpl_status st = MPL_OK;
+    uint64_t *candidate = l->row + 2 * (size_t)level * l->n_words, *excluded = candidate + l->n_words;
+    uint64_t *next = excluded + l->n_words;
+    uint32_t pivot = find_pivot(l, candidate, excluded);
+
+    if (pivot == MPL_NONE)
+        return add(l);
+    for (uint32_t w = 0; w < l->n_words && !l->too_many; w++)
+        for (uint64_t bits = candidate[w] & ~rivals_of(l, pivot)[w]; bits != 0; bits &= bits - 1) {
+            uint32_t m = w * 64 + (uint32_t)__builtin_ctzll(bits);
+
+            if (l->q->n >= l->limit || ++l->steps > STEPS_EACH * l->limit) {
+                l->too_many = true;
+                break;
+            }
+            for (uint32_t k = 0; k < l->n_words; k++) {
+                next[k] = candidate[k] & rivals_of(l, m)[k];
+                next[l->n_words + k] = excluded[k] & rivals_of(l, m)[k];
+            }
+            l->chosen[l->n_chosen++] = m;
+            MPL_TRY(list(l, level + 1));
+            l->n_chosen--;
+            candidate[w] &= ~(UINT64_C(1) << (m % 64));
+            mpl_row_add(excluded, m);
+        }
+out:
+    return st;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* One clique around m: the next is the rival of all so far of most bytes, counted with those of its rivals among the
+ * candidates where `far`. */
+static mpl_status grow(lister *l, uint32_t m, bool far)
+{
+    uint64_t *candidate = l->row;
+
+    l->chosen[0] = m;
+    l->n_chosen = 1;
+    memcpy(candidate, rivals_of(l, m), l->n_words * sizeof *candidate);
+    for (;;) {
+        uint32_t best = MPL_NONE;
+        uint64_t most = 0;
+
+        for (uint32_t w = 0; w < l->n_words; w++)
+            for (uint64_t bits = candidate[w]; bits != 0; bits &= bits - 1) {
+                uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
+                uint64_t weight = l->b->member_size[i];
+
+                for (uint32_t k = 0; far && k < l->n_words; k++)
+                    for (uint64_t both = candidate[k] & rivals_of(l, i)[k]; both != 0; both &= both - 1)
+                        weight += l->b->member_size[k * 64 + (uint32_t)__builtin_ctzll(both)];
+                if (best == MPL_NONE || weight > most)
+                    best = i, most = weight;
+            }
+        if (best == MPL_NONE)
+            break;
+        l->chosen[l->n_chosen++] = best;
+        for (uint32_t w = 0; w < l->n_words; w++)
+            candidate[w] &= rivals_of(l, best)[w];
+    }
+    qsort(l->chosen, l->n_chosen, sizeof *l->chosen, by_id);
+    return add(l);
+}
+
+/* The cliques of each body. */
+static mpl_status index_bodies(mpl_ctx *ctx, const mpl_bodies *b, mpl_cliques *q)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *at = NULL;
+
+    MPL_TRY(mpl_new(ctx, q->of_begin, (size_t)b->n + 1));
+    MPL_TRY(mpl_new(ctx, q->of_item, q->begin[q->n]));
+    MPL_TRY(mpl_new(ctx, at, b->n));
+    for (uint32_t i = 0; i < q->begin[q->n]; i++)
+        q->of_begin[b->body[q->member[i]] + 1]++;
+    for (uint32_t i = 0; i < b->n; i++) {
+        q->of_begin[i + 1] += q->of_begin[i];
+        at[i] = q->of_begin[i];
+    }
+    for (uint32_t c = 0; c < q->n; c++)
+        for (uint32_t i = q->begin[c]; i < q->begin[c + 1]; i++)
+            q->of_item[at[b->body[q->member[i]]]++] = c;
+out:
+    mpl_free(ctx, at);
+    return st;
+}
+
+mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_cliques **out)
+{
+    mpl_status st = MPL_OK;
+    lister l = {
+        .ctx = ctx, .b = b, .n = b->n_members, .n_words = b->n_member_words, .limit = MAX_LISTED(b->n)};
+
+    MPL_TRY(mpl_new(ctx, l.q, 1));
+    MPL_TRY(mpl_new(ctx, l.row, 2 * ((size_t)l.n + 2) * l.n_words));
+    MPL_TRY(mpl_new(ctx, l.chosen, (size_t)l.n + 1));
+    MPL_TRY(mpl_reserve(ctx, l.q->begin, l.room_begin, 1));
+    for (uint32_t m = 0; m < l.n; m++)
+        mpl_row_add(l.row, m);
+    MPL_TRY(list(&l, 0));
+    for (uint32_t m = 0; l.too_many && m < l.n; m++) {
+        MPL_TRY(grow(&l, m, false));
+        MPL_TRY(grow(&l, m, true));
+    }
+    for (uint32_t c = 0; c < l.q->n; c++)
+        qsort(l.q->member + l.q->begin[c], l.q->begin[c + 1] - l.q->begin[c], sizeof *l.q->member, by_id);
+    MPL_TRY(index_bodies(ctx, b, l.q));
+    *out = l.q, l.q = NULL;
+out:
+    mpl_cliques_free(ctx, l.q);
+    mpl_free(ctx, l.row);
+    mpl_free(ctx, l.chosen);
+    mpl_free(ctx, l.hash);
+    return st;
+}
+
+void mpl_cliques_free(mpl_ctx *ctx, mpl_cliques *q)
+{
+    if (q == NULL)
+        return;
+    mpl_free(ctx, q->begin);
+    mpl_free(ctx, q->member);
+    mpl_free(ctx, q->of_begin);
+    mpl_free(ctx, q->of_item);
+    mpl_free(ctx, q);
+}
+
+uint64_t mpl_cliques_bound(const mpl_bodies *b, const mpl_cliques *q)
+{
+    uint64_t bound = 0;
+
+    for (uint32_t c = 0; c < q->n; c++) {
+        uint64_t sum = 0, rest = 0; /* the topmost may leave the end of its last slot open */
+
+        for (uint32_t i = q->begin[c]; i < q->begin[c + 1]; i++) {
+            sum += b->member_size[q->member[i]];
+            rest = mpl_max_u64(rest, b->member_size[q->member[i]] - b->member_bytes[q->member[i]]);
+        }
+        bound = mpl_max_u64(bound, sum - rest);
+    }
+    for (uint32_t i = 0; i < b->n; i++)
+        bound = mpl_max_u64(bound,
+                            (b->fixed != NULL && b->fixed[i] != MPL_UNFIXED ? b->fixed[i] : 0) + b->bytes[i]);
+    return bound;
+}

@@ -1,0 +1,172 @@
+/* exact_general.c -- the exact planner where there is a partial order, or where there are in-place pairs.
+ *
+ * Idea     Pool by pool: the bound of the problem, greedy plans and local search, and the complete search between the two.
+ *          With pairs, the first plan is that of the folded problem, found in the same way.
+ * Source   this project; exact_tree.c, exact_pairs.c */
+#include "planners/exact_general.h"
+
+#include "graphs/analysis/fold.h"
+
+extern const mpl_planner mpl_planner_exact;
+
+static uint64_t pool_height(const mpl_problem *p, uint32_t pool, const uint64_t *offset)
+{
+    uint64_t height = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == pool)
+            height = mpl_max_u64(height, offset[b] + p->bytes[b]);
+    return height;
+}
+
+static bool has_pairs(const mpl_problem *p, uint32_t pool)
+{
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if (p->pool[p->in_place_in[i]] == pool)
+            return true;
+    return false;
+}
+
+static bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if ((p->in_place_in[i] == a && p->in_place_out[i] == b) ||
+            (p->in_place_in[i] == b && p->in_place_out[i] == a))
+            return true;
+    return false;
+}
+
+/* Whether fixed places alone break the rules: then no plan exists, of whatever height. */
+static bool fixed_clash(const mpl_problem *p)
+{
+    for (mpl_buffer a = 0; p->fixed != NULL && a < p->n; a++)
+        for (mpl_buffer b = 0; p->fixed[a] != MPL_UNFIXED && b < a; b++)
+            if (p->fixed[b] != MPL_UNFIXED && p->fixed[a] < p->fixed[b] + p->bytes[b] &&
+                p->fixed[b] < p->fixed[a] + p->bytes[a] && mpl_conflict(p, a, b) &&
+                (p->fixed[a] != p->fixed[b] || !is_pair(p, a, b)))
+                return true;
+    return false;
+}
+
+/* Whether what shares memory may. Folding presumes pairs as graphs have them: of any other partial order, two buffers that
+ * overwrite a third, one after the other, may conflict. */
+static bool is_valid(const mpl_problem *p, const uint64_t *offset)
+{
+    for (mpl_buffer a = 0; a < p->n; a++)
+        for (mpl_buffer b = 0; b < a; b++)
+            if (offset[a] < offset[b] + p->bytes[b] && offset[b] < offset[a] + p->bytes[a] &&
+                mpl_conflict(p, a, b) && (offset[a] != offset[b] || !is_pair(p, a, b)))
+                return false;
+    return true;
+}
+
+/* The plan of `easier`, a problem without pairs, into whose buffers into[] puts those of p; with a quarter of the budget. */
+static mpl_status plan_easier(mpl_run *run, const mpl_problem *p, const mpl_problem *easier,
+                              const uint32_t *into, mpl_exact_effort *effort, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_plan *plan = NULL;
+    mpl_run part = *run;
+    static const char *const no_proof[] = {"proof", "0"};
+
+    part.n_params = 1;
+    part.param_key = no_proof;
+    part.param_value = no_proof + 1;
+    MPL_TRY(mpl_plan_new(run->ctx, easier, &plan));
+    part.budget_ticks = effort->tick_limit / 4;
+    if (run->deadline_ns != INT64_MAX)
+        part.deadline_ns = mpl_clock_ns() + (run->deadline_ns - mpl_clock_ns()) / 4;
+    st = mpl_planner_exact.plan(&part, easier, plan);
+    effort->ticks += part.ticks;
+    if (st != MPL_ELIMIT)
+        MPL_TRY(st);
+    st = MPL_OK;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        out->offset[b] = plan->offset[into != NULL ? into[b] : b];
+out:
+    mpl_plan_free(run->ctx, plan);
+    return st;
+}
+
+/* A first plan: pairs taken up wherever that is possible, else none. */
+static mpl_status plan_first(mpl_run *run, const mpl_problem *p, mpl_exact_effort *effort, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *folded = NULL, without = *p;
+    uint32_t *into = NULL;
+
+    MPL_TRY(mpl_new(run->ctx, into, p->n));
+    MPL_TRY(mpl_problem_fold(run->ctx, p, &folded, into));
+    MPL_TRY(plan_easier(run, p, folded, into, effort, out));
+    without.n_in_place = 0;
+    if (!is_valid(p, out->offset))
+        MPL_TRY(plan_easier(run, p, &without, NULL, effort, out));
+out:
+    mpl_problem_free(run->ctx, folded);
+    mpl_free(run->ctx, into);
+    return st;
+}
+
+/* One pool without pairs. */
+static mpl_status solve_pool(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough,
+                             uint64_t most, mpl_exact_effort *effort, uint64_t *offset, uint64_t *height,
+                             uint64_t *bound)
+{
+    mpl_status st = MPL_OK;
+    mpl_bodies *b = NULL;
+    uint64_t *place = NULL;
+
+    *height = UINT64_MAX;
+    MPL_TRY(mpl_bodies_of_pool(ctx, p, pool, &b));
+    MPL_TRY(mpl_new(ctx, place, b->n));
+    MPL_TRY(mpl_general_solve(ctx, p, b, enough, most, effort, place, height, bound));
+    for (uint32_t i = 0; i < b->n; i++)
+        offset[b->buffer[i]] = place[i];
+out:
+    mpl_bodies_free(ctx, b);
+    mpl_free(ctx, place);
+    return st;
+}
+
+static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool, bool minimise,
+                            mpl_exact_effort *effort, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    uint64_t most = p->pool_capacity[pool], bound, height;
+    uint64_t enough = minimise || most == MPL_NO_CAPACITY ? 0 : most;
+
+    MPL_TRY(mpl_lower_bound(run->ctx, p, pool, &bound, NULL));
+    if (has_pairs(p, pool)) {
+        height = pool_height(p, pool, out->offset);
+        MPL_TRY(mpl_exact_pairs(run->ctx, p, pool, enough, most, effort, out->offset, &height, &bound));
+    } else {
+        MPL_TRY(solve_pool(run->ctx, p, pool, enough, most, effort, out->offset, &height, &bound));
+    }
+    if (bound > most)
+        out->claim = MPL_INFEASIBLE;
+    else if (height > most && out->claim != MPL_INFEASIBLE)
+        out->claim = MPL_UNKNOWN;
+    else if (pool == 0 && height > bound && out->claim == MPL_OPTIMAL)
+        out->claim = MPL_FEASIBLE;
+    if (pool == 0)
+        out->bound_bytes = bound;
+out:
+    return st;
+}
+
+mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, mpl_exact_effort *effort,
+                             mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+
+    out->claim = MPL_INFEASIBLE;
+    if (fixed_clash(p))
+        goto out;
+    out->claim = MPL_OPTIMAL;
+    if (p->n_in_place > 0)
+        MPL_TRY(plan_first(run, p, effort, out));
+    for (uint32_t pool = 0; pool < p->n_pools; pool++)
+        MPL_TRY(plan_pool(run, p, pool, minimise, effort, out));
+out:
+    return st;
+}
