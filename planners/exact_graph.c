@@ -118,7 +118,7 @@ static void undo(mpl_graph_search *s, size_t mark)
 }
 
 /* Body i lies at `at` or above; false: it cannot. */
-static bool raise(mpl_graph_search *s, uint32_t i, uint64_t at)
+static bool raise_est(mpl_graph_search *s, uint32_t i, uint64_t at)
 {
     const mpl_bodies *b = s->b;
 
@@ -152,7 +152,7 @@ static bool place(mpl_graph_search *s, uint32_t i)
             uint32_t j = w * 64 + (uint32_t)__builtin_ctzll(bits);
 
             s->effort->ticks++;
-            if (!s->placed[j] && !raise(s, j, mpl_above(s->b, i, s->est[i], j)))
+            if (!s->placed[j] && !raise_est(s, j, mpl_above(s->b, i, s->est[i], j)))
                 return false;
         }
     return true;
@@ -410,7 +410,7 @@ static bool lift(mpl_graph_search *s, const cell *at)
         for (uint32_t j = begin; j < end; j++)
             if (j != i && own[j - begin] != NEVER)
                 low = mpl_min_u64(low, mpl_above(s->b, body_of(s, s->q->member[j]), own[j - begin], k));
-        good = raise(s, k, low);
+        good = raise_est(s, k, low);
     }
     return good;
 }
