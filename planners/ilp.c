@@ -12,8 +12,9 @@
  *          heuristic is no higher than the bound needs no program.
  * Capacity Where a pool has one, a plan within it ends the search, and the programs look no higher; minimise=1 goes on.
  * Cold     start=cold tells the programs nothing of the heuristics, whose plans remain for what no program solves.
- * Cost     Exponential. ticks: nodes of the tree, each as many as the pool has buffers, and the heuristics' own. The
- *          clock is read between nodes and in the first relaxation alone.
+ * Cost     Exponential; 2e10 ticks where nothing else ends it. ticks: pivots of the simplex method, each as many as
+ *          the program has rows and columns, and the heuristics' own. Limits are looked at between nodes and in the first
+ *          relaxation.
  * Limits   GLPK works in doubles: the offsets that it gives are rounded and checked, heights beyond 2^21 of the finest
  *          unit prove nothing, and parts of more than max_pairs pairs stay with the heuristic. */
 #include "planners/ilp.h"
@@ -25,13 +26,14 @@
 
 #include <math.h>
 
-#define MAX_BUFFERS 4096                /* of a pool; beyond it only the heuristics */
-#define MAX_ENTRIES 1000000             /* non-zeros of the rows of cliques */
-#define MAX_PAIRS   4000                /* of a part, unless the parameter says otherwise */
-#define MAX_NODES   1000000             /* of all parts, where there is no budget */
-#define MAX_MIB     4096                /* of GLPK */
-#define MAX_HEIGHT  (UINT64_C(1) << 21) /* [finest unit]; GLPK's tolerance is 1e-7 of it */
-#define ARENA_TICKS UINT64_C(20000000)  /* of the heuristic search at the start, at most */
+#define MAX_BUFFERS   4096                  /* of a pool; beyond it only the heuristics */
+#define MAX_ENTRIES   1000000               /* non-zeros of the rows of cliques */
+#define MAX_PAIRS     4000                  /* of a part, unless the parameter says otherwise */
+#define MAX_NODES     1000000               /* of all parts */
+#define MAX_MIB       4096                  /* of GLPK */
+#define DEFAULT_TICKS UINT64_C(20000000000) /* about a minute */
+#define MAX_HEIGHT    (UINT64_C(1) << 21)   /* [finest unit]; GLPK's tolerance is 1e-7 of it */
+#define ARENA_TICKS   UINT64_C(20000000)    /* of the heuristic search at the start, at most */
 
 extern const mpl_planner mpl_planner_none, mpl_planner_greedy_size, mpl_planner_best_fit,
     mpl_planner_nnc_arena;
@@ -368,12 +370,14 @@ static uint64_t proved_by_answer(const driver *d, const mpl_ilp_part *part, cons
     return part->high_bytes + d->finest;
 }
 
-/* Nodes that budget and limit leave. */
-static uint64_t nodes_left(const driver *d)
+/* A budget is needed where nothing else ends the search. */
+static uint64_t ticks_left(const driver *d)
 {
-    uint64_t ticks = d->run->budget_ticks - mpl_min_u64(d->run->ticks, d->run->budget_ticks);
+    const mpl_run *run = d->run;
+    bool endless = run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX;
+    uint64_t budget = endless ? DEFAULT_TICKS : run->budget_ticks;
 
-    return mpl_min_u64(d->nodes_left, (ticks + d->s.n - 1) / d->s.n);
+    return budget - mpl_min_u64(run->ticks, budget);
 }
 
 /* at[] of the members comes in with a packing of *height; it and d->proved_bytes are improved. */
@@ -385,17 +389,20 @@ static mpl_status solve_part(driver *d, mpl_ilp_part *part, uint64_t *height)
     double *x = NULL;
     uint64_t *first = NULL, got;
     mpl_lp_limits limits = {
-        .max_nodes = nodes_left(d), .max_mib = MAX_MIB, .deadline_ns = d->run->deadline_ns};
+        .max_nodes = d->nodes_left, .max_mib = MAX_MIB, .deadline_ns = d->run->deadline_ns};
     mpl_lp_answer answer;
+    uint64_t size; /* work of a pivot, roughly */
 
     limits.enough = (double)goal(d) / (double)s->unit + 1e-6;
     MPL_TRY(mpl_new(s->ctx, first, part->n));
     keep_offsets(s, part, first);
     MPL_TRY(mpl_ilp_program(s, part, 1, MAX_ENTRIES, &lp));
     MPL_TRY(mpl_new(s->ctx, x, mpl_lp_columns(lp)));
+    size = (uint64_t)mpl_lp_rows(lp) + mpl_lp_columns(lp);
+    limits.max_pivots = (ticks_left(d) + size - 1) / size;
     MPL_TRY(mpl_lp_solve(lp, &limits, &answer, x));
     d->nodes_left -= mpl_min_u64(answer.n_nodes, d->nodes_left);
-    d->run->ticks += answer.n_nodes * s->n;
+    d->run->ticks += answer.n_pivots * size;
     d->run->stopped_by_clock |= answer.stopped_by_clock;
     if (answer.state == MPL_LP_OPTIMAL || answer.state == MPL_LP_FEASIBLE) {
         MPL_TRY(take_point(d, part, x, &got));
@@ -431,7 +438,7 @@ static bool range_of(const driver *d, mpl_ilp_part *part, uint64_t height)
         part->high_bytes = d->enough_bytes / d->finest * d->finest;
     return part->low_bytes <= part->high_bytes && d->proved_bytes <= d->capacity_bytes &&
            (d->cold || height > goal(d)) && count_pairs(&d->s, part) <= (uint64_t)d->max_pairs &&
-           nodes_left(d) > 0;
+           d->nodes_left > 0 && ticks_left(d) > 0;
 }
 
 /* A part that falls into no smaller ones: orders, then the program where no order is good enough. plan[]: offsets of the

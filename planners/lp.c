@@ -224,6 +224,11 @@ static bool late(const call *c)
     return c->limits->deadline_ns != INT64_MAX && mpl_clock_ns() >= c->limits->deadline_ns;
 }
 
+static uint64_t pivots(const call *c)
+{
+    return (uint64_t)glp_get_it_cnt(c->prob);
+}
+
 /* GLPK calls this several times in each node. */
 static void watch(glp_tree *tree, void *info)
 {
@@ -237,8 +242,10 @@ static void watch(glp_tree *tree, void *info)
         answer->n_nodes++;
     if (glp_ios_reason(tree) == GLP_IBINGO && glp_get_obj_val(glp_ios_get_prob(tree)) <= c->limits->enough)
         glp_ios_terminate(tree);
-    if (answer->n_nodes > c->limits->max_nodes || late(c)) {
-        answer->stopped_by_clock = answer->n_nodes <= c->limits->max_nodes;
+    if (answer->n_nodes > c->limits->max_nodes || pivots(c) >= c->limits->max_pivots) {
+        glp_ios_terminate(tree);
+    } else if (late(c)) {
+        answer->stopped_by_clock = true;
         glp_ios_terminate(tree);
     }
 }
@@ -253,6 +260,7 @@ static bool relax(call *c)
     param.msg_lev = GLP_MSG_ERR;
     param.meth = GLP_DUALP;
     param.tm_lim = time_left(c);
+    param.it_lim = (int)mpl_min_u64(c->limits->max_pivots, INT_MAX);
     glp_scale_prob(c->prob, GLP_SF_AUTO);
     glp_adv_basis(c->prob, 0);
     code = glp_simplex(c->prob, &param);
@@ -271,8 +279,11 @@ static void solve(call *c)
     mpl_lp_answer *answer = c->answer;
     glp_iocp param;
     int code, status;
+    bool relaxed;
 
-    if (!relax(c))
+    relaxed = relax(c);
+    answer->n_pivots = pivots(c);
+    if (!relaxed)
         return;
     glp_init_iocp(&param);
     param.msg_lev = GLP_MSG_ERR;
@@ -281,6 +292,7 @@ static void solve(call *c)
     param.cb_func = watch;
     param.cb_info = c;
     code = glp_intopt(c->prob, &param);
+    answer->n_pivots = pivots(c);
     status = glp_mip_status(c->prob);
     if (code != 0 && code != GLP_ESTOP && code != GLP_EMIPGAP && code != GLP_ETMLIM)
         status = GLP_UNDEF; /* a basis that cannot be factorised: no verdict */

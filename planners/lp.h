@@ -29,8 +29,9 @@ typedef enum mpl_lp_state {
 } mpl_lp_state;
 
 typedef struct mpl_lp_limits {
-    uint64_t max_nodes; /* of the branch and bound tree */
-    uint32_t max_mib;   /* memory of GLPK, 1 at least [MiB] */
+    uint64_t max_nodes;  /* of the branch and bound tree */
+    uint64_t max_pivots; /* of the simplex method, over all nodes; looked at between nodes */
+    uint32_t max_mib;    /* memory of GLPK, 1 at least [MiB] */
     int64_t
         deadline_ns; /* mpl_clock_ns(); looked at between nodes and during the first relaxation; INT64_MAX: none */
     double enough; /* an objective this low is as good as optimal */
@@ -41,6 +42,7 @@ typedef struct mpl_lp_answer {
     double objective; /* of x[] */
     double bound;     /* nothing better exists, as far as doubles can tell; -INFINITY: unknown */
     uint64_t n_nodes;
+    uint64_t n_pivots;
     bool stopped_by_clock;
 } mpl_lp_answer;
 

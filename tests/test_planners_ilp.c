@@ -517,7 +517,8 @@ static void glpk_may_run_out_of_memory(void **state)
     mpl_lp *lp;
     mpl_lp_answer answer;
     double *x = calloc(20000, sizeof *x);
-    mpl_lp_limits limits = {.max_nodes = 10, .max_mib = 1, .deadline_ns = INT64_MAX, .enough = -1};
+    mpl_lp_limits limits = {
+        .max_nodes = 10, .max_pivots = 1000000, .max_mib = 1, .deadline_ns = INT64_MAX, .enough = -1};
 
     (void)state;
     mpl_ctx_init(&ctx);
