@@ -140,6 +140,10 @@ bench-smoke: all
 bench-parallel: all $O/tests/bench_parallel
 	$(Q)$O/tests/bench_parallel
 
+# The exact planner against brute force on 100,000 problems, a third of them with an optimum above the bound.
+exact-oracle: deps-test $O/tests/test_planners_exact
+	$(Q)ORACLE=100000 $O/tests/test_planners_exact
+
 # The table of results/: make bench-exact ARGS='-o results/tables/exact.tsv'
 bench-exact: $O/tests/bench_exact
 	$(Q)$O/tests/bench_exact $(ARGS)
