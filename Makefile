@@ -21,7 +21,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread
 
 .DEFAULT_GOAL := all
 .PHONY: all check lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
-.PHONY: bench bench-smoke bench-parallel bench-speed bench-exact
+.PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: determinism ilp-oracle nnc-table
 MAKEFLAGS += --no-builtin-rules
 
@@ -145,6 +145,9 @@ exact-oracle: deps-test $O/tests/test_planners_exact
 	$(Q)ORACLE=100000 $O/tests/test_planners_exact
 
 # The table of results/: make bench-exact ARGS='-o results/tables/exact.tsv'
+bench-search: $O/tests/bench_search
+	$(Q)$O/tests/bench_search $(ARGS)
+
 bench-exact: $O/tests/bench_exact
 	$(Q)$O/tests/bench_exact $(ARGS)
 

@@ -1,5 +1,5 @@
 /* packing.h -- one pool as a search sees it: which buffers conflict, and where the placement of an order puts them, asked
- * again and again. Private to planners/; for hill_climb, local_search and beam, which differ in where they look next. */
+ * again and again. Private to planners/; for hill_climb and local_search, which differ in where they look next. */
 #ifndef MPL_PACKING_H
 #define MPL_PACKING_H
 

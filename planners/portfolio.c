@@ -3,7 +3,7 @@
  * Idea     Most problems are at the bound after the first placement. Where one is not, the searches take turns, each with twice the
  *          ticks of the time before, until the bound, the budget or the clock ends it.
  * Source   this project
- * Members  Placements by size, breadth, best fit, birth; local_search, with another seed each turn; exact; under parallel
+ * Members  Placements by size, breadth, best fit, birth; exact; local_search, with another seed each turn; under parallel
  *          nnc_arena. Where pairs are offered, all are asked with the pairs and with the pairs folded.
  * Differs  Pools are judged one by one: each keeps the best that any member found for it.
  * Cost     That of its members. A search begins afresh each turn, which costs at most what the last one does.
@@ -20,7 +20,7 @@ extern const mpl_planner mpl_planner_greedy_size, mpl_planner_greedy_breadth, mp
 
 static const mpl_planner *const quick[] = {&mpl_planner_greedy_size, &mpl_planner_greedy_breadth,
                                            &mpl_planner_best_fit, &mpl_planner_first_fit};
-static const mpl_planner *const searches[] = {&mpl_planner_local_search, &mpl_planner_exact,
+static const mpl_planner *const searches[] = {&mpl_planner_exact, &mpl_planner_local_search,
                                               &mpl_planner_nnc_arena};
 
 enum { N_QUICK = sizeof quick / sizeof *quick, N_SEARCHES = sizeof searches / sizeof *searches };
