@@ -153,7 +153,7 @@ static void improve(search *s, uint64_t bound, uint64_t *best_peak)
     memcpy(s->order, s->best, s->n * sizeof *s->order);
     peak = place(s, 0);
     while (*best_peak > bound && s->effort->ticks < s->effort->tick_limit &&
-           mpl_clock_ns() < s->effort->deadline_ns) {
+           !mpl_exact_late(s->effort->deadline_ns, s->effort->watch)) {
         uint32_t x = pick_peak(s, peak), y = pick_ahead(s, x);
         uint64_t got;
 
@@ -288,7 +288,7 @@ mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *b, uint64_t bound, m
         *height = place(&s, 0);
         memcpy(offset, s.offset, b->n * sizeof *offset);
     }
-    effort->by_clock = effort->by_clock || mpl_clock_ns() >= effort->deadline_ns;
+    effort->by_clock = effort->by_clock || mpl_exact_late(effort->deadline_ns, effort->watch);
 out:
     mpl_free(ctx, s.order);
     mpl_free(ctx, s.trial);

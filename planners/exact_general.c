@@ -67,8 +67,10 @@ static mpl_status plan_easier(mpl_run *run, const mpl_problem *p, const mpl_prob
     mpl_status st = MPL_OK;
     mpl_plan *plan = NULL;
     mpl_run part = *run;
+    mpl_watch quiet = {.stop = run->watch != NULL ? run->watch->stop : NULL}; /* its bound is not that of p */
     static const char *const no_proof[] = {"proof", "0"};
 
+    part.watch = &quiet;
     part.n_params = 1;
     part.param_key = no_proof;
     part.param_value = no_proof + 1;

@@ -443,7 +443,7 @@ static bool out_of_budget(mpl_graph_search *s)
 {
     mpl_exact_effort *e = s->effort;
 
-    if (s->nodes % 64 == 0 && mpl_clock_ns() >= e->deadline_ns)
+    if (s->nodes % 64 == 0 && mpl_exact_late(e->deadline_ns, e->watch))
         e->by_clock = true;
     return s->no_memory || e->by_clock || s->nodes >= s->node_limit || e->ticks >= e->tick_limit;
 }

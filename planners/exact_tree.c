@@ -432,6 +432,7 @@ static mpl_status search_serial(solver *s, part *t, uint64_t goal, uint32_t lap,
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
     mpl_run run;
+    mpl_watch quiet = {.stop = s->effort->watch != NULL ? s->effort->watch->stop : NULL};
     uint64_t height;
 
     MPL_TRY(mpl_problem_new(s->ctx, s->p->name, b->n, &p));
@@ -457,6 +458,7 @@ static mpl_status search_serial(solver *s, part *t, uint64_t goal, uint32_t lap,
     run.seed = s->effort->seed + lap;
     run.deadline_ns = s->effort->deadline_ns;
     run.n_threads = s->effort->n_threads;
+    run.watch = &quiet;
     run.budget_ticks = mpl_min_u64(s->effort->tick_limit - s->effort->ticks, ((uint64_t)b->n * 200000)
                                                                                  << (lap < 20 ? lap : 20));
     st = mpl_planner_exact.plan(&run, p, plan);

@@ -477,12 +477,50 @@ static void pairs(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* With pairs and without, above the bound: every part of the search is reached. */
+static void memory_runs_out(void **state)
+{
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 24);
+    for (int with_pairs = 0; with_pairs < 2; with_pairs++) {
+        small from = root(1);
+        mpl_problem *p;
+        mpl_status st = MPL_EMEM;
+
+        if (with_pairs)
+            offer_pairs(&rng, &from);
+        p = problem_of(&ctx, &from);
+        for (int64_t k = 0; st == MPL_EMEM; k++) {
+            int64_t live = ctx.n_live;
+            mpl_plan *plan = NULL;
+            mpl_run run;
+
+            mpl_run_init(&run, &ctx);
+            ctx.fail_after = ctx.n_allocs + k;
+            st = mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan);
+            ctx.fail_after = -1;
+            if (st != MPL_EMEM)
+                assert_ok(&ctx, st);
+            mpl_plan_free(&ctx, plan);
+            assert_int_equal(ctx.n_live, live);
+            assert_true(k < 20000);
+        }
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optima_above_the_bound),
         cmocka_unit_test(random_orders),
         cmocka_unit_test(pairs),
+        cmocka_unit_test(memory_runs_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
