@@ -3,10 +3,11 @@
 #   make                the program, release          make check        the tests (debug; MODE=asan, tsan)
 #   make bench          the main job, on an empty machine too            make lint   include rules, format
 #   make fuzz           every tests/fuzz target for RUNS=1000000 executions; fuzz-smoke: 10 s each
-#   make install PREFIX=..  program, plugin.h          make bundle       a folder that runs where nothing installs
+#   make install PREFIX=..  program, libraries, headers  make bundle     a folder that runs where nothing installs
 #   MODE=release|debug|asan|tsan   CC=gcc|clang   V=1 shows commands
 MODE ?= release
 CC   := $(if $(filter default,$(origin CC)),gcc,$(CC))
+VERSION := 0.1.0
 B    ?= build
 O    := $B/$(MODE)
 PREFIX ?= /usr/local
@@ -17,13 +18,15 @@ FLAGS_debug   := -O1 -g -DMPL_CHECK=2
 FLAGS_asan    := -O1 -g -DMPL_CHECK=3 -fsanitize=address,undefined -fno-sanitize-recover=all
 FLAGS_tsan    := -O1 -g -DMPL_CHECK=2 -fsanitize=thread
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
-CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread
+# Position-independent, and hidden unless a header says otherwise: the same objects make the program and the libraries.
+CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fvisibility=hidden
 
 .DEFAULT_GOAL := all
 .PHONY: all check lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: determinism ilp-oracle nnc-table
 MAKEFLAGS += --no-builtin-rules
+, := ,
 
 # What needs no build must not start one: the probe is skipped for these.
 ifeq ($(filter clean lint format deps deps-test determinism,$(MAKECMDGOALS)),)
@@ -34,14 +37,14 @@ CPPFLAGS += -D_GNU_SOURCE -I. -I$B -isystem $B/gen $(FEATURE_CPPFLAGS)
 LDLIBS   += $(FEATURE_LDLIBS) -lm -ldl -lpthread
 
 SRC  := $(sort $(foreach r,graphs planners runtime harness,$(wildcard $r/*.c $r/*/*.c)))
-SRC  := $(filter-out planners/example/%,$(SRC))
+SRC  := $(filter-out planners/example/% harness/example/%,$(SRC))
 OBJ  := $(SRC:%.c=$O/%.o) $O/gen/onnx.pb-c.o
 LIB  := $(filter-out $O/harness/main.o,$(OBJ))
 TEST := $(sort $(wildcard tests/test_*.c))
 TESTBIN := $(TEST:%.c=$O/%)
 PLUGIN  := $(patsubst %.c,$O/%.so,$(sort $(wildcard planners/example/*.c tests/plugin/*.c)))
 
-all: $B/memplan
+all: $B/memplan $O/lib/libmemplan.so
 
 $B/memplan: $O/memplan
 	$(Q)ln -sf $(MODE)/memplan $@
@@ -64,11 +67,27 @@ $B/include/memplan/plugin.h: harness/plugin.h
 $O/%.so: %.c $B/include/memplan/plugin.h Makefile
 	$(Q)mkdir -p $(@D) && $(CC) -std=c11 -O1 -g $(WARN) -I$B/include -fPIC -shared -o $@ $<
 
+# The libraries that `make install` hands on: what plans and verifies, no backend, and no symbol but those of memplan.h.
+SO      := $O/lib/libmemplan.so.$(VERSION)
+SONAME  := libmemplan.so.$(firstword $(subst ., ,$(VERSION)))
+LIBOBJ  := $(filter $O/graphs/% $O/planners/% $O/gen/% $O/harness/library% $O/harness/record.o $O/harness/version.o,$(OBJ))
+LIBLIBS := $(filter -L% -ligraph -lglpk -lprotobuf-c -ljansson,$(FEATURE_LDLIBS)) -lm -lpthread
+
+$(SO): $(LIBOBJ) harness/memplan.map
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) \
+	    -Wl,--version-script=harness/memplan.map -Wl,--as-needed $(if $(filter release debug,$(MODE)),-Wl$(,)-z$(,)defs) \
+	    -o $@ $(LIBOBJ) $(LIBLIBS)
+$O/lib/libmemplan.so: $(SO)
+	$(Q)ln -sf $(<F) $(@D)/$(SONAME) && ln -sf $(SONAME) $@
+$O/lib/libmemplan.a: $(LIBOBJ)
+	$(Q)mkdir -p $(@D) && ld -r -o $O/lib/memplan.o $^ && objcopy --localize-hidden $O/lib/memplan.o
+	$(Q)rm -f $@ && ar rcs $@ $O/lib/memplan.o
+
 $O/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$O/gen/%.o: $B/gen/%.c
-	$(Q)mkdir -p $(@D) && $(CC) -std=c11 -O1 -g -I$B/gen -c -o $@ $<
+$O/gen/%.o: $B/gen/%.c Makefile
+	$(Q)mkdir -p $(@D) && $(CC) -std=c11 -O1 -g -fPIC -fvisibility=hidden -I$B/gen -c -o $@ $<
 
 # The schema comes from libonnx-dev; protobuf-c compiles it here.
 $B/gen/onnx.pb-c.h $B/gen/onnx.pb-c.c &: $(ONNX_PROTO)
@@ -80,7 +99,6 @@ $B/features.mk: scripts/features.sh scripts/install-deps.sh Makefile
 
 # Which build this is, and the suites as C strings; rewritten only when they change.
 GENERATED = $(Q)mkdir -p $(@D) && { $1; } >$@.new && { cmp -s $@.new $@ && rm $@.new || mv $@.new $@; }
-VERSION := 0.1.0
 $O/gen/version_gen.h: FORCE
 	$(call GENERATED,printf '#define MPL_GEN_%s\n' 'VERSION "$(VERSION)"' \
 	    "COMMIT \"$$(git rev-parse --short=12 HEAD 2>/dev/null)\"" \
@@ -172,10 +190,37 @@ nnc-table: all
 docs: $O/memplan
 	$(Q)$O/memplan list fields >results/SCHEMA.md && $O/memplan list options >harness/OPTIONS.md
 
-install: all
-	$(Q)install -D $O/memplan $(DESTDIR)$(PREFIX)/bin/memplan
-	$(Q)install -D -m 644 harness/plugin.h $(DESTDIR)$(PREFIX)/include/memplan/plugin.h
-	$(Q)install -D -m 644 planners/example/first_fit_plugin.c $(DESTDIR)$(PREFIX)/share/doc/memplan/first_fit_plugin.c
+# install-into FOLDER,PREFIX: FOLDER is PREFIX, or PREFIX within what a packager collects.
+define install-into
+	$(Q)install -D $O/memplan $1/bin/memplan
+	$(Q)install -D -m 644 harness/memplan.h $1/include/memplan.h
+	$(Q)install -D -m 644 harness/plugin.h $1/include/memplan/plugin.h
+	$(Q)install -D $(SO) $1/lib/libmemplan.so.$(VERSION)
+	$(Q)ln -sf libmemplan.so.$(VERSION) $1/lib/$(SONAME) && ln -sf $(SONAME) $1/lib/libmemplan.so
+	$(Q)install -D -m 644 $O/lib/libmemplan.a $1/lib/libmemplan.a
+	$(Q)mkdir -p $1/lib/pkgconfig && printf '%s\n' 'prefix=$2' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' \
+	    'Name: memplan' 'Description: plans the memory of neural networks' 'Version: $(VERSION)' \
+	    'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lmemplan' 'Libs.private: $(LIBLIBS)' \
+	    >$1/lib/pkgconfig/memplan.pc
+	$(Q)install -D -m 644 planners/example/first_fit_plugin.c $1/share/doc/memplan/first_fit_plugin.c
+	$(Q)install -D -m 644 harness/example/library.c $1/share/doc/memplan/library.c
+endef
+
+install: all $O/lib/libmemplan.a
+	$(call install-into,$(DESTDIR)$(PREFIX),$(PREFIX))
+
+# What the test of the libraries builds: the example against what stands installed, by either library.
+$O/prefix/installed: $O/memplan $(SO) $O/lib/libmemplan.a harness/memplan.h harness/example/library.c Makefile
+	$(call install-into,$(abspath $O/prefix),$(abspath $O/prefix))
+	$(Q)touch $@
+PC = PKG_CONFIG_PATH=$O/prefix/lib/pkgconfig pkg-config
+$O/example/by_so: $O/prefix/installed
+	$(Q)mkdir -p $(@D) && $(CC) $(FLAGS_$(MODE)) $(WARN) -o $@ $O/prefix/share/doc/memplan/library.c \
+	    $$($(PC) --cflags --libs memplan) -Wl,-rpath,$(abspath $O/prefix/lib)
+$O/example/by_a: $O/prefix/installed
+	$(Q)mkdir -p $(@D) && $(CC) $(FLAGS_$(MODE)) $(WARN) -o $@ $O/prefix/share/doc/memplan/library.c \
+	    $$($(PC) --cflags --static --libs memplan | sed 's/-lmemplan/-l:libmemplan.a/')
+$O/tests/test_harness_library: | $O/example/by_so $O/example/by_a
 
 # DT_RPATH, not RUNPATH: it also serves the libraries that our libraries need.
 bundle: $(OBJ)

@@ -2,6 +2,10 @@
 #include "graphs/analysis/igraph.h"
 
 #include <igraph.h>
+#include <pthread.h>
+
+/* igraph keeps what it has to free, and its error handler, in globals, unless it was built otherwise (IGRAPH_THREAD_SAFE). */
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
 /* igraph's default handler aborts the process; this one lets the code come back. */
 static void keep_quiet(const char *reason, const char *file, int line, igraph_error_t code)
@@ -26,13 +30,15 @@ mpl_status mpl_max_flow(mpl_ctx *ctx, uint32_t n_nodes, size_t n_arcs, const uin
                         uint64_t *flow, uint8_t *side)
 {
     mpl_status st = MPL_OK;
-    igraph_error_handler_t *before = igraph_set_error_handler(keep_quiet);
+    igraph_error_handler_t *before;
     igraph_t graph = {0};
     igraph_vector_int_t ends = {0}, partition = {0};
     igraph_vector_t weight = {0};
     bool has_graph = false;
     igraph_real_t value;
 
+    pthread_mutex_lock(&one_at_a_time);
+    before = igraph_set_error_handler(keep_quiet);
     IG(igraph_vector_int_init(&ends, 2 * (igraph_integer_t)n_arcs));
     IG(igraph_vector_int_init(&partition, 0));
     IG(igraph_vector_init(&weight, (igraph_integer_t)n_arcs));
@@ -55,5 +61,6 @@ out:
     igraph_vector_int_destroy(&partition);
     igraph_vector_destroy(&weight);
     igraph_set_error_handler(before);
+    pthread_mutex_unlock(&one_at_a_time);
     return st;
 }
