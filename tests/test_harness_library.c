@@ -578,7 +578,7 @@ static const struct {
     {"guillotine:n=14", "serial", "exact"},
     {"guillotine:n=30", "serial", "local_search"},
 };
-enum { N_WORK = sizeof work / sizeof *work, N_THREADS = 4, ROUNDS = 3 };
+enum { N_WORK = sizeof work / sizeof *work, N_THREADS = 4, ROUNDS = 8 };
 
 static uint64_t one_peak(size_t i)
 {
