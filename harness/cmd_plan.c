@@ -63,6 +63,25 @@ static void print_failure(mpl_ctx *ctx, const mpl_record *row)
     mpl_free(ctx, json);
 }
 
+/* What was proved not to fit is written for the checker, and stays a failure with its message. */
+static mpl_status write_refusal(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_record *row,
+                                const mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    char *json = NULL, message[sizeof ctx->message];
+
+    memcpy(message, ctx->message, sizeof message);
+    if (options->reproducible)
+        forget_origin(row);
+    MPL_TRY(mpl_record_write(ctx, row, &json));
+    MPL_TRY(mpl_plan_write(ctx, options->output, job->problem, plan, json));
+    memcpy(ctx->message, message, sizeof message);
+    st = MPL_EINVALID;
+out:
+    mpl_free(ctx, json);
+    return st;
+}
+
 /* ---- while it plans ---------------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t interrupted;
@@ -114,6 +133,8 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
     st = plan_watched(ctx, options, &job, &row, &plan);
     if (st != MPL_OK && options->json && row != NULL)
         print_failure(ctx, row);
+    if (st == MPL_EINVALID && plan != NULL && options->output != NULL)
+        st = write_refusal(ctx, options, &job, row, plan);
     MPL_TRY(st);
     if (options->reproducible)
         forget_origin(row);

@@ -80,7 +80,9 @@ void mpl_planner_spec_fini(mpl_ctx *ctx, mpl_planner_spec *spec);
 mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                        const mpl_planner_spec *spec, mpl_record **row);
 /* Runs the planner on the job's problem; *plan is verified; the row gets what the plan is and what it took. MPL_ELIMIT: it
- * does not fit the capacity, and that it cannot is not proved; MPL_EINVALID: it cannot. A failure stands in the row, too. */
+ * does not fit the capacity, and that it cannot is not proved; MPL_EINVALID: it cannot; *plan is
+ * then the claim `infeasible` where a planner made it, with its certificate, and places nothing; else a failure leaves
+ * NULL. A failure stands in the row, too. */
 mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                         const mpl_planner_spec *spec, mpl_record *row, mpl_plan **plan);
 /* The same once more, only for its times: *plan_ns, and what a command says that it took, 0 for nothing. A failure stands in the

@@ -208,14 +208,24 @@ mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job 
     mpl_run run = {0};
     int64_t ns[TIMED];
     int n = 0;
+    bool proves = (spec->planner->traits & (MPL_EXACT | MPL_ROUNDED)) == MPL_EXACT;
 
-    MPL_TRY(check_bound(ctx, options, job));
+    *out = NULL;
+    if (!proves)
+        MPL_TRY(check_bound(ctx, options, job));
     do {
         mpl_plan_free(ctx, plan);
         plan = NULL;
         MPL_TRY(plan_once(ctx, options, job, spec, row, &run, &plan));
         ns[n++] = run.plan_ns;
     } while (n < TIMED && run.plan_ns < QUICK_NS);
+    if (plan->claim == MPL_INFEASIBLE) {
+        *out = plan;
+        MPL_TRY(check_bound(ctx, options, job));
+        MPL_FAIL(ctx, MPL_EINVALID, "%s cannot fit: planner %s refuted every plan within the capacity, %s",
+                 job->text, spec->planner->name,
+                 plan->refutation.steps != NULL ? "with a certificate" : "without a certificate");
+    }
     MPL_TRY(mpl_job_verify(ctx, job, plan));
     qsort(ns, (size_t)n, sizeof *ns, ascending);
     mpl_record_int(row, MPL_FIELD_plan_ns, (uint64_t)ns[n / 2]);
@@ -229,11 +239,12 @@ mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job 
     MPL_TRY(mpl_job_plan_fields(ctx, job, plan, row));
     if ((spec->planner->traits & MPL_ROUNDED) != 0 && plan->bound_bytes > job->bound_bytes)
         mpl_record_text(row, MPL_FIELD_bound_kind, "ilp");
-    *out = plan, plan = NULL;
+    *out = plan;
 out:
     if (st != MPL_OK && run.failure == NULL)
         mpl_row_fail(row, mpl_row_status(st), ctx->message);
-    mpl_plan_free(ctx, plan);
+    if (*out != plan)
+        mpl_plan_free(ctx, plan);
     return st;
 }
 
