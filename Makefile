@@ -22,7 +22,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -W
 CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fvisibility=hidden
 
 .DEFAULT_GOAL := all
-.PHONY: all check lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
+.PHONY: all check certify-mutations lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: determinism ilp-oracle nnc-table
 MAKEFLAGS += --no-builtin-rules
@@ -183,6 +183,10 @@ determinism: deps-test
 # ilp against exact on 1,000 problems of at most 20 buffers, a third above their bound.
 ilp-oracle: $O/tests/test_planners_ilp
 	$(Q)$< 1000
+
+# A million changed certificates and plans: what a false claim needs must never be accepted.
+certify-mutations: deps-test $O/tests/test_planners_certify
+	$(Q)MPL_MUTANTS=1000000 $O/tests/test_planners_certify
 
 nnc-table: all
 	$(Q)scripts/nnc-table.sh $B/memplan

@@ -10,7 +10,7 @@
  *   b T,N    F = least est of those alive at step T. Who lies at F? One of those with est F (candidates), or nobody. N children
  *            follow: nobody, and each candidate; of twins (same size, alignment, est, top, and the same others alive with
  *            them) one is enough: swapping two turns a placement with the one at F into one with the other.
- *   p I      I lies at F. Others alive with I that cannot end by F lie above I: their est rises to F + size.
+ *   p I      I lies at its est. Others alive with I that cannot end by there lie above I: their est rises to its end.
  *   n        Take a placement with the least sum of offsets. If it has somebody at F, a sibling holds. Else each candidate
  *            was pushed down onto another buffer, which ends no lower than its est + size: one not alive at T
  *            (outside), or one alive at T, and down the pile comes one that is no candidate or lies on one outside. So
@@ -100,7 +100,7 @@ static bool candidate(const checker *c, const item *i, const kept *split)
 
 #define foreach(c, i) for (item *i = (c)->item; i < (c)->item + (c)->p->n; i++)
 
-/* Least est alive at `step`; BEYOND: nobody is, or nobody has room. */
+/* Least est alive at `step`; BEYOND: nobody is. */
 static int64_t floor_at(const checker *c, int64_t step)
 {
     int64_t least = BEYOND;
@@ -228,8 +228,8 @@ static void rule_split(checker *c)
 {
     kept k = {.step = c->number[0], .n_left = c->number[1], .floor = floor_at(c, c->number[0])};
 
-    if (k.floor == BEYOND || k.n_left < 1)
-        refuse(c, "nobody to lie lowest at step", k.step);
+    if (k.n_left < 1)
+        refuse(c, "no children of the split at step", k.step);
     keep(c, &c->open, &c->n_open, &c->open_room, k);
     c->waiting = true;
 }
@@ -239,8 +239,6 @@ static void rule_place(checker *c)
     kept *split = &c->open[c->n_open - 1];
     item *i = &c->item[c->number[0]];
 
-    if (!candidate(c, i, split))
-        refuse(c, "not the lowest there: buffer", i->id);
     split->child = i->id;
     i->active = c->waiting = false;
     foreach (c, j)

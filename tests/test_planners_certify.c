@@ -2,6 +2,7 @@
  * bound is what brute force finds. Changed certificates and plans never prove what is false. */
 #include "tests/small_problem.h"
 
+#include "graphs/analysis/before.h"
 #include "planners/certify.h"
 #include "planners/planner.h"
 
@@ -101,11 +102,558 @@ static void random_plans_are_certified(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* ---- cheats ---------------------------------------------------------------------------------------------------- */
+
+/* Each text refutes what is true, and is refused by one check of one rule alone. */
+static const struct cheat {
+    const char *what;
+    uint32_t within;
+    const char *steps;
+    uint32_t n;
+    struct {
+        uint32_t birth, death, size, align;
+        int32_t fixed;
+    } item[4];
+} cheats[] = {
+    {"no text", 5, "", 1, {{0, 1, 1, 1, -1}}},
+    {"no such record", 5, "y", 1, {{0, 1, 1, 1, -1}}},
+    {"a number is missing", 5, "x0", 1, {{0, 1, 1, 1, -1}}},
+    {"a number is no number", 5, "z-1", 1, {{0, 1, 1, 1, -1}}},
+    {"records without a blank", 5, "b0,1x0,0", 1, {{0, 1, 1, 1, -1}}},
+    {"no such buffer", 5, "z7", 1, {{0, 1, 1, 1, -1}}},
+    {"ends within a split", 5, "b0,2", 2, {{0, 1, 2, 1, -1}, {0, 1, 3, 1, -1}}},
+    {"a child of no split", 5, "p0", 2, {{0, 1, 2, 1, -1}, {0, 1, 3, 1, -1}}},
+    {"no child after a split", 5, "b0,1 x0,0", 2, {{0, 1, 2, 1, -1}, {0, 1, 3, 1, -1}}},
+    {"a split without children", 4, "b0,0 p0 z1", 2, {{0, 2, 2, 1, -1}, {1, 2, 1, 1, 1}}},
+    {"x: there is room", 5, "x0,0", 2, {{0, 2, 2, 1, -1}, {0, 2, 3, 1, -1}}},
+    {"x: nobody is there", 5, "x7,0", 2, {{0, 2, 2, 1, -1}, {0, 2, 3, 1, -1}}},
+    {"x: lower ones count too", 4, "b0,2 p0 z1 x0,0", 2, {{0, 1, 3, 1, 1}, {0, 1, 1, 1, 0}}},
+    {"z: there is room", 5, "z0", 1, {{0, 2, 2, 1, -1}}},
+    {"a candidate is left out",
+     5,
+     "b0,2 p0 x1,1 n z0",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 2, 3, 1, -1}, {1, 2, 2, 1, 3}}},
+    {"refuted in the split above only",
+     5,
+     "b0,3 p0 x1,1 n z0 p1 b0,1 n z0",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 2, 3, 1, -1}, {1, 2, 2, 1, 3}}},
+    {"nobody is left out", 4, "b0,1 p0 z1", 2, {{0, 2, 2, 1, -1}, {1, 2, 1, 1, 1}}},
+    {"twins differ in alignment",
+     5,
+     "b0,2 p0 b0,3 p1 z2 p2 z1 n z1 n z1",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 1, 2, 2, -1}, {0, 1, 1, 1, 2}}},
+    {"twins differ in top", 4, "b0,2 p1 z0 n z0", 2, {{0, 1, 2, 1, 0}, {0, 1, 2, 1, -1}}},
+    {"twins differ in neighbours",
+     4,
+     "b0,2 p1 z2 n z0",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 2, 2, 1, -1}, {1, 2, 1, 1, 0}}},
+    {"twins differ in est",
+     4,
+     "b0,3 p0 b1,2 p2 z1 n z1 p2 z0 n z0",
+     3,
+     {{0, 1, 1, 1, 0}, {1, 2, 2, 1, -1}, {0, 2, 2, 1, -1}}},
+    {"p: raises who does not meet it", 3, "b0,2 p0 z1 n z0", 2, {{0, 1, 3, 1, -1}, {1, 2, 3, 1, -1}}},
+    {"p: raises who fits below",
+     4,
+     "b0,3 p0 b0,2 p1 z2 n z1 p1 z2 n z0",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 2, 2, 1, -1}, {1, 2, 2, 1, 0}}},
+    {"n: forgets who lives outside", 3, "b0,2 p0 z1 n z0", 2, {{0, 2, 2, 1, -1}, {1, 2, 1, 1, 0}}},
+    {"n: forgets who lies higher", 4, "b0,2 p0 z1 n z0", 2, {{0, 2, 2, 1, -1}, {0, 1, 1, 1, 1}}},
+    {"r: a sum fills it", 5, "r1,0,3 z1", 2, {{0, 1, 2, 1, -1}, {0, 1, 3, 1, -1}}},
+    {"r: waste is allowed",
+     4,
+     "b1,3 p2 r1,0,4 z1 p1 z2 n z2",
+     3,
+     {{0, 1, 1, 1, 0}, {0, 2, 2, 2, -1}, {1, 2, 1, 1, 0}}},
+    {"r: a sum fills it from some offset on",
+     5,
+     "b1,3 p2 r1,0,3 z1 p1 z2 n z2",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 2, 3, 1, -1}, {1, 2, 1, 1, 0}}},
+    {"r: at a step where it is not", 5, "r1,5,4 z1", 2, {{0, 1, 2, 1, -1}, {0, 1, 3, 1, -1}}},
+    {"u: who does not meet it is dropped", 3, "u0 z1", 2, {{0, 1, 2, 1, -1}, {1, 2, 3, 1, -1}}},
+    {"u: another has a higher est", 3, "u0 z1", 2, {{0, 1, 2, 1, -1}, {0, 1, 1, 1, 2}}},
+    {"u: alignments break",
+     3,
+     "u0 b0,2 p1 z2 n z1",
+     3,
+     {{0, 1, 1, 1, -1}, {0, 1, 1, 2, -1}, {0, 1, 1, 2, -1}}},
+    {"u: who lies below does not move", 3, "u0 z1", 2, {{0, 1, 2, 1, -1}, {0, 1, 1, 1, 0}}},
+    {"u: it is not there", 6, "w2,3 u0 u0 x2,1", 3, {{0, 2, 2, 1, -1}, {1, 3, 2, 1, -1}, {1, 3, 2, 1, -1}}},
+    {"a: alignments are finer", 2, "a2 x0,0", 2, {{0, 1, 1, 1, -1}, {0, 1, 1, 1, -1}}},
+    {"a: by zero", 2, "a0 x0,0", 2, {{0, 1, 1, 1, -1}, {0, 1, 1, 1, -1}}},
+    {"k: out of turn", 2, "k1 m1", 1, {{0, 1, 1, 1, -1}}},
+    {"m: no such state", 2, "m0", 1, {{0, 1, 1, 1, -1}}},
+    {"m: not refuted yet", 2, "k0 m0", 1, {{0, 1, 1, 1, -1}}},
+    {"m: a buffer is gone",
+     5,
+     "b0,3 p0 k0 x1,1 p1 m0 n z0",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 2, 3, 1, -1}, {1, 2, 2, 1, 3}}},
+    {"m: a buffer lies lower",
+     3,
+     "b0,3 p0 w1,2 k0 z2 p1 w1,2 m0 n z1",
+     3,
+     {{0, 2, 2, 1, -1}, {0, 1, 1, 1, -1}, {1, 2, 1, 1, 0}}},
+    {"m: a buffer may lie higher",
+     4,
+     "b0,3 p0 w2,3 u2 k0 z3 p1 w2,3 m0 n z1",
+     4,
+     {{0, 2, 2, 1, -1}, {0, 1, 2, 1, -1}, {1, 3, 2, 1, -1}, {2, 3, 1, 1, 2}}},
+};
+
+static mpl_plan *refuted(mpl_ctx *ctx, mpl_problem *p, uint64_t within, const char *steps)
+{
+    mpl_plan *plan = NULL;
+
+    p->pool_capacity[0] = within;
+    assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
+    plan->claim = MPL_INFEASIBLE;
+    plan->refutation.within = within;
+    assert_non_null(plan->refutation.steps = mpl_strdup(ctx, steps));
+    return plan;
+}
+
+static void cheats_are_refused(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t k = 0; k < sizeof cheats / sizeof *cheats; k++) {
+        const struct cheat *cheat = &cheats[k];
+        small from = {.n = cheat->n};
+        mpl_certified proved;
+        mpl_problem *p;
+        mpl_plan *plan;
+
+        for (uint32_t i = 0; i < from.n; i++) {
+            from.birth[i] = cheat->item[i].birth;
+            from.death[i] = cheat->item[i].death;
+            from.size[i] = cheat->item[i].size;
+            from.align[i] = cheat->item[i].align;
+            from.fixed[i] = cheat->item[i].fixed;
+        }
+        if (!brute_fits(&from, cheat->within))
+            fail_msg("'%s' is no cheat", cheat->what);
+        p = problem_of(&ctx, &from);
+        plan = refuted(&ctx, p, cheat->within, cheat->steps);
+        if (mpl_certify(&ctx, p, plan, &proved) != MPL_EINVALID)
+            fail_msg("'%s' was accepted", cheat->what);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Even where the claim is true, a text is read to the letter. */
+static void loose_texts_are_refused(void **state)
+{
+    static const char *const texts[] = {"z0 z0",   "z0z0", "z0  ", " z0", "k1 z0",
+                                        "b0,1 z0", "z",    "z0,",  "z0,0"};
+    small from = {.n = 1, .death = {1}, .size = {2}, .align = {1}, .fixed = {-1}};
+    mpl_ctx ctx;
+    mpl_problem *p;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    p = problem_of(&ctx, &from);
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+        mpl_plan *plan = refuted(&ctx, p, 1, texts[k]);
+        mpl_certified proved;
+
+        if (mpl_certify(&ctx, p, plan, &proved) != MPL_EINVALID)
+            fail_msg("'%s' was accepted", texts[k]);
+        mpl_free(&ctx, plan->refutation.steps);
+        assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, "z0"));
+        assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
+        mpl_plan_free(&ctx, plan);
+    }
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- claims ---------------------------------------------------------------------------------------------------- */
+
+/* Two buffers of 2 and 3 bytes that conflict, in pool 0; a third of 4 in pool 1. */
+static mpl_problem *two_pools(mpl_ctx *ctx)
+{
+    mpl_problem *p = NULL;
+
+    assert_ok(ctx, mpl_problem_new(ctx, "pools", 3, &p));
+    assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
+    assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
+    assert_non_null(p->pool_name[1] = mpl_strdup(ctx, "other"));
+    p->n_pools = 2;
+    p->n_steps = 3;
+    p->pool_capacity[1] = MPL_NO_CAPACITY;
+    for (mpl_buffer b = 0; b < 3; b++)
+        p->bytes[b] = 2 + b, p->death[b] = 2, p->pool[b] = b == 2;
+    return p;
+}
+
+/* A claim, its certificate, and whether the two go together. */
+static const struct claimed {
+    const char *what;
+    mpl_claim claim;
+    uint64_t capacity, bound, above; /* offset of the second buffer */
+    uint32_t pool;
+    uint64_t within;
+    const char *steps;
+    mpl_status st;
+} claims[] = {
+    {"optimal", MPL_OPTIMAL, MPL_NO_CAPACITY, 5, 2, 0, 4, "x0,0", MPL_OK},
+    {"optimal, without a certificate", MPL_OPTIMAL, MPL_NO_CAPACITY, 5, 2, 0, 4, NULL, MPL_EINVALID},
+    {"optimal, less is refuted", MPL_OPTIMAL, MPL_NO_CAPACITY, 5, 2, 0, 3, "x0,0", MPL_EINVALID},
+    {"optimal, and a byte is wasted", MPL_OPTIMAL, MPL_NO_CAPACITY, 6, 3, 0, 4, "x0,0", MPL_EINVALID},
+    {"optimal, another pool is refuted", MPL_OPTIMAL, MPL_NO_CAPACITY, 4, 2, 1, 3, "z2", MPL_EINVALID},
+    {"optimal, and buffers overlap", MPL_OPTIMAL, MPL_NO_CAPACITY, 4, 1, 0, 3, "x0,0", MPL_EINVALID},
+    {"feasible, a bound is refuted", MPL_FEASIBLE, MPL_NO_CAPACITY, 5, 3, 0, 4, "x0,0", MPL_OK},
+    {"feasible, less is refuted", MPL_FEASIBLE, MPL_NO_CAPACITY, 6, 3, 0, 4, "x0,0", MPL_EINVALID},
+    {"feasible, without a certificate", MPL_FEASIBLE, MPL_NO_CAPACITY, 5, 3, 0, 4, NULL, MPL_OK},
+    {"infeasible", MPL_INFEASIBLE, 4, 0, 0, 0, 4, "x0,0", MPL_OK},
+    {"infeasible, less is refuted", MPL_INFEASIBLE, 4, 0, 0, 0, 3, "x0,0", MPL_EINVALID},
+    {"infeasible, without a certificate", MPL_INFEASIBLE, 4, 0, 0, 0, 4, NULL, MPL_EINVALID},
+    {"infeasible, without a capacity", MPL_INFEASIBLE, MPL_NO_CAPACITY, 0, 0, 0, 4, "x0,0", MPL_EINVALID},
+    {"infeasible, in a pool that has none", MPL_INFEASIBLE, 4, 0, 0, 1, 3, "z2", MPL_EINVALID},
+    {"infeasible, no such pool", MPL_INFEASIBLE, 4, 0, 0, 2, 4, "z2", MPL_EINVALID},
+    {"infeasible, another pool's buffer", MPL_INFEASIBLE, 5, 0, 0, 0, 5, "x0,2", MPL_EINVALID},
+    {"infeasible, beyond what can be counted", MPL_INFEASIBLE, INT64_MAX, 0, 0, 0, INT64_MAX, "x0,0",
+     MPL_EINVALID},
+    {"unknown", MPL_UNKNOWN, MPL_NO_CAPACITY, 0, 0, 0, 0, NULL, MPL_OK},
+};
+
+static void claims_need_their_certificates(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t k = 0; k < sizeof claims / sizeof *claims; k++) {
+        mpl_problem *p = two_pools(&ctx);
+        mpl_plan *plan = NULL;
+        mpl_certified proved;
+
+        p->pool_capacity[0] = claims[k].capacity;
+        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+        plan->claim = claims[k].claim;
+        plan->bound_bytes = claims[k].bound;
+        plan->offset[1] = claims[k].above;
+        plan->refutation = (mpl_refutation){claims[k].pool, claims[k].within, NULL};
+        if (claims[k].steps != NULL)
+            assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, claims[k].steps));
+        if (mpl_certify(&ctx, p, plan, &proved) != claims[k].st)
+            fail_msg("%s: %s", claims[k].what, ctx.message);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* What is refuted must be a pool of steps and without pairs, in a right problem. */
+static void other_problems_are_refused(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int kind = 0; kind < 4; kind++) {
+        mpl_problem *p = two_pools(&ctx);
+        mpl_plan *plan = refuted(&ctx, p, 4, "x0,0");
+        mpl_certified proved;
+        mpl_status st = MPL_EINVALID;
+
+        p->birth[1] = 1, p->death[1] = 3, p->bytes[1] = 2; /* [0, 2) and [1, 3): 4 bytes, or 2 in place */
+        p->pool_capacity[0] = plan->refutation.within = 3;
+        plan->refutation.steps[1] = '1';
+        if (kind == 1)
+            assert_ok(&ctx, mpl_problem_as_parallel(&ctx, p));
+        if (kind == 2) {
+            p->n_in_place = 1;
+            assert_ok(&ctx, mpl_new(&ctx, p->in_place_in, 1));
+            assert_ok(&ctx, mpl_new(&ctx, p->in_place_out, 1));
+            assert_ok(&ctx, mpl_new(&ctx, p->in_place_step, 1));
+            p->in_place_out[0] = p->in_place_step[0] = 1;
+        }
+        if (kind == 3)
+            p->align[0] = 3, st = MPL_EINPUT;
+        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), kind == 0 ? MPL_OK : st);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- mutants --------------------------------------------------------------------------------------------------- */
+
+enum { MOST_RECORDS = 4000, BASES = 64 };
+
+/* A text as its records. */
+typedef struct text {
+    uint32_t n;
+    char record[MOST_RECORDS][24];
+} text;
+
+static void cut(const char *steps, text *t)
+{
+    for (t->n = 0; *steps != '\0' && t->n < MOST_RECORDS / 2; t->n++) {
+        size_t length = strcspn(steps, " ");
+
+        snprintf(t->record[t->n], sizeof t->record[t->n], "%.*s", (int)length, steps);
+        steps += length + (steps[length] == ' ');
+    }
+}
+
+static void paste(const text *t, char *steps, size_t room)
+{
+    size_t n = 0;
+
+    steps[0] = '\0';
+    for (uint32_t i = 0; i < t->n && n + sizeof t->record[i] < room; i++)
+        n += (size_t)snprintf(steps + n, room - n, "%s%s", i > 0 ? " " : "", t->record[i]);
+}
+
+static void remove_records(text *t, uint32_t from, uint32_t to)
+{
+    memmove(t->record[from], t->record[to], (t->n - to) * sizeof *t->record);
+    t->n -= to - from;
+}
+
+/* Behind the last record of the state that begins at i. */
+static uint32_t state_end(const text *t, uint32_t i)
+{
+    while (i < t->n && strchr("warku", t->record[i][0]) != NULL)
+        i++;
+    if (i < t->n && t->record[i][0] == 'b' && strchr(t->record[i], ',') != NULL) {
+        long children = strtol(strchr(t->record[i], ',') + 1, NULL, 10);
+
+        for (i++; children > 0 && i < t->n; children--)
+            i = state_end(t, i + 1);
+        return i;
+    }
+    return i < t->n ? i + 1 : i;
+}
+
+/* Takes a child out of the split at i, and out of its count. */
+static void drop_child(mpl_rng *rng, text *t, uint32_t i)
+{
+    long step, children;
+    char *end;
+
+    if (t->record[i][0] != 'b' || strchr(t->record[i], ',') == NULL)
+        return;
+    step = strtol(t->record[i] + 1, &end, 10);
+    children = strtol(end + 1, NULL, 10);
+    if (children < 2)
+        return;
+    snprintf(t->record[i], sizeof t->record[i], "b%ld,%ld", step, children - 1);
+    i++;
+    for (uint32_t skip = below(rng, (uint32_t)children); skip > 0; skip--)
+        i = state_end(t, i + 1);
+    if (i < t->n)
+        remove_records(t, i, state_end(t, i + 1));
+}
+
+static void change_number(mpl_rng *rng, char *record)
+{
+    char changed[24], *at = record + 1;
+    long value;
+
+    if (below(rng, 2) == 0 && strchr(at, ',') != NULL)
+        at = strrchr(at, ',') + 1;
+    value = strtol(at, NULL, 10);
+    value = below(rng, 3) == 0 ? (long)below(rng, 12) : value + 1 - 2 * (long)below(rng, 2);
+    snprintf(changed, sizeof changed, "%.*s%ld%.8s", (int)(at - record), record, value < 0 ? 0 : value,
+             strpbrk(at, ",") != NULL ? strpbrk(at, ",") : "");
+    memcpy(record, changed, sizeof changed);
+}
+
+static void change_text(mpl_rng *rng, text *t)
+{
+    static const char kinds[] = "wabpnruxzkm";
+    uint32_t i = t->n > 0 ? below(rng, t->n) : 0, j = t->n > 0 ? below(rng, t->n) : 0;
+    char kept[24];
+
+    if (t->n == 0)
+        return;
+    switch (below(rng, 9)) {
+    case 0:
+        remove_records(t, i, i + 1);
+        break;
+    case 1:
+        t->n = i;
+        break;
+    case 2:
+        memcpy(kept, t->record[i], sizeof kept);
+        memcpy(t->record[i], t->record[j], sizeof kept);
+        memcpy(t->record[j], kept, sizeof kept);
+        break;
+    case 3:
+        if (t->n < MOST_RECORDS) {
+            memmove(t->record[i + 1], t->record[i], (t->n++ - i) * sizeof *t->record);
+            memcpy(t->record[i], t->record[below(rng, t->n)], sizeof kept);
+        }
+        break;
+    case 4:
+        t->record[i][0] = kinds[below(rng, sizeof kinds - 1)];
+        break;
+    case 5:
+        if (i + 1 < t->n)
+            remove_records(t, i + 1, state_end(t, i + 1));
+        break;
+    case 6:
+    case 7:
+        for (uint32_t tries = 0; tries < t->n && t->record[i][0] != 'b'; tries++)
+            i = (i + 1) % t->n;
+        drop_child(rng, t, i);
+        break;
+    default:
+        change_number(rng, t->record[i]);
+    }
+}
+
+static bool sound_plan(const small *p, const mpl_plan *plan, uint64_t within)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (plan->offset[i] % p->align[i] != 0 || plan->offset[i] + p->size[i] > within)
+            return false;
+        for (uint32_t j = 0; j < i; j++)
+            if (overlap(p, i, j) && plan->offset[i] < plan->offset[j] + p->size[j] &&
+                plan->offset[j] < plan->offset[i] + p->size[i])
+                return false;
+    }
+    return true;
+}
+
+static uint64_t n_true, n_false, n_accepted; /* claims; of the true ones */
+
+/* Changes the problem, the text, the plan or the claim, and asks whether what is accepted is true. */
+static void try_mutant(mpl_ctx *ctx, mpl_rng *rng, const small *base, const mpl_plan *from)
+{
+    static text t;
+    static char steps[sizeof t.record];
+    small p = below(rng, 2) == 0 ? mutated(rng, base) : *base;
+    uint32_t optimum = brute_optimum(&p);
+    uint64_t bound = below(rng, 2) == 0 ? optimum + 1 : from->refutation.within + below(rng, 3);
+    mpl_problem *problem = problem_of(ctx, &p);
+    mpl_certified proved;
+    mpl_plan *plan;
+    mpl_status st;
+
+    bound = bound > 0 ? bound : 1;
+    cut(from->refutation.steps, &t);
+    for (uint32_t k = below(rng, 4); k > 0; k--)
+        change_text(rng, &t);
+    paste(&t, steps, sizeof steps);
+    plan = refuted(ctx, problem, bound - 1, steps);
+    if (below(rng, 2) == 0) {
+        problem->pool_capacity[0] = MPL_NO_CAPACITY;
+        plan->claim = MPL_OPTIMAL;
+        plan->bound_bytes = bound + below(rng, 2);
+        for (uint32_t i = 0; i < p.n; i++)
+            plan->offset[i] = i < base->n ? from->offset[i] : 0;
+        if (below(rng, 2) == 0)
+            plan->offset[below(rng, p.n)] += below(rng, 3);
+    }
+    st = mpl_certify(ctx, problem, plan, &proved);
+    if (bound > optimum)
+        n_false++;
+    else
+        n_true++, n_accepted += st == MPL_OK;
+    if (st == MPL_OK) {
+        assert_true(proved.bound <= optimum);
+        assert_true(plan->claim == MPL_INFEASIBLE ||
+                    (plan->bound_bytes == optimum && sound_plan(&p, plan, optimum)));
+    } else {
+        assert_status(ctx, st, MPL_EINVALID);
+    }
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, problem);
+}
+
+/* MPL_MUTANTS: how many; make certify-mutations asks for a million. */
+static void mutants_prove_nothing_false(void **state)
+{
+    const char *asked = getenv("MPL_MUTANTS");
+    uint64_t n = asked != NULL ? strtoull(asked, NULL, 10) : 20000;
+    static small kept[BASES];
+    mpl_plan *plan[BASES];
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 23);
+    for (uint32_t k = 0; k < BASES;) {
+        small p = bred(&rng, kept, k);
+        mpl_problem *problem;
+
+        if (p.n < 4 || brute_fits(&p, load(&p)))
+            continue;
+        problem = problem_of(&ctx, &p);
+        kept[k] = p;
+        plan[k++] = planned(&ctx, problem);
+        mpl_problem_free(&ctx, problem);
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t k = below(&rng, BASES);
+
+        if (plan[k]->refutation.steps != NULL)
+            try_mutant(&ctx, &rng, &kept[k], plan[k]);
+    }
+    print_message("mutants: %" PRIu64 " of false claims, none accepted; %" PRIu64 " of true claims, %" PRIu64
+                  " accepted\n",
+                  n_false, n_true, n_accepted);
+    for (uint32_t k = 0; k < BASES; k++)
+        mpl_plan_free(&ctx, plan[k]);
+    assert_true(n_accepted > n / 100);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void memory_runs_out(void **state)
+{
+    small hard = roots[1];
+    mpl_ctx ctx;
+    mpl_problem *p;
+    mpl_plan *plan;
+    mpl_status st = MPL_EMEM;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    p = problem_of(&ctx, &hard);
+    plan = planned(&ctx, p);
+    for (int64_t k = 0; st == MPL_EMEM; k++) {
+        mpl_certified proved;
+        int64_t live = ctx.n_live;
+
+        ctx.fail_after = ctx.n_allocs + k;
+        st = mpl_certify(&ctx, p, plan, &proved);
+        ctx.fail_after = -1;
+        assert_int_equal(ctx.n_live, live);
+        assert_true(k < 2000);
+    }
+    assert_ok(&ctx, st);
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optima_are_certified),
         cmocka_unit_test(random_plans_are_certified),
+        cmocka_unit_test(cheats_are_refused),
+        cmocka_unit_test(loose_texts_are_refused),
+        cmocka_unit_test(claims_need_their_certificates),
+        cmocka_unit_test(other_problems_are_refused),
+        cmocka_unit_test(mutants_prove_nothing_false),
+        cmocka_unit_test(memory_runs_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
