@@ -45,7 +45,7 @@ for target in "$@"; do
     log=$folder/$name.log
     mkdir -p "$corpus"
     seeds "$name" "$corpus"
-    case "$name" in csv | plan | onnx | pb) length=-max_len=4096 ;; *) length= ;; esac
+    case "$name" in csv | plan | onnx | pb | proof) length=-max_len=4096 ;; *) length= ;; esac
     # shellcheck disable=SC2086 # an empty length is no argument
     if "$target" "$limit" -print_final_stats=1 -rss_limit_mb=4096 -timeout=20 -verbosity=1 $length \
         -artifact_prefix="$folder/crashes/$name-" "$corpus" >"$log" 2>&1; then
