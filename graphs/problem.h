@@ -123,6 +123,12 @@ bool mpl_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b);
 /* Name of a buffer for messages: its own, else "#id". text holds at least 24 bytes. */
 const char *mpl_buffer_label(const mpl_problem *p, mpl_buffer b, char *text);
 
+/* Time runs backwards: lifetimes are mirrored in [0, n_steps]. Every plan remains one; twice gives the original. MPL_EINPUT: a
+ * partial order, in-place pairs or operations, which have a direction. */
+mpl_status mpl_problem_reverse(mpl_ctx *ctx, mpl_problem *p);
+/* Renumbers the buffers at random, names and all; offset[n] (may be NULL), a plan, goes along. MPL_EINPUT as above. */
+mpl_status mpl_problem_shuffle(mpl_ctx *ctx, mpl_problem *p, uint64_t seed, uint64_t *offset);
+
 /* A buffer list of n buffers for tests and measurements of speed: one birth a step, lifetimes uniform in [1, 2 * alive), so
  * that about `alive` buffers are alive at a time, sizes of 64 bytes to 1 MiB spread over the powers of two. The same on every
  * machine. n > 0, alive > 0. */

@@ -42,7 +42,8 @@ typedef struct bench {
     mpl_rows rows; /* of this bench, those found in the file included */
     mpl_rows old;  /* of the file */
     mpl_row_file file;
-    char *path; /* owned; NULL: --output names it */
+    char *path;    /* owned; NULL: --output names it */
+    char *skipped; /* owned: the last graph that was not there */
     mpl_progress progress;
     bool bad; /* a row is neither ok nor unavailable */
 } bench;
@@ -537,14 +538,73 @@ out:
     return st;
 }
 
+static const char data_mark[] = "{data}/";
+
+/* *path: owned, the file that a graph of the suite lies in below --data, twins and all; NULL: the graph is none of these.
+ * *name: what rows call it, the same on every machine. */
+static mpl_status find_data(bench *b, const char *graph, char **path, const char **name)
+{
+    mpl_status st = MPL_OK;
+    const char *folder = b->options->data != NULL ? b->options->data : getenv("MEMPLAN_DATA");
+
+    *path = NULL;
+    *name = graph;
+    if (strncmp(graph, data_mark, sizeof data_mark - 1) != 0)
+        goto out;
+    if (folder == NULL || folder[0] == '\0')
+        folder = "../shared/data";
+    *name = graph + sizeof data_mark - 1;
+    MPL_TRY(mpl_new(b->ctx, *path, strlen(folder) + strlen(*name) + 2));
+    sprintf(*path, "%s/%s", folder, *name);
+out:
+    return st;
+}
+
+/* Bytes of a path up to the ':' that says what becomes of the file. */
+static size_t file_length(const char *path)
+{
+    const char *name = strrchr(path, '/');
+
+    return (size_t)(name - path) + strcspn(name, ":");
+}
+
+/* Whether the file of `path` is absent: that is told once, for its twins too. Takes the path over if so. */
+static mpl_status skip_absent(bench *b, char **path, bool *skipped)
+{
+    mpl_status st = MPL_OK;
+    char *file = NULL;
+    size_t n = file_length(*path);
+
+    MPL_TRY(mpl_new(b->ctx, file, n + 1));
+    memcpy(file, *path, n);
+    *skipped = access(file, R_OK) != 0;
+    if (!*skipped)
+        goto out;
+    if (b->skipped == NULL || file_length(b->skipped) != n || strncmp(b->skipped, file, n) != 0)
+        mpl_progress_line(&b->progress, "skip: no %s here; --data names the folder", file);
+    mpl_free(b->ctx, b->skipped);
+    b->skipped = *path;
+    *path = NULL;
+    b->progress.done += b->n_specs * b->n_backends;
+out:
+    mpl_free(b->ctx, file);
+    return st;
+}
+
 static mpl_status bench_graph(bench *b, const char *graph)
 {
     mpl_ctx *ctx = b->ctx;
     mpl_status st = MPL_OK, opened, how;
     mpl_job job = {0};
-    char why[sizeof ctx->message];
+    char why[sizeof ctx->message], *path = NULL;
+    bool skipped = false;
 
-    opened = mpl_job_open(ctx, b->options, graph, &job);
+    MPL_TRY(find_data(b, graph, &path, &graph));
+    if (path != NULL)
+        MPL_TRY(skip_absent(b, &path, &skipped));
+    if (skipped)
+        goto out;
+    opened = mpl_job_open(ctx, b->options, path != NULL ? path : graph, &job);
     job.text = graph; /* for the rows of one that could not be opened */
     snprintf(why, sizeof why, "%s", ctx->message);
     for (uint32_t k = 0; k < b->n_backends && !mpl_interrupted(); k++) {
@@ -564,6 +624,7 @@ static mpl_status bench_graph(bench *b, const char *graph)
     }
 out:
     mpl_job_fini(ctx, &job);
+    mpl_free(ctx, path);
     return st;
 }
 
@@ -602,6 +663,7 @@ static void bench_fini(bench *b)
     mpl_free(b->ctx, b->backend);
     mpl_free(b->ctx, b->done);
     mpl_free(b->ctx, b->path);
+    mpl_free(b->ctx, b->skipped);
     mpl_rows_fini(b->ctx, &b->rows);
     mpl_rows_fini(b->ctx, &b->old);
     mpl_suite_fini(b->ctx, &b->suite);
@@ -615,6 +677,8 @@ mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
 
     MPL_TRY(mpl_suite_open(ctx, options->args.n > 0 ? options->args.item[0] : "main", options, &b.suite));
     MPL_TRY(mpl_job_check_options(ctx, options));
+    if (options->data != NULL && access(options->data, X_OK) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "--data: %s: %s; a folder is needed", options->data, strerror(errno));
     MPL_TRY(parse_planners(&b));
     MPL_TRY(parse_backends(&b));
     mpl_progress_begin(&b.progress, b.suite.graph.n * b.n_backends * b.n_specs,

@@ -1,6 +1,7 @@
 /* suite.h -- suites: text files that list graphs, built into the program or read from a path.
  *
- * One graph a line, as on the command line. A line `--option value` sets an option of `bench` where the command line does
+ * One graph a line, as on the command line; one that begins with `{data}/` is a file in the folder of `--data`, and is skipped where
+ * it is absent. A line `--option value` sets an option of `bench` where the command line does
  * not. `#` begins a comment; the first comment line says what the suite is for. */
 #ifndef MPL_SUITE_H
 #define MPL_SUITE_H

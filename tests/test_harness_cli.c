@@ -666,6 +666,45 @@ static void failures_are_rows(void **state)
     mpl_rows_fini(&ctx, &rows);
 }
 
+/* Lists below --data, their twins, and one that is not there. */
+static void data_folders(void **state)
+{
+    static const char suite[] =
+        "--backends none\n{data}/four.csv\n{data}/four.csv:twin=reversed\n{data}/none.csv\n"
+        "{data}/none.csv:twin=reversed\n{data}/six.csv:twin=shuffled\n";
+    static const char *const name[] = {"four.csv", "four.csv:twin=reversed", "six.csv:twin=shuffled"};
+    static const uint64_t planned[] = {10, 10, 15};
+    char path[200], *second;
+    mpl_rows rows = {0};
+    uint64_t bytes;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    put_file("lists.suite", suite, sizeof suite - 1);
+    assert_int_equal(run("bench @/lists.suite --planners exact --data tests/data -o @/lists.jsonl"), 0);
+    second = strstr(err, "skip: no ");
+    assert_non_null(second);
+    assert_null(strstr(second + 1, "skip: no "));
+    snprintf(path, sizeof path, "%s/lists.jsonl", folder);
+    assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
+    assert_int_equal(rows.n, 3);
+    for (uint32_t i = 0; i < rows.n; i++) {
+        assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_graph), name[i]);
+        assert_true(mpl_record_get_int(rows.row[i], MPL_FIELD_planned_bytes, &bytes));
+        assert_int_equal(bytes, planned[i]);
+    }
+    mpl_rows_fini(&ctx, &rows);
+    setenv("MEMPLAN_DATA", "/nowhere", 1);
+    assert_int_equal(run("bench buffers -o @/absent.jsonl"), 0);
+    unsetenv("MEMPLAN_DATA");
+    assert_non_null(strstr(err, "skip: no /nowhere/minimalloc/A.1048576.csv"));
+    assert_non_null(strstr(out, "\n0 rows in "));
+    assert_int_equal(run("bench buffers -q --planners frob"), 2);
+    assert_int_equal(run("bench @/lists.suite -q --data @/nowhere"), 2);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -675,7 +714,7 @@ int main(void)
         cmocka_unit_test(tampered_plans_are_refused), cmocka_unit_test(plan_files_are_replaced_whole),
         cmocka_unit_test(runs_report_what_they_did),  cmocka_unit_test(export_and_plot),
         cmocka_unit_test(killed_benches_resume),      cmocka_unit_test(tables_from_rows),
-        cmocka_unit_test(failures_are_rows),
+        cmocka_unit_test(failures_are_rows),          cmocka_unit_test(data_folders),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

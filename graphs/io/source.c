@@ -146,15 +146,76 @@ out:
     return st;
 }
 
+/* ---- twins ------------------------------------------------------------------------------------------------ */
+
+static const char twin_mark[] = ":twin=";
+
+/* Where the last twin_mark of a text is, or NULL. */
+static const char *find_twin(const char *text)
+{
+    const char *last = NULL;
+
+    for (const char *at = text; (at = strstr(at, twin_mark)) != NULL; at++)
+        last = at;
+    return last;
+}
+
+static mpl_status make_twin(mpl_ctx *ctx, const char *text, const char *kind, mpl_source *source)
+{
+    mpl_status st = MPL_OK;
+    uint64_t seed = 1;
+    int end = -1;
+    char *name = NULL;
+
+    if (source->problem == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: only lists of buffers have twins", text);
+    if (strncmp(kind, "shuffled", 8) == 0)
+        sscanf(kind, "shuffled%n,seed=%" SCNu64 "%n", &end, &seed, &end);
+    if (end >= 0 && kind[end] == '\0')
+        MPL_TRY(mpl_problem_shuffle(ctx, source->problem, seed, source->offset));
+    else if (strcmp(kind, "reversed") == 0)
+        MPL_TRY(mpl_problem_reverse(ctx, source->problem));
+    else
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: '%.60s' is no twin; reversed, shuffled and shuffled,seed=N are",
+                 text, kind);
+    MPL_TRY(mpl_new(ctx, name, strlen(source->problem->name) + sizeof twin_mark + strlen(kind)));
+    sprintf(name, "%s%s%s", source->problem->name, twin_mark, kind);
+    mpl_free(ctx, source->problem->name);
+    source->problem->name = name;
+out:
+    return st;
+}
+
+static mpl_status open_twin(mpl_ctx *ctx, const char *text, const char *mark, const mpl_read_options *options,
+                            mpl_source *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_source source = {0};
+    char *original = NULL;
+
+    MPL_TRY(mpl_new(ctx, original, (size_t)(mark - text) + 1));
+    memcpy(original, text, (size_t)(mark - text));
+    MPL_TRY(mpl_source_open(ctx, original, options, &source));
+    MPL_TRY(make_twin(ctx, text, mark + sizeof twin_mark - 1, &source));
+    *out = source;
+    memset(&source, 0, sizeof source);
+out:
+    mpl_free(ctx, original);
+    mpl_source_fini(ctx, &source);
+    return st;
+}
+
 mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_options *options, mpl_source *out)
 {
     mpl_status st = MPL_OK;
     size_t n = strcspn(text, ":");
     struct stat facts;
     bool exists = stat(text, &facts) == 0, known = mpl_zoo_find(text, n) != NULL;
-    const char *near = nearest(text, n);
+    const char *near = nearest(text, n), *twin = find_twin(text);
 
     memset(out, 0, sizeof *out);
+    if (!exists && twin != NULL)
+        return open_twin(ctx, text, twin, options, out);
     if (exists && !S_ISDIR(facts.st_mode))
         return open_file(ctx, text, options, out);
     if (known)

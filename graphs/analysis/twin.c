@@ -1,0 +1,86 @@
+/* twin.c -- a list of buffers told differently: with time reversed, with its rows shuffled.
+ *
+ * Idea     Neither changes what plans there are, so a planner that does better on a list than on its twins owes that to the order
+ *          in which the list happens to be written.
+ * Source   this project; the shuffle is R. A. Fisher's and F. Yates's as R. Durstenfeld's algorithm 235 has it (1964). */
+#include "graphs/base/rng.h"
+#include "graphs/problem.h"
+
+static mpl_status refuse_directed(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+
+    if (p->before != NULL || p->n_in_place > 0 || p->access != NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "problem '%.200s': only a plain list has a twin, without %s", p->name,
+                 p->before != NULL   ? "a partial order"
+                 : p->n_in_place > 0 ? "in-place pairs"
+                                     : "a graph's operations");
+out:
+    return st;
+}
+
+mpl_status mpl_problem_reverse(mpl_ctx *ctx, mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(refuse_directed(ctx, p));
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        uint32_t birth = p->birth[b];
+
+        p->birth[b] = p->n_steps - p->death[b];
+        p->death[b] = p->n_steps - birth;
+    }
+out:
+    return st;
+}
+
+/* item[n] of `size` bytes each: the one that stood at from[i] comes to i. store: room for all of them. NULL: nothing. */
+static void permute(void *item, size_t size, const uint32_t *from, uint32_t n, char *store)
+{
+    if (item == NULL)
+        return;
+    memcpy(store, item, n * size);
+    for (uint32_t i = 0; i < n; i++)
+        memcpy((char *)item + i * size, store + from[i] * size, size);
+}
+
+mpl_status mpl_problem_shuffle(mpl_ctx *ctx, mpl_problem *p, uint64_t seed, uint64_t *offset)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *from = NULL;
+    uint64_t *store = NULL;
+    mpl_rng rng;
+
+    MPL_TRY(refuse_directed(ctx, p));
+    MPL_TRY(mpl_new(ctx, from, p->n));
+    MPL_TRY(mpl_new(ctx, store, p->n));
+    mpl_rng_init(&rng, seed);
+    for (uint32_t i = 0; i < p->n; i++) {
+        uint32_t k = (uint32_t)mpl_rng_below(&rng, i + UINT64_C(1));
+
+        from[i] = from[k];
+        from[k] = i;
+    }
+    const struct {
+        void *item;
+        size_t size;
+    } arrays[] = {
+        {p->buffer_name, sizeof *p->buffer_name},
+        {p->bytes, sizeof *p->bytes},
+        {p->align, sizeof *p->align},
+        {p->pool, sizeof *p->pool},
+        {p->birth, sizeof *p->birth},
+        {p->death, sizeof *p->death},
+        {p->fixed, sizeof *p->fixed},
+        {p->type_id, sizeof *p->type_id},
+        {p->shape_id, sizeof *p->shape_id},
+        {p->no_reuse, sizeof *p->no_reuse},
+        {offset, sizeof *offset},
+    };
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        permute(arrays[i].item, arrays[i].size, from, p->n, (char *)store);
+out:
+    mpl_free(ctx, from);
+    mpl_free(ctx, store);
+    return st;
+}
