@@ -1,0 +1,350 @@
+/* import.c -- finds the format of a production allocator's plan; what the readers share. See import.h. */
+#include "planners/import/import_priv.h"
+
+#include <stdlib.h>
+
+#include "graphs/base/file.h"
+
+#define DENSE_STEPS (UINT32_C(1) << 22) /* so many steps cost nobody anything that counts */
+
+const mpl_import_format mpl_import_formats[] = {
+#define IMPORT(name, about) {#name, about, mpl_import_is_##name, mpl_import_read_##name},
+#include "planners/import/imports.def"
+#undef IMPORT
+    {NULL, NULL, NULL, NULL},
+};
+
+/* ---- lines ----------------------------------------------------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+mpl_lines mpl_lines_of(const char *text, size_t size)
+{
+    return (mpl_lines){.at = text, .end = text + size};
+}
+
+bool mpl_lines_next(mpl_lines *lines)
+{
+    const char *stop;
+
+    if (lines->at == lines->end)
+        return false;
+    stop = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
+    lines->number++;
+    lines->text = lines->at;
+    lines->at = stop != NULL ? stop + 1 : lines->end;
+    stop = stop != NULL ? stop : lines->end;
+    while (lines->text < stop && is_blank(*lines->text))
+        lines->text++;
+    while (stop > lines->text && is_blank(stop[-1]))
+        stop--;
+    lines->n = (size_t)(stop - lines->text);
+    return true;
+}
+
+static const char *find(const char *text, size_t size, const char *what)
+{
+    return memmem(text, size, what, strlen(what));
+}
+
+bool mpl_text_has(const char *text, size_t size, const char *what)
+{
+    return find(text, size, what) != NULL;
+}
+
+char mpl_text_first(const char *text, size_t size)
+{
+    size_t i = 0;
+
+    while (i < size && is_blank(text[i]))
+        i++;
+    return i < size ? text[i] : '\0';
+}
+
+const char *mpl_lines_find(const mpl_lines *lines, const char *key)
+{
+    const char *at = find(lines->text, lines->n, key);
+
+    return at != NULL ? at + strlen(key) : NULL;
+}
+
+const char *mpl_digits(const char *at, const char *end, uint64_t *out)
+{
+    uint64_t value = 0;
+    const char *begin = at;
+
+    for (; at < end && *at >= '0' && *at <= '9'; at++)
+        if (!mpl_mul_bytes(value, 10, &value) || !mpl_add_bytes(value, (uint64_t)(*at - '0'), &value) ||
+            value > INT64_MAX)
+            return NULL;
+    if (at == begin)
+        return NULL;
+    *out = value;
+    return at;
+}
+
+mpl_status mpl_lines_value(mpl_ctx *ctx, const char *path, const mpl_lines *lines, const char *key,
+                           uint64_t *out)
+{
+    mpl_status st = MPL_OK;
+    const char *at = mpl_lines_find(lines, key), *end = lines->text + lines->n;
+
+    if (at == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s:%u: no '%s' in this line; it was cut, or is of another version",
+                 path, lines->number, key);
+    while (at < end && is_blank(*at))
+        at++;
+    if (mpl_digits(at, end, out) == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s:%u: '%s' is followed by no whole number below 2^63", path,
+                 lines->number, key);
+out:
+    return st;
+}
+
+/* ---- names ----------------------------------------------------------------------------------------------------- */
+
+/* The slot that has the key, or the free one where it belongs. */
+static size_t slot_of(const mpl_names *names, const char *key, size_t n)
+{
+    size_t at = mpl_hash(MPL_HASH_SEED, key, n) & (names->n_slots - 1);
+
+    while (names->slot[at].text != NULL &&
+           (names->slot[at].n != n || memcmp(names->slot[at].text, key, n) != 0))
+        at = (at + 1) & (names->n_slots - 1);
+    return at;
+}
+
+static mpl_status grow(mpl_ctx *ctx, mpl_names *names)
+{
+    mpl_status st = MPL_OK;
+    mpl_names more = {.n = names->n, .n_slots = names->n_slots > 0 ? 2 * names->n_slots : 64};
+
+    MPL_TRY(mpl_new(ctx, more.slot, more.n_slots));
+    for (size_t i = 0; i < names->n_slots; i++)
+        if (names->slot[i].text != NULL)
+            more.slot[slot_of(&more, names->slot[i].text, names->slot[i].n)] = names->slot[i];
+    mpl_free(ctx, names->slot);
+    *names = more;
+out:
+    return st;
+}
+
+mpl_status mpl_names_add(mpl_ctx *ctx, mpl_names *names, const char *key, size_t n, uint64_t value,
+                         uint64_t *old)
+{
+    mpl_status st = MPL_OK;
+    size_t at;
+
+    if (2 * names->n >= names->n_slots)
+        MPL_TRY(grow(ctx, names));
+    at = slot_of(names, key, n);
+    *old = names->slot[at].text != NULL ? names->slot[at].value : UINT64_MAX;
+    if (names->slot[at].text == NULL) {
+        names->slot[at].text = key, names->slot[at].n = n, names->slot[at].value = value;
+        names->n++;
+    }
+out:
+    return st;
+}
+
+uint64_t mpl_names_get(const mpl_names *names, const char *key, size_t n)
+{
+    size_t at = names->n_slots > 0 ? slot_of(names, key, n) : 0;
+
+    return names->n_slots > 0 && names->slot[at].text != NULL ? names->slot[at].value : UINT64_MAX;
+}
+
+/* ---- lists of buffers -------------------------------------------------------------------------------------------- */
+
+mpl_status mpl_import_add(mpl_ctx *ctx, mpl_import_list *list, const mpl_import_buffer *buffer,
+                          const char *name, size_t n)
+{
+    mpl_status st = MPL_OK;
+    char *copy = NULL;
+
+    if (list->n >= MPL_NONE / 4)
+        MPL_FAIL(ctx, MPL_EINPUT, "a plan of more than 2^30 buffers");
+    MPL_TRY(mpl_reserve(ctx, list->item, list->cap, (size_t)list->n + 1));
+    MPL_TRY(mpl_new(ctx, copy, n + 1));
+    memcpy(copy, name, n);
+    for (size_t i = 0; i < n; i++)
+        copy[i] = (unsigned char)copy[i] < ' ' || copy[i] == 127 ? '?' : copy[i];
+    list->item[list->n] = *buffer;
+    list->item[list->n++].name = copy;
+out:
+    return st;
+}
+
+void mpl_import_list_fini(mpl_ctx *ctx, mpl_import_list *list)
+{
+    for (uint32_t i = 0; i < list->n; i++)
+        mpl_free(ctx, list->item[i].name);
+    mpl_free(ctx, list->item);
+    memset(list, 0, sizeof *list);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y); /* equal times are one and the same */
+}
+
+static uint32_t rank_of(const uint64_t *time, uint32_t n, uint64_t t)
+{
+    uint32_t low = 0, high = n;
+
+    while (high - low > 1) {
+        uint32_t mid = low + (high - low) / 2;
+
+        if (time[mid] <= t)
+            low = mid;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* Lifetimes as they stand, or by the ranks of their times where these are sparse: no two lives come to meet or part. */
+static mpl_status set_steps(mpl_ctx *ctx, const mpl_import_list *list, mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+    uint64_t *time = NULL, last = 0;
+    uint32_t n = 0;
+
+    for (uint32_t b = 0; b < list->n; b++)
+        last = mpl_max_u64(last, list->item[b].death);
+    if (last <= DENSE_STEPS) {
+        for (uint32_t b = 0; b < list->n; b++)
+            p->birth[b] = (uint32_t)list->item[b].birth, p->death[b] = (uint32_t)list->item[b].death;
+        p->n_steps = (uint32_t)last;
+        goto out;
+    }
+    MPL_TRY(mpl_new(ctx, time, 2 * (size_t)list->n));
+    for (uint32_t b = 0; b < list->n; b++)
+        time[2 * (size_t)b] = list->item[b].birth, time[2 * (size_t)b + 1] = list->item[b].death;
+    qsort(time, 2 * (size_t)list->n, sizeof *time, by_time);
+    for (size_t i = 0; i < 2 * (size_t)list->n; i++)
+        if (n == 0 || time[i] != time[n - 1])
+            time[n++] = time[i];
+    for (uint32_t b = 0; b < list->n; b++) {
+        p->birth[b] = rank_of(time, n, list->item[b].birth);
+        p->death[b] = rank_of(time, n, list->item[b].death);
+    }
+    p->n_steps = n - 1;
+out:
+    mpl_free(ctx, time);
+    return st;
+}
+
+/* A broken problem is named together with its file. */
+static mpl_status check(mpl_ctx *ctx, const char *path, const mpl_problem *p)
+{
+    char why[sizeof ctx->message];
+
+    if (mpl_problem_check(ctx, p) == MPL_OK)
+        return MPL_OK;
+    memcpy(why, ctx->message, sizeof why);
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%.150s: %.350s", path, why);
+}
+
+mpl_status mpl_import_make(mpl_ctx *ctx, const mpl_import_in *in, const mpl_import_list *list,
+                           mpl_import *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = NULL;
+    mpl_plan *plan = NULL;
+
+    if (list->n == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: there is no buffer in it", in->path);
+    MPL_TRY(mpl_problem_new(ctx, in->path, list->n, &p));
+    MPL_TRY(mpl_new(ctx, p->buffer_name, list->n));
+    MPL_TRY(set_steps(ctx, list, p));
+    MPL_TRY(mpl_plan_new(ctx, p, &plan));
+    if (list->item[0].block != MPL_NONE)
+        MPL_TRY(mpl_new(ctx, plan->block, list->n));
+    for (uint32_t b = 0; b < list->n; b++) {
+        MPL_TRY((p->buffer_name[b] = mpl_strdup(ctx, list->item[b].name)) != NULL ? MPL_OK : MPL_EMEM);
+        p->bytes[b] = list->item[b].bytes;
+        p->align[b] = 1;
+        plan->offset[b] = list->item[b].offset;
+        if (plan->block != NULL)
+            plan->block[b] = list->item[b].block;
+    }
+    MPL_TRY(check(ctx, in->path, p));
+    plan->claim = MPL_FEASIBLE;
+    out->problem = p, p = NULL;
+    out->plan = plan, plan = NULL;
+out:
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
+    return st;
+}
+
+/* ---- any format -------------------------------------------------------------------------------------------------- */
+
+static const mpl_import_format *format_of(const mpl_import_in *in)
+{
+    const mpl_import_format *f = mpl_import_formats;
+
+    while (f->name != NULL && !f->is(in))
+        f++;
+    return f->name != NULL ? f : NULL;
+}
+
+mpl_status mpl_plan_import(mpl_ctx *ctx, const char *path, const mpl_problem *beside, mpl_import *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_import got = {0};
+    mpl_import_in in = {.path = path, .beside = beside};
+    const mpl_import_format *format;
+    char *text = NULL;
+
+    MPL_TRY(mpl_file_read(ctx, path, &text, &in.size));
+    in.text = text;
+    if (in.size == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: the file is empty; it should hold a plan", path);
+    if (in.size >= 8 && memcmp(text + 4, "TFL3", 4) == 0)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.200s: a .tflite model; take the buffer of its OfflineMemoryAllocation metadata, and name "
+                 "the list of its tensors as GRAPH",
+                 path);
+    if ((format = format_of(&in)) == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.200s: no plan that memplan knows: plan JSON, CSV with a column 'offset', XLA buffer "
+                 "assignment, TFLite Micro's printed plan or OfflineMemoryAllocation, PyTorch snapshot JSON",
+                 path);
+    got.format = format->name;
+    MPL_TRY(format->read(ctx, &in, &got));
+    *out = got;
+    memset(&got, 0, sizeof got);
+out:
+    mpl_import_fini(ctx, &got);
+    mpl_free(ctx, text);
+    return st;
+}
+
+const mpl_import_format *mpl_plan_format(mpl_ctx *ctx, const char *path)
+{
+    mpl_import_in in = {.path = path};
+    const mpl_import_format *format = NULL;
+    char *text = NULL;
+
+    if (mpl_file_read(ctx, path, &text, &in.size) == MPL_OK && in.size > 0) {
+        in.text = text;
+        format = format_of(&in);
+    }
+    mpl_free(ctx, text);
+    return format;
+}
+
+void mpl_import_fini(mpl_ctx *ctx, mpl_import *import)
+{
+    mpl_plan_free(ctx, import->plan);
+    mpl_problem_free(ctx, import->problem);
+    mpl_free(ctx, import->fields_json);
+    memset(import, 0, sizeof *import);
+}

@@ -1,0 +1,20 @@
+/* memplan.c -- memplan's own plan files as one format among others; planners/plan_file.c reads them. */
+#include "planners/import/import_priv.h"
+
+bool mpl_import_is_memplan(const mpl_import_in *in)
+{
+    return mpl_text_first(in->text, in->size) == '{';
+}
+
+mpl_status mpl_import_read_memplan(mpl_ctx *ctx, const mpl_import_in *in, mpl_import *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_plan_file file = {0};
+
+    MPL_TRY(mpl_plan_read(ctx, in->path, &file));
+    out->problem = file.problem;
+    out->plan = file.plan;
+    out->fields_json = file.fields_json;
+out:
+    return st;
+}

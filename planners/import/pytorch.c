@@ -1,0 +1,369 @@
+/* pytorch.c -- a memory snapshot of PyTorch's caching allocator, written as JSON.
+ *
+ * Source   pytorch, torch/cuda/memory.py and docs/source/torch_cuda_memory.md: `segments` (address, total_size, device, blocks
+ *          with size, state and, in newer versions, address) and `device_traces` (one list a device of events with
+ *          action, addr, size). Made by json.dump(torch.cuda.memory._snapshot(), file) after
+ *          torch.cuda.memory._record_memory_history().
+ * Lives    Event i is step i + 1. A block lives from its alloc to its free_completed, when it may be used again; what was there
+ *          before the history lives from 0, what is there after it to the end.
+ * Places   Addresses within the segments, which stand end to end in the order of their addresses.
+ * Arena    The most that the segments took at once: what the snapshot has, and the history of segments backwards from it.
+ *          Where segments were given back or unmapped, addresses are no places in one arena, and the note says so.
+ * Limits   One device, the first that has events. Streams are not told apart: a block may have been out of reach. */
+#include "planners/import/import_priv.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+enum kind { ALLOC, FREE, STAYS }; /* STAYS: the snapshot has it in use */
+
+typedef struct event {
+    uint64_t addr, size;
+    uint32_t step;
+    enum kind kind;
+} event;
+
+typedef struct range {
+    uint64_t addr, end, base; /* base: where it begins in the arena */
+} range;
+
+typedef struct reader {
+    mpl_ctx *ctx;
+    const char *path;
+    const json_t *trace, *segments;
+    uint32_t device, n_devices; /* n_devices: that have events */
+    size_t n, cap;
+    event *event;
+    size_t n_ranges, range_cap;
+    range *range;
+    uint64_t reserved; /* by the segments of the snapshot */
+    uint64_t peak;
+    bool returns;
+    mpl_import_list list;
+} reader;
+
+#define REFUSE(r, ...) MPL_FAIL((r)->ctx, MPL_EINPUT, __VA_ARGS__)
+
+bool mpl_import_is_pytorch(const mpl_import_in *in)
+{
+    return mpl_text_first(in->text, in->size) == '{' &&
+           (mpl_text_has(in->text, in->size, "\"device_traces\"") ||
+            mpl_text_has(in->text, in->size, "\"segments\""));
+}
+
+static mpl_status parse(mpl_ctx *ctx, const mpl_import_in *in, json_t **out)
+{
+    json_error_t error = {.line = 0};
+
+    *out = json_loadb(in->text, in->size, 0, &error);
+    if (*out != NULL)
+        return MPL_OK;
+    if (error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory)
+        return mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory for a snapshot");
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%.200s:%d: no JSON: %.100s", in->path,
+                    error.line > 0 ? error.line : 1, error.text);
+}
+
+/* A whole number from 0 in an object; `what` and `i` say whose in the message. */
+static mpl_status number(const reader *r, const json_t *object, const char *key, const char *what, size_t i,
+                         uint64_t *out)
+{
+    mpl_status st = MPL_OK;
+    const json_t *value = json_object_get(object, key);
+
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        REFUSE(r, "%.200s: %s %zu: '%s' is missing or no whole number from 0", r->path, what, i, key);
+    *out = (uint64_t)json_integer_value(value);
+out:
+    return st;
+}
+
+static mpl_status add_event(reader *r, uint64_t addr, uint64_t size, size_t step, enum kind kind)
+{
+    mpl_status st = MPL_OK;
+
+    if (size == 0)
+        goto out;
+    MPL_TRY(mpl_reserve(r->ctx, r->event, r->cap, r->n + 1));
+    r->event[r->n++] = (event){addr, size, (uint32_t)step, kind};
+out:
+    return st;
+}
+
+static mpl_status add_range(reader *r, uint64_t addr, uint64_t size)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_reserve(r->ctx, r->range, r->range_cap, r->n_ranges + 1));
+    r->range[r->n_ranges++] = (range){addr, addr + size, 0};
+out:
+    return st;
+}
+
+static mpl_status find_trace(reader *r, const json_t *root)
+{
+    mpl_status st = MPL_OK;
+    const json_t *traces = json_object_get(root, "device_traces");
+
+    r->segments = json_object_get(root, "segments");
+    if (!json_is_array(r->segments) || !json_is_array(traces))
+        REFUSE(r, "%.200s: 'segments' and 'device_traces' should be lists", r->path);
+    for (size_t i = 0; i < json_array_size(traces); i++) {
+        const json_t *one = json_array_get(traces, i);
+
+        if (json_array_size(one) == 0)
+            continue;
+        if (r->n_devices++ == 0)
+            r->trace = one, r->device = (uint32_t)i;
+    }
+    if (r->trace == NULL)
+        REFUSE(
+            r,
+            "%.200s: no history: call torch.cuda.memory._record_memory_history() before what should be seen",
+            r->path);
+    if (json_array_size(r->trace) >= MPL_NONE / 4)
+        REFUSE(r, "%.200s: more than 2^30 events", r->path);
+out:
+    return st;
+}
+
+static mpl_status read_blocks(reader *r, const json_t *segment, size_t index, uint64_t address)
+{
+    mpl_status st = MPL_OK;
+    const json_t *blocks = json_object_get(segment, "blocks");
+
+    for (size_t i = 0; i < json_array_size(blocks); i++) {
+        const json_t *block = json_array_get(blocks, i);
+        const char *state = json_string_value(json_object_get(block, "state"));
+        uint64_t size;
+
+        if (state == NULL)
+            REFUSE(r, "%.200s: segment %zu: block %zu has no 'state'", r->path, index, i);
+        MPL_TRY(number(r, block, "size", "block", i, &size));
+        if (json_object_get(block, "address") != NULL)
+            MPL_TRY(number(r, block, "address", "block", i, &address));
+        if (strncmp(state, "active", 6) == 0)
+            MPL_TRY(add_event(r, address, size, json_array_size(r->trace) + 1, STAYS));
+        if (!mpl_add_bytes(address, size, &address))
+            REFUSE(r, "%.200s: segment %zu: block %zu ends beyond 2^64", r->path, index, i);
+    }
+out:
+    return st;
+}
+
+static mpl_status read_segments(reader *r)
+{
+    mpl_status st = MPL_OK;
+
+    for (size_t i = 0; i < json_array_size(r->segments); i++) {
+        const json_t *segment = json_array_get(r->segments, i);
+        uint64_t address, size, device = 0;
+
+        if (json_object_get(segment, "device") != NULL)
+            MPL_TRY(number(r, segment, "device", "segment", i, &device));
+        if (device != r->device)
+            continue;
+        MPL_TRY(number(r, segment, "address", "segment", i, &address));
+        MPL_TRY(number(r, segment, "total_size", "segment", i, &size));
+        if (!mpl_add_bytes(r->reserved, size, &r->reserved) || r->reserved > INT64_MAX)
+            REFUSE(r, "%.200s: segment %zu: the segments pass 2^63 bytes", r->path, i);
+        MPL_TRY(add_range(r, address, size));
+        MPL_TRY(read_blocks(r, segment, i, address));
+    }
+out:
+    return st;
+}
+
+static bool one_of(const char *text, const char *a, const char *b)
+{
+    return strcmp(text, a) == 0 || strcmp(text, b) == 0;
+}
+
+/* Backwards, so that what was reserved at each event follows from what is at the end. */
+static mpl_status read_trace(reader *r)
+{
+    mpl_status st = MPL_OK;
+    uint64_t now = r->reserved;
+
+    r->peak = now;
+    for (size_t i = json_array_size(r->trace); i-- > 0;) {
+        const json_t *one = json_array_get(r->trace, i);
+        const char *action = json_string_value(json_object_get(one, "action"));
+        bool takes, gives;
+        uint64_t addr, size;
+
+        if (action == NULL)
+            REFUSE(r, "%.200s: event %zu has no 'action'", r->path, i);
+        takes = one_of(action, "segment_alloc", "segment_map");
+        gives = one_of(action, "segment_free", "segment_unmap");
+        if (!takes && !gives && !one_of(action, "alloc", "free_completed"))
+            continue;
+        MPL_TRY(number(r, one, "addr", "event", i, &addr));
+        MPL_TRY(number(r, one, "size", "event", i, &size));
+        if (!takes && !gives)
+            MPL_TRY(add_event(r, addr, size, i + 1, action[0] == 'a' ? ALLOC : FREE));
+        else
+            MPL_TRY(add_range(r, addr, size));
+        if (takes && size > now)
+            REFUSE(r,
+                   "%.200s: event %zu: a segment of %" PRIu64 " bytes where %" PRIu64
+                   " are reserved after it",
+                   r->path, i, size, now);
+        if (gives && (!mpl_add_bytes(now, size, &now) || now > INT64_MAX))
+            REFUSE(r, "%.200s: event %zu: the segments pass 2^63 bytes", r->path, i);
+        now -= takes ? size : 0;
+        r->peak = mpl_max_u64(r->peak, now);
+        r->returns = r->returns || gives;
+    }
+out:
+    return st;
+}
+
+static int by_addr(const void *a, const void *b)
+{
+    const range *x = a, *y = b;
+
+    if (x->addr != y->addr)
+        return x->addr > y->addr ? 1 : -1;
+    return (x->end > y->end) - (x->end < y->end);
+}
+
+/* Ranges that touch or overlap become one; then each knows where it begins in the arena. */
+static void merge_ranges(reader *r)
+{
+    size_t n = 0;
+    uint64_t base = 0;
+
+    if (r->n_ranges > 1)
+        qsort(r->range, r->n_ranges, sizeof *r->range, by_addr);
+    for (size_t i = 0; i < r->n_ranges; i++)
+        if (n > 0 && r->range[i].addr <= r->range[n - 1].end)
+            r->range[n - 1].end = mpl_max_u64(r->range[n - 1].end, r->range[i].end);
+        else
+            r->range[n++] = r->range[i];
+    r->n_ranges = n;
+    for (size_t i = 0; i < n; i++) {
+        r->range[i].base = base;
+        base += r->range[i].end - r->range[i].addr;
+    }
+}
+
+/* The buffer of an event, alive in [birth, death). */
+static mpl_status add_buffer(reader *r, const event *e, uint32_t birth, uint32_t death)
+{
+    mpl_status st = MPL_OK;
+    mpl_import_buffer b = {.bytes = e->size, .birth = birth, .death = death, .block = MPL_NONE};
+    size_t low = 0, high = r->n_ranges;
+    char name[64];
+    int n;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (r->range[mid].end <= e->addr)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low == r->n_ranges || e->addr < r->range[low].addr || e->size > r->range[low].end - e->addr)
+        REFUSE(r, "%.200s: the block of %" PRIu64 " bytes at 0x%" PRIx64 " lies in no segment", r->path,
+               e->size, e->addr);
+    b.offset = r->range[low].base + (e->addr - r->range[low].addr);
+    n = birth == 0 ? snprintf(name, sizeof name, "0x%" PRIx64 " from before", e->addr)
+                   : snprintf(name, sizeof name, "0x%" PRIx64 " of event %u", e->addr, birth - 1);
+    MPL_TRY(mpl_import_add(r->ctx, &r->list, &b, name, (size_t)n));
+out:
+    return st;
+}
+
+static int by_addr_and_step(const void *a, const void *b)
+{
+    const event *x = a, *y = b;
+
+    if (x->addr != y->addr)
+        return x->addr > y->addr ? 1 : -1;
+    if (x->step != y->step)
+        return x->step > y->step ? 1 : -1;
+    return (x->size > y->size) - (x->size < y->size); /* the snapshot names a block twice: refused below */
+}
+
+/* The events of one address, in order: allocs and frees take turns. */
+static mpl_status read_address(reader *r, const event *e, size_t n, uint32_t end)
+{
+    mpl_status st = MPL_OK;
+    const event *open = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        if (e[i].kind == ALLOC && open != NULL)
+            REFUSE(r, "%.200s: event %u allocates 0x%" PRIx64 ", which event %u did and none freed", r->path,
+                   e[i].step - 1, e[i].addr, open->step - 1);
+        if (e[i].kind != ALLOC && open == NULL && i > 0)
+            REFUSE(r, "%.200s: 0x%" PRIx64 " is %s, and it was free before", r->path, e[i].addr,
+                   e[i].kind == FREE ? "freed" : "in use in the snapshot");
+        if (e[i].kind == FREE)
+            MPL_TRY(add_buffer(r, open != NULL ? open : &e[i], open != NULL ? open->step : 0, e[i].step));
+        else if (e[i].kind == STAYS && open == NULL)
+            MPL_TRY(add_buffer(r, &e[i], 0, end));
+        else if (e[i].kind == STAYS)
+            MPL_TRY(add_buffer(r, open, open->step, end));
+        open = e[i].kind == ALLOC ? &e[i] : NULL;
+    }
+    if (open != NULL)
+        MPL_TRY(add_buffer(r, open, open->step, end));
+out:
+    return st;
+}
+
+static mpl_status read_lives(reader *r)
+{
+    mpl_status st = MPL_OK;
+    uint32_t end = (uint32_t)json_array_size(r->trace) + 1;
+
+    if (r->n > 1)
+        qsort(r->event, r->n, sizeof *r->event, by_addr_and_step);
+    for (size_t i = 0, k; i < r->n; i = k) {
+        for (k = i + 1; k < r->n && r->event[k].addr == r->event[i].addr;)
+            k++;
+        MPL_TRY(read_address(r, &r->event[i], k - i, end));
+    }
+out:
+    return st;
+}
+
+static void write_note(const reader *r, mpl_import *out)
+{
+    size_t n =
+        (size_t)snprintf(out->note, sizeof out->note, "device %u, %zu events, %" PRIu64 " bytes in segments",
+                         r->device, json_array_size(r->trace), r->reserved);
+
+    if (r->returns)
+        n += (size_t)snprintf(out->note + n, sizeof out->note - n,
+                              "; segments were given back: no single arena");
+    if (r->n_devices > 1)
+        snprintf(out->note + n, sizeof out->note - n, "; %u more devices were not looked at",
+                 r->n_devices - 1);
+}
+
+mpl_status mpl_import_read_pytorch(mpl_ctx *ctx, const mpl_import_in *in, mpl_import *out)
+{
+    mpl_status st = MPL_OK;
+    reader r = {.ctx = ctx, .path = in->path};
+    json_t *root = NULL;
+
+    MPL_TRY(parse(ctx, in, &root));
+    MPL_TRY(find_trace(&r, root));
+    MPL_TRY(read_segments(&r));
+    MPL_TRY(read_trace(&r));
+    merge_ranges(&r);
+    MPL_TRY(read_lives(&r));
+    MPL_TRY(mpl_import_make(ctx, in, &r.list, out));
+    out->arena_bytes = r.peak;
+    out->returns_memory = r.returns;
+    write_note(&r, out);
+out:
+    mpl_import_list_fini(ctx, &r.list);
+    mpl_free(ctx, r.event);
+    mpl_free(ctx, r.range);
+    json_decref(root);
+    return st;
+}
