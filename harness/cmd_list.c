@@ -4,6 +4,7 @@
 #include "harness/record.h"
 #include "harness/suite.h"
 #include "harness/table.h"
+#include "planners/import/import.h"
 #include "planners/planner.h"
 #include "runtime/backend.h"
 
@@ -106,9 +107,14 @@ out:
 static mpl_status list_formats(mpl_ctx *ctx, bool json)
 {
     mpl_status st = MPL_OK;
+    char about[200];
 
     for (const mpl_export_format *f = mpl_export_formats; f->name != NULL; f++)
         MPL_TRY(entry(ctx, json, f->name, f->about, NULL));
+    for (const mpl_import_format *f = mpl_import_formats; f->name != NULL; f++) {
+        snprintf(about, sizeof about, "check --plan: %s", f->about);
+        MPL_TRY(entry(ctx, json, f->name, about, NULL));
+    }
 out:
     return st;
 }

@@ -21,6 +21,7 @@ seeds() {
     plan) pattern='*.plan.json' ;;
     text) pattern='*.graph' ;;
     onnx) pattern='*.onnx' ;;
+    import) pattern='small.*' ;;
     *) pattern="*.$1" ;;
     esac
     find tests/data graphs/data ../shared/data /usr/share/libonnx-testdata -name "$pattern" -size -64k 2>/dev/null |
@@ -45,7 +46,7 @@ for target in "$@"; do
     log=$folder/$name.log
     mkdir -p "$corpus"
     seeds "$name" "$corpus"
-    case "$name" in csv | plan | onnx | pb | proof) length=-max_len=4096 ;; *) length= ;; esac
+    case "$name" in csv | plan | import | onnx | pb | proof) length=-max_len=4096 ;; *) length= ;; esac
     # shellcheck disable=SC2086 # an empty length is no argument
     if "$target" "$limit" -print_final_stats=1 -rss_limit_mb=4096 -timeout=20 -verbosity=1 $length \
         -artifact_prefix="$folder/crashes/$name-" "$corpus" >"$log" 2>&1; then

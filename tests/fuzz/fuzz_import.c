@@ -1,0 +1,52 @@
+/* fuzz_import.c -- plans of other allocators: any bytes, in every format that takes them by content, are refused in one line, or make
+ * a right problem with a plan that the verifier judges without harm. Offsets alone are read beside a list of four. */
+#include "tests/fuzz/fuzz.h"
+
+#include "planners/import/import.h"
+#include "planners/verify.h"
+
+static mpl_problem *make_beside(mpl_ctx *ctx)
+{
+    static const uint64_t bytes[] = {96, 64, 96, 32};
+    mpl_problem *p = NULL;
+
+    must(mpl_problem_new(ctx, "beside", 4, &p) == MPL_OK, ctx);
+    for (uint32_t b = 0; b < 4; b++) {
+        p->bytes[b] = bytes[b];
+        p->birth[b] = b;
+        p->death[b] = b + 2;
+    }
+    p->n_steps = 5;
+    return p;
+}
+
+static void try_plan(mpl_ctx *ctx, const mpl_problem *p, const mpl_import *got)
+{
+    uint64_t live = 0, packed = 0;
+    bool adds_up = mpl_lower_bound(ctx, p, 0, &live, NULL) == MPL_OK;
+
+    must(mpl_problem_check(ctx, p) == MPL_OK, ctx);
+    must(got->plan->n == p->n && strchr(got->note, '\n') == NULL, ctx);
+    if (mpl_verify(ctx, p, got->plan) != MPL_OK)
+        return;
+    must(!adds_up || got->plan->peak_bytes >= live, ctx);
+    must(mpl_plan_packed(ctx, p, got->plan, &packed) == MPL_OK, ctx);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    mpl_ctx ctx;
+    mpl_import got = {0};
+    mpl_problem *beside;
+
+    mpl_ctx_init(&ctx);
+    beside = make_beside(&ctx);
+    if (mpl_plan_import(&ctx, fuzz_file(data, size), beside, &got) == MPL_OK)
+        try_plan(&ctx, got.problem != NULL ? got.problem : beside, &got);
+    else
+        must(strncmp(ctx.message, "/proc/self/fd/", 14) == 0 && strchr(ctx.message, '\n') == NULL, &ctx);
+    mpl_import_fini(&ctx, &got);
+    mpl_problem_free(&ctx, beside);
+    must(ctx.n_live == 0, &ctx);
+    return 0;
+}

@@ -1,0 +1,361 @@
+/* test_harness_check.c -- the regression gate as CI meets it: exit statuses, the last line, rows, JUnit, baselines. */
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "graphs/base/file.h"
+#include "harness/record.h"
+
+#define NNC  MPL_SHARED "/libnnc"
+#define DATA "tests/data/import/"
+
+static const char *program;
+static char folder[] = "/tmp/memplan-check-XXXXXX";
+static char out[1 << 16]; /* of the last run: standard output and error as one log */
+
+static int begin(void **state)
+{
+    (void)state;
+    program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
+    return mkdtemp(folder) == NULL;
+}
+
+static int end(void **state)
+{
+    char command[100];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+static void slurp(const char *name, char *text, size_t size)
+{
+    char path[200];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    text[fread(text, 1, size - 1, f)] = '\0';
+    fclose(f);
+}
+
+static void put_file(const char *name, const char *text)
+{
+    char path[200];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    fclose(f);
+}
+
+/* Exit status of `memplan ARGUMENTS`, where @ stands for the test's folder. */
+static int run(const char *arguments)
+{
+    char command[4096];
+    size_t n = (size_t)snprintf(command, sizeof command, ">%s/out 2>&1 </dev/null %s ", folder, program);
+    int how;
+
+    for (const char *a = arguments; *a != '\0' && n < sizeof command - 200; a++)
+        n += (size_t)snprintf(command + n, sizeof command - n, *a == '@' ? "%s" : "%.1s",
+                              *a == '@' ? folder : a);
+    how = system(command);
+    slurp("out", out, sizeof out);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+static const char *last_line(void)
+{
+    size_t n = strlen(out);
+
+    if (n > 0 && out[n - 1] == '\n')
+        out[--n] = '\0';
+    return strrchr(out, '\n') != NULL ? strrchr(out, '\n') + 1 : out;
+}
+
+/* Runs each; the last line must have both texts. */
+static void check_all(size_t n, const char *const (*row)[4])
+{
+    for (size_t i = 0; i < n; i++) {
+        int got = run(row[i][0]);
+        char all[sizeof out];
+
+        memcpy(all, out, sizeof all);
+        if (got != row[i][1][0] - '0' || strstr(last_line(), row[i][2]) == NULL ||
+            strstr(last_line(), row[i][3]) == NULL)
+            fail_msg("memplan %s: exit status %d: %s", row[i][0], got, all);
+    }
+}
+#define CHECK_ALL(table) check_all(sizeof table / sizeof *table, table)
+
+/* ---- production's recorded plans ---- */
+
+static void production_plans(void **state)
+{
+    static const char *const table[][4] = {
+        {"check --plan " NNC "/densenet121_1_infer.tensors.csv --against optimum --tolerance 1%", "1",
+         "beyond", "8830976 bytes, 22.22 % above the optimum of 7225344"},
+        {"check --plan " NNC "/densenet121_1_infer.tensors.csv --tolerance 23%", "0", "check: ok", "22.22 %"},
+        {"check --plan " NNC "/resnet50_1_infer.tensors.csv --against optimum --tolerance 1%", "0",
+         "check: ok: resnet50_1_infer by libnnc", "13647872 bytes, at the optimum"},
+        {"check --plan " NNC "/inceptionv3_1_infer.tensors.csv", "1", "beyond", "25.00 %"},
+        {"check --plan " NNC "/lstm_32_infer.tensors.csv", "0", "check: ok", "at the optimum"},
+    };
+
+    (void)state;
+    skip_without(NNC);
+    CHECK_ALL(table);
+    /* the whole report stands above the last line */
+    run("check --plan " NNC "/densenet121_1_infer.tensors.csv --tolerance 23%");
+    assert_non_null(strstr(out, "305 buffers, parallel"));
+    assert_non_null(strstr(out, "gap +22.22 %"));
+}
+
+/* Faults: a verifier that is not asked, a name that is lost, a reader that takes what it gets. */
+static void damaged_plans(void **state)
+{
+    static const char *const table[][4] = {
+        {"check --plan @/moved.tensors.csv", "1", "refused", "'#"},
+        {"check --plan @/cut.tensors.csv", "2", "cut.tensors.csv:", "whole numbers"},
+        {"check --plan @/fewer.tensors.csv", "2", "before.csv:", "ids"},
+    };
+    mpl_ctx ctx;
+    char *text = NULL, *before = NULL, *moved;
+    size_t size, n;
+
+    (void)state;
+    skip_without(NNC);
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_file_read(&ctx, NNC "/resnet50_1_infer.tensors.csv", &text, &size));
+    assert_ok(&ctx, mpl_file_read(&ctx, NNC "/resnet50_1_infer.before.csv", &before, &n));
+    put_file("moved.before.csv", before);
+    put_file("cut.before.csv", before);
+    put_file("fewer.before.csv", before);
+    /* the last tensor in the middle of the first's bytes */
+    moved = malloc(size + 100);
+    strcpy(moved, text);
+    moved[size - 1] = '\0';
+    strcpy(strrchr(moved, '\n') + 1, "108,4096,0,64\n");
+    put_file("moved.tensors.csv", moved);
+    text[size - 3] = '\0'; /* in the middle of the last number or before it */
+    *strrchr(text, ',') = '\0';
+    put_file("cut.tensors.csv", text);
+    *(strrchr(text, '\n') + 1) = '\0';
+    put_file("fewer.tensors.csv", text);
+    CHECK_ALL(table);
+    free(moved);
+    mpl_free(&ctx, text);
+    mpl_free(&ctx, before);
+}
+
+/* ---- every format, every verdict ---- */
+
+static void verdicts(void **state)
+{
+    static const char *const table[][4] = {
+        {"check --plan " DATA "small.offsets.csv", "1", "beyond: small by minimalloc: 224 bytes",
+         "16.67 % above the optimum of 192 (allowed 0 %)"},
+        {"check --plan " DATA "small.offsets.csv --tolerance 16.6667%", "0", "check: ok",
+         "allowed 16.6667 %"},
+        {"check --plan " DATA "small.offsets.csv --tolerance 16.6666%", "1", "beyond", "allowed 16.6666 %"},
+        {"check --plan " DATA "small.xla.txt", "0", "small by xla: 640 bytes", "at the optimum of 640"},
+        {"check --plan " DATA "blocks.xla.txt", "0", "blocks by xla: 128 bytes", "at the optimum of 128"},
+        {"check --plan " DATA "small.tflm.txt", "0", "small by tflm: 192 bytes", "at the optimum"},
+        {"check --plan " DATA "old.tflm.txt", "1", "old by tflm: 224 bytes", "16.67 %"},
+        {"check " DATA "tensors.csv --plan " DATA "small.offline.bin", "0", "by offline: 160 bytes",
+         "at the optimum"},
+        {"check --plan " DATA "small.offline.bin", "2", "small.offline.bin", "GRAPH"},
+        {"check --plan " DATA "small.pytorch.json", "1", "small by pytorch: 6144 bytes",
+         "33.33 % above the optimum of 4608"},
+        {"check --plan " DATA "small.tensors.csv", "1", "small by libnnc: 168 bytes",
+         "2.44 % above the optimum of 164"},
+        {"check --plan tests/data/serial.plan.json --tolerance 1000%", "0", "check: ok", ""},
+        {"check mlp -p pool", "0", "check: ok: mlp by pool: 4096 bytes", "at the optimum"},
+        {"check mlp -p none", "1", "beyond: mlp by none", "above the optimum"},
+        {"check @/other.csv --plan " DATA "small.offsets.csv", "2", "another problem", "other.csv"},
+        {"check --plan @/overlap.csv", "1", "refused: overlap by minimalloc", "'left' and 'right'"},
+        {"check --plan @/cut.csv", "2", "cut.csv:3", ""},
+        {"check --plan @/missing.csv", "2", "missing.csv", ""},
+        {"check --plan " DATA "small.offsets.csv --tolerance 1", "2", "--tolerance", "'1'"},
+        {"check --plan " DATA "small.offsets.csv --tolerance -1%", "2", "--tolerance", ""},
+        {"check --plan " DATA "small.offsets.csv --against nothing", "2", "--against", "nothing"},
+        {"check --plan " DATA "small.offsets.csv -p pool", "2", "not both", ""},
+        {"check mlp", "2", "--planner", ""},
+        {"check -p pool", "2", "GRAPH", ""},
+    };
+
+    (void)state;
+    put_file("other.csv", "id,lower,upper,size\na,0,2,96\n");
+    put_file("overlap.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nfar,2,4,9,0\nright,1,3,64,95\n");
+    put_file("cut.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3");
+    CHECK_ALL(table);
+    assert_int_equal(run("check mlp -p pool -q"), 0);
+    assert_string_equal(out, "");
+}
+
+/* A list whose search has no budget: above the bound, and nobody knows whether it could be below. */
+static void undecided_is_three(void **state)
+{
+    mpl_ctx ctx;
+    mpl_record *row = NULL;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_int_equal(run("check guillotine:n=200,seed=3 -p portfolio --budget 1 --json"), 3);
+    assert_non_null(strstr(last_line(), "check: undecided"));
+    assert_non_null(strstr(last_line(), "above the bound of 1048576"));
+    assert_non_null(strstr(last_line(), "best plan known"));
+    *strchr(out, '\n') = '\0';
+    assert_ok(&ctx, mpl_record_read(&ctx, "row", out, strlen(out), &row));
+    assert_string_equal(mpl_record_get_text(row, MPL_FIELD_verdict), "undecided");
+    assert_true(mpl_record_is_null(row, MPL_FIELD_optimum_bytes));
+    mpl_record_free(&ctx, row);
+}
+
+/* ---- machines ---- */
+
+static void rows_and_junit(void **state)
+{
+    static const struct {
+        const char *arguments;
+        int status;
+        const char *verdict, *junit, *has;
+    } table[] = {
+        {"check --plan " DATA "small.xla.txt", 0, "ok", "failures=\"0\" errors=\"0\"",
+         "<system-out>check: ok: small"},
+        {"check --plan " DATA "small.offsets.csv", 1, "beyond", "failures=\"1\" errors=\"0\"",
+         "<failure type=\"beyond\""},
+        {"check --plan @/overlap.csv", 1, "refused", "failures=\"1\" errors=\"0\"",
+         "'l&lt;&amp;&gt;' and 'r&quot;?'"},
+        {"check --plan @/cut.csv", 2, NULL, "failures=\"0\" errors=\"1\"", "<error type=\"bad input\""},
+    };
+    char arguments[300], xml[4096];
+
+    (void)state;
+    put_file("overlap.csv", "id,lower,upper,size,offset\nl<&>,0,2,96,0\nr\"\xff,1,3,64,95\n");
+    put_file("cut.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3");
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        mpl_ctx ctx;
+        mpl_record *row = NULL;
+        uint64_t planned;
+
+        mpl_ctx_init(&ctx);
+        snprintf(arguments, sizeof arguments, "%s --json --junit @/gate.xml", table[i].arguments);
+        assert_int_equal(run(arguments), table[i].status);
+        slurp("gate.xml", xml, sizeof xml);
+        if (strstr(xml, table[i].junit) == NULL || strstr(xml, table[i].has) == NULL)
+            fail_msg("%s: %s", table[i].arguments, xml);
+        assert_non_null(strstr(xml, "</testsuites>"));
+        if (table[i].verdict == NULL)
+            continue;
+        *strchr(out, '\n') = '\0';
+        assert_ok(&ctx, mpl_record_read(&ctx, "row", out, strlen(out), &row));
+        assert_string_equal(mpl_record_get_text(row, MPL_FIELD_verdict), table[i].verdict);
+        assert_true(mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned) ==
+                    (strcmp(table[i].verdict, "refused") != 0));
+        mpl_record_free(&ctx, row);
+        assert_int_equal(ctx.n_live, 0);
+    }
+    assert_int_equal(run("check --plan " DATA "small.xla.txt --junit @/no/such/gate.xml"), 2);
+}
+
+/* ---- baselines ---- */
+
+/* Writes the baseline with one text replaced. */
+static void put_changed(const char *name, const char *text, const char *from, const char *to)
+{
+    const char *at = strstr(text, from);
+    char *now = malloc(strlen(text) + strlen(to) + 1);
+
+    assert_non_null(at);
+    sprintf(now, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    put_file(name, now);
+    free(now);
+}
+
+static void baselines(void **state)
+{
+    static const char *const table[][4] = {
+        {"check mlp -p pool --against @/mlp.json", "0", "check: ok", "at the baseline of 4096"},
+        {"check mlp -p pool --against @/more.json", "0", "check: improved", "below the baseline of 8192"},
+        {"check mlp -p pool --against @/less.json", "1", "beyond", "100.00 % above the baseline of 2048"},
+        {"check mlp -p pool --against @/less.json --tolerance 100%", "0", "check: ok", "allowed 100 %"},
+        {"check mlp -p pool --against @/proof.json", "1", "impossible", "below the proven optimum of 4097"},
+        {"check mlp -p best_fit --against @/mlp.json", "2", "no plan by best_fit", "update"},
+        {"check mlp:hidden=64 -p pool --against @/mlp.json", "2", "no plan by pool", "update"},
+        {"check mlp -p pool --against @/cut.json", "2", "cut.json:", "cut"},
+        {"check mlp -p pool --against @/torn.json", "2", "torn.json:2", "row"},
+        {"check mlp -p pool --against @/keyless.json", "2", "keyless.json:2", "problem_hash"},
+        {"check mlp -p pool --against " DATA "small.offline.json", "2", "no baseline", ""},
+        {"check --plan " DATA "small.offsets.csv --against @/plans.json", "0", "check: ok",
+         "at the baseline of 224"},
+        {"check --plan " DATA "small.pytorch.json --against @/plans.json", "0", "check: ok",
+         "baseline of 6144"},
+        {"baseline frob", "2", "frob", "update"},
+        {"baseline update mlp lstm", "2", "-o", ""},
+        {"baseline update no_such_graph -o @/x.json", "2", "no_such_graph", ""},
+        {"baseline update @/overlap.csv -o @/x.json", "1", "left", "right"},
+    };
+    char first[4096], again[4096];
+
+    (void)state;
+    put_file("overlap.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3,64,95\n");
+    assert_int_equal(run("baseline update mlp --planners pool,none -o @/mlp.json"), 0);
+    assert_non_null(strstr(out, "2 plans"));
+    slurp("mlp.json", first, sizeof first);
+    assert_int_equal(run("baseline update mlp --planners none,pool -o @/again.json"), 0);
+    slurp("again.json", again, sizeof again);
+    assert_string_equal(first, again);
+    assert_null(strstr(first, "_ns"));
+    put_changed("more.json", first, "\"pool\", \"claim\": \"optimal\", \"planned_bytes\": 4096",
+                "\"pool\", \"claim\": \"optimal\", \"planned_bytes\": 8192");
+    put_changed("less.json", first, "\"pool\", \"claim\": \"optimal\", \"planned_bytes\": 4096",
+                "\"pool\", \"claim\": \"optimal\", \"planned_bytes\": 2048");
+    *strstr(first, "\n]}") = '\0';
+    put_file("cut.json", first);
+    put_changed("proof.json", again, "\"optimum_bytes\": 4096}\n", "\"optimum_bytes\": 4097}\n");
+    put_changed("torn.json", again, "\"none\", ", "\"none\" ");
+    put_changed("keyless.json", again, "problem_hash", "hash");
+    assert_int_equal(run("baseline update " DATA "small.offsets.csv " DATA "small.pytorch.json " DATA
+                         "old.tflm.txt -o @/plans.json"),
+                     0);
+    CHECK_ALL(table);
+}
+
+/* Fault: a committed baseline that the planners no longer meet. The quick planners of the smoke suite only. */
+static void committed_baseline_holds(void **state)
+{
+    static const char *const graphs[] = {"mlp", "mnist_conv:batch=2",
+                                         "lstm:layers=1,steps=4,hidden=32,batch=2", "resnet18:image=64"},
+                             *const planners[] = {"pool", "greedy_size", "best_fit", "nnc_2019"};
+    char arguments[200];
+
+    (void)state;
+    for (size_t i = 0; i < 16; i++) {
+        snprintf(arguments, sizeof arguments, "check %s -p %s --against smoke", graphs[i / 4],
+                 planners[i % 4]);
+        if (run(arguments) != 0)
+            fail_msg("memplan %s: %s", arguments, out);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(production_plans),
+        cmocka_unit_test(damaged_plans),
+        cmocka_unit_test(verdicts),
+        cmocka_unit_test(undecided_is_three),
+        cmocka_unit_test(rows_and_junit),
+        cmocka_unit_test(baselines),
+        cmocka_unit_test(committed_baseline_holds),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}
