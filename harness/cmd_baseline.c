@@ -1,5 +1,6 @@
 /* cmd_baseline.c -- memplan baseline update: plans graphs, reads plans, and records them for memplan check. */
 #include <ctype.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "harness/command.h"
@@ -14,6 +15,9 @@ typedef struct update {
     uint32_t n_specs;
     size_t cap;
     mpl_planner_spec *spec;
+    uint32_t n_suites;
+    size_t suite_cap;
+    mpl_suite *suite; /* options point into their texts */
     mpl_rows rows;
 } update;
 
@@ -115,7 +119,7 @@ out:
     return st;
 }
 
-static mpl_status add_planned(update *u, const mpl_job *job, const mpl_planner_spec *spec,
+static mpl_status add_planned(update *u, const mpl_job *job, const mpl_planner_spec *spec, const char *name,
                               const mpl_optimum *optimum)
 {
     mpl_status st = MPL_OK;
@@ -123,6 +127,7 @@ static mpl_status add_planned(update *u, const mpl_job *job, const mpl_planner_s
     mpl_plan *plan = NULL;
 
     MPL_TRY(mpl_job_row(u->ctx, u->options, job, spec, &row));
+    mpl_record_text(row, MPL_FIELD_graph, name);
     st = mpl_job_plan(u->ctx, u->options, job, spec, row, &plan);
     if (st == MPL_EUNAVAIL) { /* not a problem for this planner */
         st = MPL_OK;
@@ -136,7 +141,8 @@ out:
     return st;
 }
 
-static mpl_status add_graph(update *u, const char *graph)
+/* GRAPH, which the baseline calls `name`; a file with a plan in it is that plan. */
+static mpl_status add_graph(update *u, const char *graph, const char *name)
 {
     mpl_status st = MPL_OK;
     mpl_job job = {0};
@@ -148,9 +154,38 @@ static mpl_status add_graph(update *u, const char *graph)
     MPL_TRY(mpl_job_problem(u->ctx, u->options, NULL, NULL, &job));
     MPL_TRY(mpl_optimum_find(u->ctx, u->options, &job, &optimum));
     for (uint32_t i = 0; i < u->n_specs; i++)
-        MPL_TRY(add_planned(u, &job, &u->spec[i], &optimum));
+        MPL_TRY(add_planned(u, &job, &u->spec[i], name, &optimum));
 out:
     mpl_job_fini(u->ctx, &job);
+    return st;
+}
+
+/* A suite's graph that may lie below --data: skipped, and told, where it is absent. */
+static mpl_status add_from_suite(update *u, const char *graph)
+{
+    static const char mark[] = "{data}/";
+    mpl_status st = MPL_OK;
+    const char *folder = u->options->data != NULL ? u->options->data : getenv("MEMPLAN_DATA"), *name = graph;
+    char *path = NULL;
+    size_t n;
+
+    if (strncmp(graph, mark, sizeof mark - 1) != 0)
+        return add_graph(u, graph, graph);
+    name += sizeof mark - 1;
+    folder = folder == NULL || folder[0] == '\0' ? "../shared/data" : folder;
+    n = strlen(folder) + 1;
+    MPL_TRY(mpl_new(u->ctx, path, n + strlen(name) + 1));
+    sprintf(path, "%s/%s", folder, name);
+    n += strcspn(name, ":"); /* what becomes of the file stands behind */
+    path[n] = '\0';
+    if (access(path, R_OK) != 0) {
+        fprintf(stderr, "skip: no %s here; --data names the folder\n", path);
+        goto out;
+    }
+    sprintf(path, "%s/%s", folder, name);
+    MPL_TRY(add_graph(u, path, name));
+out:
+    mpl_free(u->ctx, path);
     return st;
 }
 
@@ -164,18 +199,25 @@ static bool is_suite(const char *text)
     return s->name != NULL || (n > 6 && strcmp(text + n - 6, ".suite") == 0);
 }
 
+/* A suite's options are in force for what follows it, too. */
 static mpl_status add(update *u, const char *text)
 {
     mpl_status st = MPL_OK;
-    mpl_suite suite = {0};
+    mpl_suite *suite = NULL;
 
-    if (!is_suite(text))
-        return add_graph(u, text);
-    MPL_TRY(mpl_suite_open(u->ctx, text, u->options, &suite));
-    for (uint32_t i = 0; i < suite.graph.n; i++)
-        MPL_TRY(add_graph(u, suite.graph.item[i]));
+    if (is_suite(text)) {
+        MPL_TRY(mpl_reserve(u->ctx, u->suite, u->suite_cap, (size_t)u->n_suites + 1));
+        suite = &u->suite[u->n_suites];
+        MPL_TRY(mpl_suite_open(u->ctx, text, u->options, suite));
+        u->n_suites++;
+    }
+    if (u->n_specs == 0)
+        MPL_TRY(choose_planners(u));
+    if (suite == NULL)
+        MPL_TRY(add_graph(u, text, text));
+    for (uint32_t i = 0; suite != NULL && i < suite->graph.n; i++)
+        MPL_TRY(add_from_suite(u, suite->graph.item[i]));
 out:
-    mpl_suite_fini(u->ctx, &suite);
     return st;
 }
 
@@ -208,7 +250,6 @@ mpl_status mpl_cmd_baseline(mpl_ctx *ctx, mpl_options *options)
         snprintf(path, sizeof path, "%s", options->output);
     else
         MPL_TRY(default_path(ctx, options, first, path));
-    MPL_TRY(choose_planners(&u));
     MPL_TRY(add(&u, first));
     for (uint32_t i = 2; i < options->args.n; i++)
         MPL_TRY(add(&u, options->args.item[i]));
@@ -219,6 +260,9 @@ out:
     for (uint32_t i = 0; i < u.n_specs; i++)
         mpl_planner_spec_fini(ctx, &u.spec[i]);
     mpl_free(ctx, u.spec);
+    for (uint32_t i = 0; i < u.n_suites; i++)
+        mpl_suite_fini(ctx, &u.suite[i]);
+    mpl_free(ctx, u.suite);
     mpl_rows_fini(ctx, &u.rows);
     return st;
 }

@@ -302,7 +302,7 @@ static void baselines(void **state)
         {"baseline update no_such_graph -o @/x.json", "2", "no_such_graph", ""},
         {"baseline update @/overlap.csv -o @/x.json", "1", "left", "right"},
     };
-    char first[4096], again[4096];
+    char first[4096], again[4096], both[4096];
 
     (void)state;
     put_file("overlap.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3,64,95\n");
@@ -313,6 +313,11 @@ static void baselines(void **state)
     slurp("again.json", again, sizeof again);
     assert_string_equal(first, again);
     assert_null(strstr(first, "_ns"));
+    put_file("one.suite", "--planners none,pool\n--safety serial\n{data}/no/such.csv\nmlp\n");
+    assert_int_equal(run("baseline update @/one.suite mlp -o @/both.json"), 0);
+    assert_non_null(strstr(out, "skip: no"));
+    slurp("both.json", both, sizeof both);
+    assert_string_equal(first, both);
     put_changed("more.json", first, "\"pool\", \"claim\": \"optimal\", \"planned_bytes\": 4096",
                 "\"pool\", \"claim\": \"optimal\", \"planned_bytes\": 8192");
     put_changed("less.json", first, "\"pool\", \"claim\": \"optimal\", \"planned_bytes\": 4096",

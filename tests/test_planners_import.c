@@ -148,6 +148,8 @@ static const struct {
     {"small.offsets.csv", ",offset", "", MPL_EINPUT, "no plan", "offset"},
     {"small.offsets.csv", "192", "9223372036854775808", MPL_EINPUT, ":5", "2^63"},
 
+    {"small.offsets.csv", ",offset", ",at offset", MPL_EINPUT, ":1", "'offset'"},
+
     {"small.xla.txt", "offset=256", "offset=320", MPL_EINVALID, "'add'", "'neg'"},
     {"small.xla.txt", "exp{}:5-6", "exp{}:4-6", MPL_EINVALID, "'neg'", "'exp'"},
     {"small.xla.txt", "neg{}:4-5", "neg{}:4-6", MPL_EINVALID, "'neg'", "'exp'"},

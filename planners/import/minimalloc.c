@@ -34,7 +34,8 @@ mpl_status mpl_import_read_minimalloc(mpl_ctx *ctx, const mpl_import_in *in, mpl
 
     MPL_TRY(mpl_csv_read(ctx, in->path, &out->problem, &offset));
     MPL_TRY(mpl_plan_new(ctx, out->problem, &out->plan));
-    mpl_assert(offset != NULL);
+    if (offset == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s:1: no column 'offset'", in->path);
     memcpy(out->plan->offset, offset, out->problem->n * sizeof *offset);
     out->plan->claim = MPL_FEASIBLE;
 out:
