@@ -382,7 +382,10 @@ static const struct rule *read_record(checker *c)
         return NULL;
     c->at++;
     for (int k = 0; k < rule->n_numbers; k++) {
-        if ((k > 0 && *c->at++ != ',') || *c->at < '0' || *c->at > '9')
+        if (k > 0 && *c->at != ',')
+            return NULL;
+        c->at += k > 0;
+        if (*c->at < '0' || *c->at > '9')
             return NULL;
         for (c->number[k] = 0; *c->at >= '0' && *c->at <= '9' && c->number[k] < MOST / 16; c->at++)
             c->number[k] = 10 * c->number[k] + (*c->at - '0');

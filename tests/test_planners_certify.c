@@ -278,6 +278,33 @@ static void loose_texts_are_refused(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Between a split and its children nothing else may stand, be it ever so right. */
+static void splits_and_children_are_neighbours(void **state)
+{
+    small hard = roots[0];
+    mpl_ctx ctx;
+    mpl_problem *p;
+    mpl_plan *plan;
+    mpl_certified proved;
+    char *steps, *first;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    p = problem_of(&ctx, &hard);
+    plan = planned(&ctx, p);
+    assert_non_null(first = strchr(plan->refutation.steps, 'b'));
+    assert_non_null(first = strchr(first, ' '));
+    assert_ok(&ctx, mpl_new(&ctx, steps, strlen(plan->refutation.steps) + 4));
+    sprintf(steps, "%.*s a1%s", (int)(first - plan->refutation.steps), plan->refutation.steps, first);
+    assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
+    mpl_free(&ctx, plan->refutation.steps);
+    plan->refutation.steps = steps;
+    assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), MPL_EINVALID);
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* ---- claims ---------------------------------------------------------------------------------------------------- */
 
 /* Two buffers of 2 and 3 bytes that conflict, in pool 0; a third of 4 in pool 1. */
@@ -650,6 +677,7 @@ int main(void)
         cmocka_unit_test(random_plans_are_certified),
         cmocka_unit_test(cheats_are_refused),
         cmocka_unit_test(loose_texts_are_refused),
+        cmocka_unit_test(splits_and_children_are_neighbours),
         cmocka_unit_test(claims_need_their_certificates),
         cmocka_unit_test(other_problems_are_refused),
         cmocka_unit_test(mutants_prove_nothing_false),

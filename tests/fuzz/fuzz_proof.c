@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(mpl_plan_new(&ctx, p, &plan) == MPL_OK, &ctx);
     plan->claim = MPL_INFEASIBLE;
     plan->refutation.within = p->pool_capacity[0] = from->optimum - 1 + more;
-    must(mpl_new(&ctx, plan->refutation.steps, size + 1) == MPL_OK, &ctx);
+    must(mpl_new(&ctx, plan->refutation.steps, size > 0 ? size : 1) == MPL_OK, &ctx);
     for (size_t i = 1; i < size; i++)
         plan->refutation.steps[i - 1] = (char)(data[i] == 0 ? ' ' : data[i]);
     if (mpl_certify(&ctx, p, plan, &proved) == MPL_OK)
