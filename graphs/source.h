@@ -76,9 +76,9 @@ typedef struct mpl_source {
 } mpl_source;
 
 /* GRAPH of the command line: a file by its content (ONNX, .graph text, buffer CSV), else a zoo name, or
- * "guillotine:n=N[,seed=S]" (mpl_problem_synthetic_guillotine). A list followed by ":twin=reversed" or
- * ":twin=shuffled[,seed=N]" is the list with time reversed, or with its rows in another order. MPL_EINPUT with one line
- * that says what was looked for. */
+ * "guillotine:n=N[,seed=S]" or "synthetic:n=N[,alive=A][,seed=S]" (mpl_problem_synthetic_guillotine, mpl_problem_synthetic).
+ * A list followed by ":twin=reversed" or ":twin=shuffled[,seed=N]" is the list with time reversed, or with its rows in another
+ * order. MPL_EINPUT with one line that says what was looked for. */
 mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_options *options, mpl_source *out);
 void mpl_source_fini(mpl_ctx *ctx, mpl_source *source);
 

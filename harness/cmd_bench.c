@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "harness/command.h"
+#include "harness/crew.h"
 #include "harness/foreign.h"
 #include "harness/progress.h"
 #include "harness/suite.h"
@@ -26,7 +27,8 @@ typedef struct cell {
     mpl_worker *worker;
     int64_t *run_ns;
     int64_t *plan_ns, *self_ns; /* [repeat] with peers: of each plan in turn */
-    bool skip;                  /* the file has it already */
+    bool skip;                  /* the file has it already, or it is another shard's */
+    bool elsewhere;             /* it is another shard's */
 } cell;
 
 typedef struct bench {
@@ -37,7 +39,14 @@ typedef struct bench {
     mpl_planner_spec *spec; /* peers last */
     size_t spec_cap;
     const mpl_backend **backend; /* NULL entry: plan only */
-    char **done;                 /* sorted keys that the file has with status ok */
+    mpl_strings safeties;        /* a NULL item: each graph's own */
+    char *safety_store;
+    uint32_t shard, n_shards;
+    uint32_t repeat;           /* timed runs; 0 among other workers */
+    uint32_t unit, backend_at; /* at hand: graph and safety, backend */
+    FILE *crew;                /* in a worker of several: rows go there; NULL: to the file */
+    bool *seen;                /* [n_units * n_backends * n_specs] with workers: rows that came back */
+    char **done;               /* sorted keys that the file has with status ok */
     uint32_t n_done;
     mpl_rows rows; /* of this bench, those found in the file included */
     mpl_rows old;  /* of the file */
@@ -143,6 +152,68 @@ out:
     return st;
 }
 
+static mpl_status parse_safeties(bench *b)
+{
+    mpl_status st = MPL_OK;
+
+    if (b->options->safeties == NULL)
+        return mpl_strings_add(b->ctx, &b->safeties, b->options->safety);
+    if (b->options->safety != NULL)
+        MPL_FAIL(b->ctx, MPL_EINPUT, "bench: one of --safety and --safeties, not both");
+    MPL_TRY(mpl_strings_split(b->ctx, b->options->safeties, "--safeties", &b->safety_store, &b->safeties));
+    for (uint32_t i = 0; i < b->safeties.n; i++) {
+        b->options->safety = b->safeties.item[i];
+        MPL_TRY(mpl_job_check_options(b->ctx, b->options));
+    }
+out:
+    return st;
+}
+
+/* Workers share the machine, so that runs on all cores and peers in turns cannot be timed. */
+static mpl_status check_jobs(bench *b)
+{
+    mpl_status st = MPL_OK;
+    mpl_options *o = b->options;
+    mpl_machine machine;
+
+    b->repeat = (uint32_t)o->repeat;
+    if (o->jobs <= 1)
+        goto out;
+    MPL_TRY(mpl_machine_get(b->ctx, &machine));
+    if (o->jobs > machine.n_cores || o->threads > machine.n_cores / o->jobs)
+        MPL_FAIL(b->ctx, MPL_EINPUT,
+                 "--jobs: %" PRIu64 " workers need a core for each of their threads; there are %" PRIu32,
+                 o->jobs, machine.n_cores);
+    if (o->peer.n > 0)
+        MPL_FAIL(b->ctx, MPL_EINPUT, "--jobs: with --peer, plans are timed in turns: one worker");
+    b->repeat = 0;
+out:
+    return st;
+}
+
+static uint32_t n_units(const bench *b)
+{
+    return b->suite.graph.n * b->safeties.n;
+}
+
+/* Whether run p of a unit on a backend is this shard's; what is compared with a peer stays together. */
+static bool is_mine(const bench *b, uint32_t unit, uint32_t backend, uint32_t p)
+{
+    uint64_t group = (uint64_t)unit * b->n_backends + backend;
+
+    return mpl_shard_of(b->n_peers > 0 ? group : group * b->n_specs + p, b->n_shards) == b->shard;
+}
+
+static uint32_t count_mine(const bench *b, uint32_t unit)
+{
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < b->n_backends; k++)
+        for (uint32_t p = 0; p < b->n_specs; p++)
+            n += is_mine(b, unit, k, p);
+    return n;
+}
+
 /* ---- --resume ---- */
 
 static int by_text(const void *a, const void *b)
@@ -157,6 +228,13 @@ static bool is_ok(const mpl_record *row)
     return status != NULL && strcmp(status, "ok") == 0;
 }
 
+/* Whether a row of the file will do: one that was executed among other workers has no times. */
+static bool will_do(const bench *b, const mpl_record *row)
+{
+    return is_ok(row) && (b->options->jobs > 1 || mpl_record_is_null(row, MPL_FIELD_outputs) ||
+                          !mpl_record_is_null(row, MPL_FIELD_run_ns));
+}
+
 static mpl_status read_done(bench *b)
 {
     mpl_status st = MPL_OK;
@@ -165,7 +243,7 @@ static mpl_status read_done(bench *b)
     MPL_TRY(mpl_rows_last(b->ctx, &b->old));
     MPL_TRY(mpl_new(b->ctx, b->done, b->old.n));
     for (uint32_t i = 0; i < b->old.n; i++)
-        if (is_ok(b->old.row[i])) {
+        if (will_do(b, b->old.row[i])) {
             MPL_TRY(mpl_record_key(b->ctx, b->old.row[i], &b->done[b->n_done]));
             b->n_done++;
         }
@@ -190,8 +268,23 @@ out:
     return st;
 }
 
-/* The row of the file that has the run of `row` joins those of this bench. */
-static mpl_status take_done(bench *b, const mpl_record *row)
+/* A worker's row, on its way to the file: "BACKEND PLANNER OLD {row}". */
+static mpl_status tell(bench *b, uint32_t p, bool old, const mpl_record *row)
+{
+    mpl_status st = MPL_OK;
+    char *json = NULL;
+
+    MPL_TRY(mpl_record_write(b->ctx, row, &json));
+    fprintf(b->crew, "%" PRIu32 " %" PRIu32 " %d %s\n", b->backend_at, p, old, json);
+    if (fflush(b->crew) != 0)
+        MPL_FAIL(b->ctx, MPL_EMEM, "a row could not be handed on: %s", strerror(errno));
+out:
+    mpl_free(b->ctx, json);
+    return st;
+}
+
+/* The row of the file that has the run of `row`, by planner p, joins those of this bench. */
+static mpl_status take_done(bench *b, uint32_t p, const mpl_record *row)
 {
     mpl_status st = MPL_OK;
     char *key = NULL, *other = NULL;
@@ -207,6 +300,8 @@ static mpl_status take_done(bench *b, const mpl_record *row)
         if (!found)
             continue;
         MPL_TRY(mpl_record_copy(b->ctx, b->old.row[i], &copy));
+        if (b->crew != NULL)
+            MPL_TRY(tell(b, p, true, copy));
         MPL_TRY(mpl_rows_take(b->ctx, &b->rows, &copy));
     }
 out:
@@ -219,27 +314,33 @@ out:
 /* ---- one graph on one backend ---- */
 
 /* The row is finished: on the disk, to stdout if asked for, among those of this bench. */
-static mpl_status finish_row(bench *b, cell *c)
+static mpl_status keep_row(bench *b, mpl_record **row)
 {
     mpl_status st = MPL_OK;
-    const char *status = mpl_record_get_text(c->row, MPL_FIELD_status);
-    const char *reason = mpl_record_get_text(c->row, MPL_FIELD_reason);
+    const char *status = mpl_record_get_text(*row, MPL_FIELD_status);
+    const char *reason = mpl_record_get_text(*row, MPL_FIELD_reason);
     char *json = NULL;
 
-    MPL_TRY(mpl_row_file_append(b->ctx, &b->file, c->row));
+    MPL_TRY(mpl_row_file_append(b->ctx, &b->file, *row));
     if (strcmp(status, "ok") != 0)
-        mpl_progress_line(
-            &b->progress, "memplan: %s, %s: %s: %s", mpl_record_get_text(c->row, MPL_FIELD_graph),
-            c->spec != NULL ? c->spec->planner->name : "-", status, reason != NULL ? reason : "");
+        mpl_progress_line(&b->progress, "memplan: %s, %s: %s: %s", mpl_record_get_text(*row, MPL_FIELD_graph),
+                          mpl_record_get_text(*row, MPL_FIELD_planner), status, reason != NULL ? reason : "");
     b->bad |= strcmp(status, "ok") != 0 && strcmp(status, "unavailable") != 0;
     if (b->options->json) {
-        MPL_TRY(mpl_record_write(b->ctx, c->row, &json));
+        MPL_TRY(mpl_record_write(b->ctx, *row, &json));
         printf("%s\n", json);
     }
-    MPL_TRY(mpl_rows_take(b->ctx, &b->rows, &c->row));
+    MPL_TRY(mpl_rows_take(b->ctx, &b->rows, row));
 out:
     mpl_free(b->ctx, json);
     return st;
+}
+
+static mpl_status finish_row(bench *b, cell *c)
+{
+    if (b->crew != NULL)
+        return tell(b, (uint32_t)(c->spec - b->spec), false, c->row);
+    return keep_row(b, &c->row);
 }
 
 /* Shares of the time of one graph at which planning and preparing end, about. */
@@ -264,15 +365,20 @@ static mpl_status make_rows(bench *b, const mpl_job *job, cell *cells)
         cell *c = &cells[i];
 
         c->spec = &b->spec[i];
+        c->elsewhere = c->skip = !is_mine(b, b->unit, b->backend_at, i);
+        if (c->elsewhere)
+            continue;
         MPL_TRY(mpl_job_row(b->ctx, b->options, job, c->spec, &c->row));
         mpl_record_text(c->row, MPL_FIELD_suite, b->suite.name);
         MPL_TRY(is_done(b, c->row, &c->skip));
         n_skip += c->skip;
     }
     for (uint32_t i = 0; i < b->n_specs; i++) {
+        if (cells[i].elsewhere)
+            continue;
         cells[i].skip &= b->n_peers == 0 || n_skip == b->n_specs;
         if (cells[i].skip)
-            MPL_TRY(take_done(b, cells[i].row));
+            MPL_TRY(take_done(b, i, cells[i].row));
     }
 out:
     return st;
@@ -300,7 +406,7 @@ out:
 static mpl_status time_in_turns(bench *b, const mpl_job *job, cell *cells)
 {
     mpl_status st = MPL_OK;
-    uint32_t repeat = (uint32_t)b->options->repeat;
+    uint32_t repeat = b->repeat;
     int64_t median = 0;
 
     for (uint32_t i = 0; i < b->n_specs; i++) {
@@ -371,9 +477,10 @@ static void finish_run(bench *b, const mpl_job *job, cell *c, uint32_t n_runs, c
         mpl_row_fail(c->row, "refused", "outputs differ from those of the run that shares nothing");
     } else {
         mpl_measure_fields(mpl_worker_measured(c->worker), c->row);
-        mpl_record_ints(c->row, MPL_FIELD_run_ns, n_runs, c->run_ns);
+        if (n_runs > 0)
+            mpl_record_ints(c->row, MPL_FIELD_run_ns, n_runs, c->run_ns);
     }
-    mpl_record_int(c->row, MPL_FIELD_repeat, b->options->repeat);
+    mpl_record_int(c->row, MPL_FIELD_repeat, b->repeat);
     mpl_record_text(c->row, MPL_FIELD_outputs, mpl_outputs_word(error));
     mpl_record_real(c->row, MPL_FIELD_max_rel_error, error);
 }
@@ -383,7 +490,7 @@ static mpl_status run_group(bench *b, const mpl_worker_task *task, cell *cells, 
                             const void *reference)
 {
     mpl_status st = MPL_OK;
-    uint32_t repeat = (uint32_t)b->options->repeat;
+    uint32_t repeat = b->repeat;
 
     for (uint32_t i = first; i < end; i++) {
         mpl_worker_task one = *task;
@@ -468,7 +575,7 @@ static mpl_status bench_problem(bench *b, mpl_job *job)
 {
     mpl_status st = MPL_OK;
     cell *cells = NULL;
-    uint32_t left = 0, ok = 0, there = 0;
+    uint32_t left = 0, ok = 0, there = 0, mine = 0;
 
     MPL_TRY(mpl_new(b->ctx, cells, b->n_specs));
     MPL_TRY(plan_cells(b, job, cells));
@@ -479,7 +586,8 @@ static mpl_status bench_problem(bench *b, mpl_job *job)
     if (left > 0 && job->backend != NULL && job->source.graph != NULL && !mpl_interrupted())
         MPL_TRY(run_cells(b, job, cells));
     for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
-        there += cells[i].skip;
+        there += cells[i].skip && !cells[i].elsewhere;
+        mine += !cells[i].elsewhere;
         if (cells[i].skip)
             continue;
         ok += is_ok(cells[i].row);
@@ -488,7 +596,7 @@ static mpl_status bench_problem(bench *b, mpl_job *job)
     if (!mpl_interrupted() && !b->progress.terminal)
         mpl_progress_line(&b->progress,
                           "%" PRIu32 "/%" PRIu32 "  %s, %s: %" PRIu32 " rows ok, %" PRIu32 " there already",
-                          b->progress.done + b->n_specs, b->progress.total, job->text,
+                          b->progress.done + mine, b->progress.total, job->text,
                           job->backend != NULL ? job->backend->name : "planned only", ok, there);
 out:
     for (uint32_t i = 0; cells != NULL && i < b->n_specs; i++) {
@@ -511,6 +619,10 @@ static mpl_status fail_all(bench *b, mpl_job *job, const mpl_backend *backend, m
 
     job->backend = backend;
     for (uint32_t i = 0; i < b->n_specs; i++) {
+        if (!is_mine(b, b->unit, b->backend_at, i))
+            continue;
+        mpl_record_free(b->ctx, c.row);
+        c.row = NULL;
         c.spec = &b->spec[i];
         MPL_TRY(mpl_job_row(b->ctx, b->options, job, c.spec, &c.row));
         mpl_record_text(c.row, MPL_FIELD_suite, b->suite.name);
@@ -568,8 +680,17 @@ static size_t file_length(const char *path)
     return (size_t)(name - path) + strcspn(name, ":");
 }
 
+/* A worker's word goes by the one who hears all. */
+static void tell_skip(bench *b, const char *file)
+{
+    if (b->crew != NULL)
+        fprintf(b->crew, "skip: no %s here; --data names the folder\n", file);
+    else
+        mpl_progress_line(&b->progress, "skip: no %s here; --data names the folder", file);
+}
+
 /* Whether the file of `path` is absent: that is told once, for its twins too. Takes the path over if so. */
-static mpl_status skip_absent(bench *b, char **path, bool *skipped)
+static mpl_status skip_absent(bench *b, uint32_t unit, char **path, bool *skipped)
 {
     mpl_status st = MPL_OK;
     char *file = NULL;
@@ -581,35 +702,42 @@ static mpl_status skip_absent(bench *b, char **path, bool *skipped)
     if (!*skipped)
         goto out;
     if (b->skipped == NULL || file_length(b->skipped) != n || strncmp(b->skipped, file, n) != 0)
-        mpl_progress_line(&b->progress, "skip: no %s here; --data names the folder", file);
+        tell_skip(b, file);
     mpl_free(b->ctx, b->skipped);
     b->skipped = *path;
     *path = NULL;
-    b->progress.done += b->n_specs * b->n_backends;
+    b->progress.done += count_mine(b, unit);
 out:
     mpl_free(b->ctx, file);
     return st;
 }
 
-static mpl_status bench_graph(bench *b, const char *graph)
+/* A graph under one safety, on every backend. */
+static mpl_status bench_unit(bench *b, uint32_t unit)
 {
     mpl_ctx *ctx = b->ctx;
     mpl_status st = MPL_OK, opened, how;
+    const char *graph = b->suite.graph.item[unit / b->safeties.n];
     mpl_job job = {0};
     char why[sizeof ctx->message], *path = NULL;
     bool skipped = false;
 
+    if (count_mine(b, unit) == 0)
+        goto out;
     MPL_TRY(find_data(b, graph, &path, &graph));
     if (path != NULL)
-        MPL_TRY(skip_absent(b, &path, &skipped));
+        MPL_TRY(skip_absent(b, unit, &path, &skipped));
     if (skipped)
         goto out;
+    b->unit = unit;
+    b->options->safety = b->safeties.item[unit % b->safeties.n];
     opened = mpl_job_open(ctx, b->options, path != NULL ? path : graph, &job);
     job.text = graph; /* for the rows of one that could not be opened */
     snprintf(why, sizeof why, "%s", ctx->message);
     for (uint32_t k = 0; k < b->n_backends && !mpl_interrupted(); k++) {
         bool list = job.source.problem != NULL; /* cannot be executed: planned, and once is enough */
 
+        b->backend_at = k;
         mpl_progress_at(&b->progress, 0, 0, graph);
         how = opened;
         if (opened == MPL_OK && !(list && k > 0)) {
@@ -620,11 +748,110 @@ static mpl_status bench_graph(bench *b, const char *graph)
             MPL_TRY(fail_all(b, &job, b->backend[k], how, why));
         else if (!(list && k > 0))
             MPL_TRY(bench_problem(b, &job));
-        b->progress.done += b->n_specs;
+        for (uint32_t p = 0; p < b->n_specs; p++)
+            b->progress.done += is_mine(b, unit, k, p);
     }
 out:
     mpl_job_fini(ctx, &job);
     mpl_free(ctx, path);
+    return st;
+}
+
+/* ---- several workers ---- */
+
+static mpl_status worker_unit(mpl_ctx *ctx, void *arg, uint32_t unit, FILE *to)
+{
+    bench *b = arg;
+
+    b->ctx = ctx;
+    b->crew = to;
+    b->progress.quiet = true;
+    mpl_row_file_close(&b->file); /* its lock ends with the one who writes */
+    return bench_unit(b, unit);
+}
+
+static mpl_status take_line(mpl_ctx *ctx, void *arg, uint32_t unit, const char *text, size_t n)
+{
+    mpl_status st = MPL_OK;
+    bench *b = arg;
+    mpl_record *row = NULL;
+    uint32_t k = 0, p = 0;
+    int old = 0, at = 0;
+
+    if (strncmp(text, "skip: ", 6) == 0) {
+        mpl_progress_line(&b->progress, "%s", text);
+        goto out;
+    }
+    if (sscanf(text, "%" SCNu32 " %" SCNu32 " %d %n", &k, &p, &old, &at) != 3 || k >= b->n_backends ||
+        p >= b->n_specs)
+        MPL_FAIL(ctx, MPL_EINPUT, "a worker said '%.100s'", text);
+    MPL_TRY(mpl_record_read(ctx, "a worker's row", text + at, n - (size_t)at, &row));
+    b->seen[((size_t)unit * b->n_backends + k) * b->n_specs + p] = true;
+    if (old)
+        MPL_TRY(mpl_rows_take(ctx, &b->rows, &row));
+    else
+        MPL_TRY(keep_row(b, &row));
+out:
+    mpl_record_free(ctx, row);
+    return st;
+}
+
+/* Rows that a worker owed when it died say so. */
+static mpl_status unit_over(mpl_ctx *ctx, void *arg, uint32_t unit, const char *why)
+{
+    mpl_status st = MPL_OK;
+    bench *b = arg;
+    const char *graph = b->suite.graph.item[unit / b->safeties.n];
+    mpl_job job = {0};
+    mpl_record *row = NULL;
+
+    if (strncmp(graph, data_mark, sizeof data_mark - 1) == 0)
+        graph += sizeof data_mark - 1;
+    job.text = graph;
+    for (uint32_t i = 0; why != NULL && i < b->n_backends * b->n_specs; i++) {
+        uint32_t k = i / b->n_specs, p = i % b->n_specs;
+
+        if (!is_mine(b, unit, k, p) || b->seen[(size_t)unit * b->n_backends * b->n_specs + i])
+            continue;
+        job.backend = b->backend[k];
+        job.safety = b->safeties.item[unit % b->safeties.n] != NULL &&
+                             strcmp(b->safeties.item[unit % b->safeties.n], "parallel") == 0
+                         ? MPL_PARALLEL
+                         : MPL_SERIAL;
+        MPL_TRY(mpl_job_row(ctx, b->options, &job, &b->spec[p], &row));
+        mpl_record_text(row, MPL_FIELD_suite, b->suite.name);
+        mpl_row_fail(row, "crash", why);
+        MPL_TRY(keep_row(b, &row));
+    }
+    b->progress.done += count_mine(b, unit);
+    if (!b->progress.terminal)
+        mpl_progress_line(&b->progress, "%" PRIu32 "/%" PRIu32 "  %s", b->progress.done, b->progress.total,
+                          graph);
+    mpl_progress_at(&b->progress, 0, 0, graph);
+out:
+    mpl_record_free(ctx, row);
+    return st;
+}
+
+static mpl_status bench_units(bench *b)
+{
+    mpl_status st = MPL_OK;
+    mpl_crew crew = {.arg = b,
+                     .n_units = n_units(b),
+                     .n_workers = (uint32_t)b->options->jobs,
+                     .work = worker_unit,
+                     .line = take_line,
+                     .over = unit_over};
+
+    if (b->options->jobs <= 1) {
+        for (uint32_t i = 0; i < n_units(b) && !mpl_interrupted(); i++)
+            MPL_TRY(bench_unit(b, i));
+        goto out;
+    }
+    MPL_TRY(mpl_new(b->ctx, b->seen, (size_t)crew.n_units * b->n_backends * b->n_specs));
+    MPL_TRY(mpl_crew_run(b->ctx, &crew));
+    MPL_TRY(mpl_rows_sort(b->ctx, &b->rows)); /* they came as workers were done */
+out:
     return st;
 }
 
@@ -664,6 +891,9 @@ static void bench_fini(bench *b)
     mpl_free(b->ctx, b->done);
     mpl_free(b->ctx, b->path);
     mpl_free(b->ctx, b->skipped);
+    mpl_free(b->ctx, b->seen);
+    mpl_free(b->ctx, b->safeties.item);
+    mpl_free(b->ctx, b->safety_store);
     mpl_rows_fini(b->ctx, &b->rows);
     mpl_rows_fini(b->ctx, &b->old);
     mpl_suite_fini(b->ctx, &b->suite);
@@ -672,8 +902,9 @@ static void bench_fini(bench *b)
 mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
-    bench b = {.ctx = ctx, .options = options, .file = {.fd = -1}};
+    bench b = {.ctx = ctx, .options = options, .file = {.fd = -1}, .n_shards = 1};
     const mpl_table_kind *runs = mpl_table_find("runs"), *peers = mpl_table_find("peers");
+    uint32_t total = 0;
 
     MPL_TRY(mpl_suite_open(ctx, options->args.n > 0 ? options->args.item[0] : "main", options, &b.suite));
     MPL_TRY(mpl_job_check_options(ctx, options));
@@ -681,12 +912,16 @@ mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
         MPL_FAIL(ctx, MPL_EINPUT, "--data: %s: %s; a folder is needed", options->data, strerror(errno));
     MPL_TRY(parse_planners(&b));
     MPL_TRY(parse_backends(&b));
-    mpl_progress_begin(&b.progress, b.suite.graph.n * b.n_backends * b.n_specs,
-                       options->quiet || options->json);
+    MPL_TRY(parse_safeties(&b));
+    MPL_TRY(check_jobs(&b));
+    if (options->shard != NULL)
+        MPL_TRY(mpl_shard_parse(ctx, options->shard, &b.shard, &b.n_shards));
+    for (uint32_t i = 0; i < n_units(&b); i++)
+        total += count_mine(&b, i);
+    mpl_progress_begin(&b.progress, total, options->quiet || options->json);
     MPL_TRY(open_rows(&b));
     mpl_interrupt_catch();
-    for (uint32_t i = 0; i < b.suite.graph.n && !mpl_interrupted(); i++)
-        MPL_TRY(bench_graph(&b, b.suite.graph.item[i]));
+    MPL_TRY(bench_units(&b));
     mpl_progress_end(&b.progress);
     if (!options->quiet && !options->json)
         MPL_TRY(runs->print(ctx, runs, &b.rows, stdout, options->tsv));

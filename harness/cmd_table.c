@@ -11,6 +11,7 @@ mpl_status mpl_cmd_table(mpl_ctx *ctx, mpl_options *options)
     const mpl_table_kind *kind = mpl_table_find(options->args.item[0]);
     mpl_rows rows = {0};
     mpl_new_file file = {0};
+    char mixed[MPL_MIXED_SIZE];
 
     if (kind == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "no table '%s'; see memplan list tables", options->args.item[0]);
@@ -19,6 +20,9 @@ mpl_status mpl_cmd_table(mpl_ctx *ctx, mpl_options *options)
     for (uint32_t i = 0; i < options->rows.n; i++)
         MPL_TRY(mpl_rows_read(ctx, options->rows.item[i], &rows));
     MPL_TRY(mpl_rows_last(ctx, &rows));
+    if (mpl_rows_mixed(&rows) < rows.n)
+        fprintf(stderr, "memplan: table: this one mixes %s\n",
+                mpl_rows_mixed_text(&rows, mpl_rows_mixed(&rows), mixed));
     if (options->output != NULL) {
         MPL_TRY(mpl_file_begin(ctx, options->output, &file));
         MPL_TRY(kind->print(ctx, kind, &rows, file.stream, options->tsv));

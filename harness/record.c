@@ -271,6 +271,43 @@ bool mpl_record_member(const mpl_record *r, mpl_field field, uint32_t i, const c
     return true;
 }
 
+/* A value as text; empty where memory ran out. */
+static void show(const json_t *value, char *text, size_t size)
+{
+    char *dumped = json_is_string(value) ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+
+    snprintf(text, size, "%s",
+             json_is_string(value) ? json_string_value(value)
+             : dumped != NULL      ? dumped
+                                   : "");
+    free(dumped);
+}
+
+bool mpl_record_member_show(const mpl_record *r, mpl_field field, const char *key, char *text, size_t size)
+{
+    const json_t *value = json_object_get(r->value[field], key);
+
+    if (value == NULL || json_is_null(value))
+        return false;
+    show(value, text, size);
+    return true;
+}
+
+bool mpl_record_equal(const mpl_record *a, const mpl_record *b, mpl_field field)
+{
+    if (a->value[field] == NULL || b->value[field] == NULL)
+        return a->value[field] == b->value[field];
+    return json_equal(a->value[field], b->value[field]);
+}
+
+void mpl_record_show(const mpl_record *r, mpl_field field, char *text, size_t size)
+{
+    if (r->value[field] == NULL)
+        snprintf(text, size, "null");
+    else
+        show(r->value[field], text, size);
+}
+
 /* ---- text ---- */
 
 /* json's own text, moved into memory that ctx counts. */

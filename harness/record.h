@@ -68,6 +68,12 @@ bool mpl_record_median(const mpl_record *r, mpl_field field, int64_t *value);
 bool mpl_record_has_item(const mpl_record *r, mpl_field field, const char *text);
 /* Member i of an object: its key and its text (NULL: it is no text). False past the end. */
 bool mpl_record_member(const mpl_record *r, mpl_field field, uint32_t i, const char **key, const char **text);
+/* Member `key` of an object as text ("true", "12"); false: there is none, or it is null. */
+bool mpl_record_member_show(const mpl_record *r, mpl_field field, const char *key, char *text, size_t size);
+/* Whether a field has the same value in both. */
+bool mpl_record_equal(const mpl_record *a, const mpl_record *b, mpl_field field);
+/* A field's value as one line of JSON, cut to size - 1 characters. */
+void mpl_record_show(const mpl_record *r, mpl_field field, char *text, size_t size);
 
 /* The record as one line of JSON without a newline; *text is the caller's (mpl_free). MPL_EMEM. */
 mpl_status mpl_record_write(mpl_ctx *ctx, const mpl_record *r, char **text);

@@ -12,6 +12,29 @@ const mpl_builtin_suite mpl_builtin_suites[] = {
     {NULL, NULL},
 };
 
+uint32_t mpl_shard_of(uint64_t run, uint32_t n)
+{
+    uint64_t round = run / n;
+
+    return (uint32_t)((run % n + (mpl_hash(MPL_HASH_SEED, &round, sizeof round) >> 32) % n) % n);
+}
+
+mpl_status mpl_shard_parse(mpl_ctx *ctx, const char *text, uint32_t *index, uint32_t *n)
+{
+    mpl_status st = MPL_OK;
+    int end = -1;
+    uint32_t i = 0, all = 0;
+
+    if (strspn(text, "0123456789/") == strlen(text))
+        sscanf(text, "%9" SCNu32 "/%9" SCNu32 "%n", &i, &all, &end);
+    if (end < 0 || text[end] != '\0' || i < 1 || i > all)
+        MPL_FAIL(ctx, MPL_EINPUT, "--shard: '%.100s' is no I/N with I from 1 to N", text);
+    *index = i - 1;
+    *n = all;
+out:
+    return st;
+}
+
 void mpl_suite_about(const char *text, char *line, size_t size)
 {
     size_t n = text[0] == '#' ? strcspn(text, "\n") : 0;

@@ -24,6 +24,11 @@ typedef struct mpl_suite {
 /* A built-in suite, else a file of that path; options that it sets go into `options`. MPL_EINPUT with file and line. */
 mpl_status mpl_suite_open(mpl_ctx *ctx, const char *name, mpl_options *options, mpl_suite *out);
 void mpl_suite_fini(mpl_ctx *ctx, mpl_suite *suite);
+/* Which of n shards, from 0, has the run of that number: of each n runs in a row, every shard has one, and which one changes from
+ * row to row, so that shards differ by at most one run and no planner always falls to the same. */
+uint32_t mpl_shard_of(uint64_t run, uint32_t n);
+/* "I/N" as --shard takes it, I from 1; *index from 0. MPL_EINPUT. */
+mpl_status mpl_shard_parse(mpl_ctx *ctx, const char *text, uint32_t *index, uint32_t *n);
 /* The first comment line of a suite's text, into line; empty where there is none. */
 void mpl_suite_about(const char *text, char *line, size_t size);
 

@@ -95,6 +95,27 @@ out:
     return st;
 }
 
+void mpl_bind_cores(uint32_t index, uint32_t n)
+{
+    mpl_ctx ctx;
+    hwloc_cpuset_t share = NULL;
+    uint64_t cores;
+
+    mpl_ctx_init(&ctx);
+    if (topology_get(&ctx) != MPL_OK || (share = hwloc_bitmap_alloc()) == NULL)
+        return;
+    cores = count_of(HWLOC_OBJ_CORE);
+    for (uint64_t i = cores * index / n; i < cores * (index + UINT64_C(1)) / n; i++) {
+        hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, (unsigned)i);
+
+        if (core != NULL)
+            hwloc_bitmap_or(share, share, core->cpuset);
+    }
+    if (!hwloc_bitmap_iszero(share))
+        hwloc_set_cpubind(topology, share, HWLOC_CPUBIND_PROCESS);
+    hwloc_bitmap_free(share);
+}
+
 /* Binds untouched pages to the node of the calling thread. Where the system cannot (mpl_machine.binds_memory,
  * or a container that forbids it), its own rule stands: a page lies on the node of the thread that touches it
  * first. */

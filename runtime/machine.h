@@ -18,6 +18,10 @@ typedef struct mpl_machine {
 /* MPL_EUNAVAIL: the system does not say. */
 mpl_status mpl_machine_get(mpl_ctx *ctx, mpl_machine *out);
 
+/* Binds this process to the index-th of n shares of the usable cores, n at most their number; where the system forbids it,
+ * its own rule stands. */
+void mpl_bind_cores(uint32_t index, uint32_t n);
+
 /* Zeroed pages on the node of the calling thread, page-aligned, not yet resident, never huge; bytes > 0. */
 mpl_status mpl_pages_new(mpl_ctx *ctx, uint64_t bytes, void **base);
 void mpl_pages_free(void *base, uint64_t bytes);

@@ -129,21 +129,39 @@ static const char *nearest(const char *name, size_t n)
     return best;
 }
 
-/* "guillotine:n=N[,seed=S]" */
-static mpl_status open_guillotine(mpl_ctx *ctx, const char *text, mpl_source *out)
+/* "guillotine:n=N[,seed=S]", "synthetic:n=N[,alive=A][,seed=S]" */
+static mpl_status open_synthetic(mpl_ctx *ctx, const char *text, mpl_source *out)
 {
     mpl_status st = MPL_OK;
+    const char *at = strchr(text, ':') + 1;
+    bool cut = text[0] == 'g';
     uint64_t seed = 1;
-    uint32_t n = 0;
-    int end = -1;
+    uint32_t n = 0, alive = 100;
+    int length = -1;
 
-    sscanf(text, "guillotine:n=%" SCNu32 "%n,seed=%" SCNu64 "%n", &n, &end, &seed, &end);
-    if (end < 0 || text[end] != '\0')
-        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: a list of cut rectangles is written guillotine:n=N or n=N,seed=S",
+    if (sscanf(at, "n=%" SCNu32 "%n", &n, &length) == 1) {
+        at += length;
+        if (!cut && sscanf(at, ",alive=%" SCNu32 "%n", &alive, &length) == 1)
+            at += length;
+        if (sscanf(at, ",seed=%" SCNu64 "%n", &seed, &length) == 1)
+            at += length;
+    }
+    if (length < 0 || *at != '\0')
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.200s: a list that is made is written guillotine:n=N[,seed=S] or "
+                 "synthetic:n=N[,alive=A][,seed=S]",
                  text);
-    MPL_TRY(mpl_problem_synthetic_guillotine(ctx, n, seed, &out->problem));
+    if (cut)
+        MPL_TRY(mpl_problem_synthetic_guillotine(ctx, n, seed, &out->problem));
+    else
+        MPL_TRY(mpl_problem_synthetic(ctx, n, alive, seed, &out->problem));
 out:
     return st;
+}
+
+static bool begins_with(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
 /* ---- twins ------------------------------------------------------------------------------------------------ */
@@ -220,8 +238,8 @@ mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_option
         return open_file(ctx, text, options, out);
     if (known)
         return mpl_zoo_build(ctx, text, &out->graph);
-    if (!exists && strncmp(text, "guillotine:", n + 1) == 0)
-        return open_guillotine(ctx, text, out);
+    if (!exists && (begins_with(text, "guillotine:") || begins_with(text, "synthetic:")))
+        return open_synthetic(ctx, text, out);
     if (exists)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: is a folder; name a file in it", text);
     MPL_FAIL(ctx, MPL_EINPUT,

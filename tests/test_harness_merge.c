@@ -1,0 +1,448 @@
+/* test_harness_merge.c -- benches in shards and by several workers, files of rows made one, and what differs between two. */
+#include "tests/test.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "graphs/source.h"
+#include "harness/crew.h"
+#include "harness/rows.h"
+#include "harness/suite.h"
+#include "planners/planner.h"
+
+static const char *program;
+static char folder[] = "/tmp/memplan-merge-XXXXXX";
+static char text[1 << 17], err[1 << 14]; /* of the last run */
+
+static void slurp(const char *name, char *to, size_t size)
+{
+    char path[200];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    to[fread(to, 1, size - 1, f)] = '\0';
+    fclose(f);
+}
+
+static void put_file(const char *name, const char *content)
+{
+    char path[200];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(content, f);
+    fclose(f);
+}
+
+/* Exit status of `memplan ARGUMENTS` in the test's folder. */
+static int run(const char *arguments)
+{
+    char command[4096];
+    int how;
+
+    snprintf(command, sizeof command, "cd %s && %s %s >out 2>err </dev/null", folder, program, arguments);
+    how = system(command);
+    slurp("out", text, sizeof text);
+    slurp("err", err, sizeof err);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+static void assert_run(const char *arguments, int status)
+{
+    int got = run(arguments);
+
+    if (got != status)
+        fail_msg("memplan %s: exit status %d, not %d: %s", arguments, got, status, err);
+}
+
+#define BENCH "bench t.suite --planners none,greedy_size,best_fit,pool,nnc_arena -q "
+
+static int begin(void **state)
+{
+    static char absolute[4096];
+    const char *path = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
+
+    (void)state;
+    program = realpath(path, absolute);
+    if (program == NULL || mkdtemp(folder) == NULL)
+        return 1;
+    setenv("OMP_WAIT_POLICY", "passive", 0);
+    put_file("t.suite", "# tiny\n--repeat 2\n--safeties serial,parallel\n--backends none,ref\n"
+                        "mlp:layers=1,input=4,hidden=4,classes=2\nguillotine:n=12\n"
+                        "lstm:layers=1,steps=2,hidden=8,batch=2\n");
+    return 0;
+}
+
+static int end(void **state)
+{
+    char command[100];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+/* ---- shards ---- */
+
+/* Fault: a run in no shard or in two, shards of unlike size, a planner that always falls to one. */
+static void shards_are_even(void **state)
+{
+    enum { PLANNERS = 12, UNITS = 60 };
+
+    (void)state;
+    for (uint32_t n = 1; n <= 25; n++) {
+        uint32_t count[25] = {0}, of_first[25] = {0}, hit = 0;
+
+        for (uint64_t r = 0; r < (uint64_t)PLANNERS * UNITS; r++) {
+            uint32_t s = mpl_shard_of(r, n);
+
+            assert_true(s < n);
+            count[s]++;
+            of_first[s] += r % PLANNERS == 0;
+            if ((r + 1) % n == 0)
+                for (uint32_t k = 0; k < n; k++)
+                    assert_int_equal(count[k], (r + 1) / n);
+        }
+        for (uint32_t k = 0; k < n; k++)
+            hit += of_first[k] > 0;
+        assert_true(n == 1 || hit > n / 2);
+    }
+}
+
+static void shards_are_read(void **state)
+{
+    static const char *const wrong[] = {"", "0/3", "4/3", "1/0", "1", "1/", "1/3x", "-1/3", "1/-3", " 1/3"};
+    mpl_ctx ctx;
+    uint32_t i = 0, n = 0;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
+        assert_status(&ctx, mpl_shard_parse(&ctx, wrong[k], &i, &n), MPL_EINPUT);
+    assert_ok(&ctx, mpl_shard_parse(&ctx, "3/7", &i, &n));
+    assert_int_equal(i, 2);
+    assert_int_equal(n, 7);
+}
+
+/* Fault: shards or workers that lose a row, make one twice, or another. */
+static void shards_and_workers_make_the_same_rows(void **state)
+{
+    char arguments[300];
+
+    (void)state;
+    assert_run(BENCH "-o one.jsonl", 0);
+    for (int i = 1; i <= 3; i++) {
+        snprintf(arguments, sizeof arguments, BENCH "-o shard%d.jsonl --shard %d/3", i, i);
+        assert_run(arguments, 0);
+    }
+    assert_run("merge shard3.jsonl shard1.jsonl shard2.jsonl -o merged.jsonl", 0);
+    assert_non_null(strstr(text, "50 rows of 50 in 3 files, 0 not ok"));
+    assert_run("merge one.jsonl -o all.jsonl", 0);
+    assert_run("diff all.jsonl merged.jsonl", 0);
+    assert_run("merge shard1.jsonl shard2.jsonl shard3.jsonl -o again.jsonl", 0);
+    assert_run("merge again.jsonl merged.jsonl", 0);
+    {
+        static char first[sizeof text];
+
+        memcpy(first, text, sizeof text);
+        slurp("merged.jsonl", text, sizeof text);
+        assert_string_equal(text, first);
+    }
+    if (run(BENCH "-o jobs.jsonl --jobs 2") == 2) {
+        print_message("skip: %s: one core\n", __func__);
+        return;
+    }
+    assert_run("merge jobs.jsonl -o jobs-sorted.jsonl", 0);
+    assert_non_null(strstr(text, "50 rows of 50"));
+    assert_run("diff all.jsonl jobs-sorted.jsonl --json", 0);
+    assert_non_null(strstr(text, "\"plan_time\""));
+    assert_null(strstr(text, "\"run_time\"")); /* executed, not timed */
+    /* a bench that times is not content with those; what was unavailable (5 of pool, which needs steps) is tried again */
+    assert_run(BENCH "-o jobs.jsonl --resume", 0);
+    assert_run("merge jobs.jsonl -o jobs-sorted.jsonl", 0);
+    assert_non_null(strstr(text, "50 rows of 73"));
+    assert_run("diff all.jsonl jobs-sorted.jsonl --json", 0);
+    assert_non_null(strstr(text, "\"run_time\""));
+    /* and several workers are content with all of it */
+    assert_run(BENCH "-o jobs.jsonl --resume --jobs 2", 0);
+    assert_run("merge jobs.jsonl -o jobs-sorted.jsonl", 0);
+    assert_non_null(strstr(text, "50 rows of 78"));
+}
+
+static const struct {
+    const char *arguments;
+    int status;
+    const char *says;
+} wrong[] = {
+    {BENCH "-o x.jsonl --shard 4/3", 2, "4/3"},
+    {BENCH "-o x.jsonl --jobs 100000", 2, "core"},
+    {BENCH "-o x.jsonl --jobs 2 --threads 1000", 2, "core"},
+    {BENCH "-o x.jsonl --safety serial", 2, "--safeties"},
+    {BENCH "-o x.jsonl --safeties serial,both", 2, "both"},
+    {"merge", 2, "usage"},
+    {"merge nothing.jsonl", 2, "nothing.jsonl"},
+    {"merge t.suite", 2, "t.suite:1"},
+    {"diff t.suite", 2, "usage"},
+    {"diff t.suite t.suite", 2, "t.suite"},
+    {"diff nothing.json t.suite", 2, "nothing.json"},
+};
+
+static void wrong_usage_is_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_run(wrong[i].arguments, wrong[i].status);
+        if (strstr(err, wrong[i].says) == NULL || strchr(err, '\n') != err + strlen(err) - 1)
+            fail_msg("memplan %s: '%s'", wrong[i].arguments, err);
+    }
+}
+
+/* Fault: a network that is new in the zoo and planned nowhere; a suite that asks for what there is not. */
+static void suites_are_whole(void **state)
+{
+    (void)state;
+    for (const mpl_builtin_suite *s = mpl_builtin_suites; s->name != NULL; s++) {
+        mpl_ctx ctx;
+        mpl_options options;
+        mpl_suite suite;
+
+        mpl_ctx_init(&ctx);
+        mpl_options_init(&options);
+        assert_ok(&ctx, mpl_suite_open(&ctx, s->name, &options, &suite));
+        for (uint32_t i = 0; i < suite.graph.n; i++) {
+            size_t n = strcspn(suite.graph.item[i], ":");
+
+            if (mpl_zoo_find(suite.graph.item[i], n) == NULL &&
+                strncmp(suite.graph.item[i], "synthetic:n", n + 2) != 0 &&
+                strncmp(suite.graph.item[i], "guillotine:n", n + 2) != 0 &&
+                strchr(suite.graph.item[i], '/') == NULL)
+                fail_msg("suite %s: %s", s->name, suite.graph.item[i]);
+        }
+        for (uint32_t z = 0; strcmp(s->name, "inference") == 0 && mpl_zoo[z] != NULL; z++) {
+            bool found = false;
+
+            for (uint32_t i = 0; i < suite.graph.n; i++)
+                found |= strlen(mpl_zoo[z]->name) == strcspn(suite.graph.item[i], ":") &&
+                         strncmp(suite.graph.item[i], mpl_zoo[z]->name, strlen(mpl_zoo[z]->name)) == 0;
+            if (!found)
+                fail_msg("suite inference lacks %s", mpl_zoo[z]->name);
+        }
+        mpl_suite_fini(&ctx, &suite);
+        mpl_options_fini(&ctx, &options);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+/* ---- workers that die ---- */
+
+enum { UNITS = 12 };
+
+typedef struct heard {
+    uint32_t lines[UNITS], over[UNITS];
+    char why[UNITS][200];
+} heard;
+
+/* Unit 3 ends by a signal behind its first line, unit 5 fails, unit 7 exits in the middle of a line. */
+static mpl_status work(mpl_ctx *ctx, void *arg, uint32_t u, FILE *to)
+{
+    mpl_status st = MPL_OK;
+
+    (void)arg;
+    fprintf(to, "first %u\n", u);
+    fflush(to);
+    if (u == 3)
+        raise(SIGKILL);
+    if (u == 5)
+        MPL_FAIL(ctx, MPL_EINPUT, "unit five is wrong");
+    fprintf(to, "second");
+    if (u == 7) {
+        fflush(to);
+        _exit(4);
+    }
+    fprintf(to, " %u\n", u);
+out:
+    return st;
+}
+
+static mpl_status line(mpl_ctx *ctx, void *arg, uint32_t u, const char *said, size_t n)
+{
+    heard *h = arg;
+    char wanted[40];
+
+    (void)ctx;
+    snprintf(wanted, sizeof wanted, "%s %u", h->lines[u] == 0 ? "first" : "second", u);
+    assert_string_equal(said, wanted);
+    assert_int_equal(n, strlen(wanted));
+    h->lines[u]++;
+    return MPL_OK;
+}
+
+static mpl_status over(mpl_ctx *ctx, void *arg, uint32_t u, const char *why)
+{
+    heard *h = arg;
+
+    (void)ctx;
+    h->over[u]++;
+    snprintf(h->why[u], sizeof h->why[u], "%s", why != NULL ? why : "");
+    return MPL_OK;
+}
+
+/* Fault: a unit lost with its worker, half a line taken for one, a worker that is not replaced. */
+static void workers_that_die_are_replaced(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 3; n++) {
+        heard h = {{0}, {0}, {{0}}};
+        mpl_crew crew = {
+            .arg = &h, .n_units = UNITS, .n_workers = n, .work = work, .line = line, .over = over};
+        mpl_ctx ctx;
+
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx, mpl_crew_run(&ctx, &crew));
+        for (uint32_t u = 0; u < UNITS; u++) {
+            bool dies = u == 3 || u == 5 || u == 7;
+
+            assert_int_equal(h.over[u], 1);
+            assert_int_equal(h.lines[u], dies ? 1 : 2);
+            assert_int_equal(h.why[u][0] != '\0', dies);
+        }
+        assert_non_null(strstr(h.why[3], "signal 9"));
+        assert_string_equal(h.why[5], "unit five is wrong");
+        assert_non_null(strstr(h.why[7], "exit status 4"));
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+/* ---- rows ---- */
+
+#define ROW(graph, planner, bytes, ns, commit, cpu)                                                          \
+    "{\"status\":\"ok\",\"schema\":1,\"memplan\":{\"version\":\"0.1.0\",\"commit\":\"" commit                \
+    "\",\"dirty\":false},\"machine\":{\"host\":\"h" ns "\",\"cpu\":\"" cpu                                   \
+    "\",\"cores\":2},\"graph\":\"" graph "\",\"safety\":\"serial\",\"planner\":\"" planner                   \
+    "\",\"plan_ns\":" ns ",\"planned_bytes\":" bytes ",\"verified\":true}\n"
+
+static const struct {
+    const char *name, *rows;
+} files[] = {
+    {"a.jsonl", ROW("g", "pool", "100", "10", "c1", "x") ROW("g", "none", "300", "10", "c1", "x")},
+    {"slow.jsonl", ROW("g", "none", "300", "40", "c1", "x") ROW("g", "pool", "100", "40", "c1", "x")},
+    {"worse.jsonl", ROW("g", "pool", "101", "10", "c1", "x") ROW("g", "none", "300", "10", "c1", "x")},
+    {"fewer.jsonl", ROW("g", "pool", "100", "10", "c1", "x")},
+    {"code.jsonl", ROW("h", "pool", "100", "10", "c2", "x")},
+    {"machine.jsonl", ROW("h", "pool", "100", "10", "c1", "y")},
+    {"twice.jsonl", ROW("g", "pool", "7", "10", "c1", "x") ROW("g", "pool", "8", "10", "c1", "x")},
+    {"torn.jsonl", ROW("g", "pool", "7", "10", "c1", "x") "{\"status\":"},
+    {"unknown.jsonl", "{\"status\":\"ok\",\"graph\":\"k\",\"planner\":\"pool\"}\n"},
+};
+
+static const struct {
+    const char *arguments;
+    int status;
+    const char *out, *err; /* parts of what is said; NULL: nothing is asked */
+} cases[] = {
+    {"diff a.jsonl a.jsonl", 0, "the same", NULL},
+    {"diff a.jsonl slow.jsonl", 0, "plan time: 4.000 times, geometric mean of 2", NULL},
+    {"diff a.jsonl worse.jsonl", 1, "planned_bytes of g serial pool: 100 -> 101", "1 differences"},
+    {"diff worse.jsonl a.jsonl", 1, "101 -> 100", NULL},
+    {"diff a.jsonl fewer.jsonl", 1, "removed    g serial none", NULL},
+    {"diff fewer.jsonl a.jsonl", 1, "added      g serial none", NULL},
+    {"diff a.jsonl worse.jsonl --json", 1, "\"same\": false", NULL},
+    {"diff a.jsonl torn.jsonl", 2, NULL, "torn.jsonl:2"},
+    {"merge a.jsonl twice.jsonl", 0, "\"planned_bytes\":8", NULL},
+    {"merge twice.jsonl a.jsonl", 0, "\"planned_bytes\":100", NULL},
+    {"merge a.jsonl unknown.jsonl", 0, "\"graph\":\"k\"", NULL},
+    {"merge a.jsonl slow.jsonl", 0, NULL, NULL}, /* hosts of one kind */
+    {"merge a.jsonl code.jsonl", 1, NULL, "c1"},
+    {"merge a.jsonl code.jsonl --mixed", 0, "\"graph\":\"h\"", "c2"},
+    {"merge a.jsonl machine.jsonl", 1, NULL, "y"},
+    {"merge a.jsonl torn.jsonl", 2, NULL, "torn.jsonl:2"},
+    {"table planned -r a.jsonl -r code.jsonl", 0, "| pool", "mixes"},
+    {"table planned -r a.jsonl -r machine.jsonl", 0, "| pool", "mixes"},
+    {"table planned -r a.jsonl -r slow.jsonl", 0, "| pool", NULL},
+};
+
+/* Fault: a difference that is not seen, a time that is taken for one, rows of two builds joined without a word. */
+static void rows_are_compared_and_joined(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        put_file(files[i].name, files[i].rows);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_run(cases[i].arguments, cases[i].status);
+        if (cases[i].out != NULL && strstr(text, cases[i].out) == NULL)
+            fail_msg("memplan %s: '%s' is not in '%s'", cases[i].arguments, cases[i].out, text);
+        if (cases[i].err != NULL && strstr(err, cases[i].err) == NULL)
+            fail_msg("memplan %s: '%s' is not in '%s'", cases[i].arguments, cases[i].err, err);
+        if (cases[i].err == NULL && cases[i].status == 0)
+            assert_string_equal(err, "");
+    }
+    run("merge twice.jsonl a.jsonl");
+    assert_null(strstr(text, "\"planned_bytes\":8"));
+    assert_true(strstr(text, "\"none\"") < strstr(text, "\"pool\"")); /* as in planners.def */
+}
+
+/* ---- plans ---- */
+
+static const struct {
+    const char *a, *b;
+    int status;
+    const char *says[3];
+} plans[] = {
+    {"x,0,2,8\ny,1,3,8\n", "x,0,2,8\ny,1,3,8\n", 0, {"the same", "", ""}},
+    {"x,0,2,8\ny,1,3,8\n", "y,1,3,8\nx,0,2,8\n", 1, {"moved      x: 0 -> 8", "moved      y: 8 -> 0", ""}},
+    {"x,0,2,8\ny,1,3,8\n",
+     "x,0,2,8\ny,1,3,9\n",
+     1,
+     {"planned    bytes: 16 -> 17", "bytes      y: 8 -> 9", "bound"}},
+    {"x,0,2,8\ny,1,3,8\n", "x,0,2,8\n", 1, {"removed    y: 8 -> -", "", ""}},
+    {"x,0,2,8\n", "x,0,2,8\ny,1,3,8\n", 1, {"added      y: - -> 8", "", ""}},
+    {"x,0,2,8\n", "x,0,3,8\n", 1, {"death      x: 2 -> 3", "", ""}},
+};
+
+/* Fault: a buffer matched by its place in the file, a change that is not told. */
+static void plans_are_compared(void **state)
+{
+    char list[300];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        snprintf(list, sizeof list, "id,lower,upper,size\n%s", plans[i].a);
+        put_file("a.csv", list);
+        snprintf(list, sizeof list, "id,lower,upper,size\n%s", plans[i].b);
+        put_file("b.csv", list);
+        assert_run("plan a.csv -p none -o a.json -q", 0);
+        assert_run("plan b.csv -p none -o b.json -q", 0);
+        assert_run("diff a.json b.json", plans[i].status);
+        for (int k = 0; k < 3; k++)
+            if (strstr(text, plans[i].says[k]) == NULL)
+                fail_msg("'%s' is not in '%s'", plans[i].says[k], text);
+        assert_run("diff a.json b.json --json", plans[i].status);
+        assert_non_null(strstr(text, plans[i].status == 0 ? "\"same\": true" : "\"same\": false"));
+    }
+    assert_run("diff a.json a.jsonl", 2);
+    assert_run("diff a.jsonl a.json", 2);
+    put_file("cut.json", "{\"schema\": 1, \"kind\": \"plan\", \"buf");
+    assert_run("diff a.json cut.json", 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shards_are_even),
+        cmocka_unit_test(shards_are_read),
+        cmocka_unit_test(shards_and_workers_make_the_same_rows),
+        cmocka_unit_test(wrong_usage_is_told),
+        cmocka_unit_test(suites_are_whole),
+        cmocka_unit_test(workers_that_die_are_replaced),
+        cmocka_unit_test(rows_are_compared_and_joined),
+        cmocka_unit_test(plans_are_compared),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}
