@@ -307,7 +307,7 @@ static void splits_and_children_are_neighbours(void **state)
 
 /* ---- claims ---------------------------------------------------------------------------------------------------- */
 
-/* Two buffers of 2 and 3 bytes that conflict, in pool 0; a third of 4 in pool 1. */
+/* Two buffers of 2 and 3 bytes that conflict, in pool 0; a third of 6 in pool 1. */
 static mpl_problem *two_pools(mpl_ctx *ctx)
 {
     mpl_problem *p = NULL;
@@ -320,7 +320,7 @@ static mpl_problem *two_pools(mpl_ctx *ctx)
     p->n_steps = 3;
     p->pool_capacity[1] = MPL_NO_CAPACITY;
     for (mpl_buffer b = 0; b < 3; b++)
-        p->bytes[b] = 2 + b, p->death[b] = 2, p->pool[b] = b == 2;
+        p->bytes[b] = b < 2 ? 2 + b : 6, p->death[b] = 2, p->pool[b] = b == 2;
     return p;
 }
 
@@ -338,7 +338,7 @@ static const struct claimed {
     {"optimal, without a certificate", MPL_OPTIMAL, MPL_NO_CAPACITY, 5, 2, 0, 4, NULL, MPL_EINVALID},
     {"optimal, less is refuted", MPL_OPTIMAL, MPL_NO_CAPACITY, 5, 2, 0, 3, "x0,0", MPL_EINVALID},
     {"optimal, and a byte is wasted", MPL_OPTIMAL, MPL_NO_CAPACITY, 6, 3, 0, 4, "x0,0", MPL_EINVALID},
-    {"optimal, another pool is refuted", MPL_OPTIMAL, MPL_NO_CAPACITY, 4, 2, 1, 3, "z2", MPL_EINVALID},
+    {"optimal, another pool is refuted", MPL_OPTIMAL, MPL_NO_CAPACITY, 6, 3, 1, 5, "z2", MPL_EINVALID},
     {"optimal, and buffers overlap", MPL_OPTIMAL, MPL_NO_CAPACITY, 4, 1, 0, 3, "x0,0", MPL_EINVALID},
     {"feasible, a bound is refuted", MPL_FEASIBLE, MPL_NO_CAPACITY, 5, 3, 0, 4, "x0,0", MPL_OK},
     {"feasible, less is refuted", MPL_FEASIBLE, MPL_NO_CAPACITY, 6, 3, 0, 4, "x0,0", MPL_EINVALID},
