@@ -141,6 +141,8 @@ static mpl_status find_reference(gate *g)
 {
     mpl_status st = MPL_OK;
     const char *against = g->options->against;
+    bool searched =
+        !g->import.returns_memory; /* else memory was no one arena, and no placement is its optimum */
 
     if (against != NULL && strcmp(against, "optimum") != 0)
         return look_up(g);
@@ -150,8 +152,7 @@ static mpl_status find_reference(gate *g)
         g->optimum.best_bytes = g->planned_bytes;
         g->optimum.proved = true;
         g->optimum.by = "the bound";
-    } else if (!g->import
-                    .returns_memory) { /* else memory was no one arena, and no placement is its optimum */
+    } else if (searched) {
         MPL_TRY(mpl_optimum_find(g->ctx, g->options, &g->job, &g->optimum));
     }
 out:

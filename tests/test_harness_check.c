@@ -156,6 +156,18 @@ static void damaged_plans(void **state)
 
 /* ---- every format, every verdict ---- */
 
+/* Writes a text with its first `from` replaced. */
+static void put_changed(const char *name, const char *text, const char *from, const char *to)
+{
+    const char *at = strstr(text, from);
+    char *now = malloc(strlen(text) + strlen(to) + 1);
+
+    assert_non_null(at);
+    sprintf(now, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    put_file(name, now);
+    free(now);
+}
+
 static void verdicts(void **state)
 {
     static const char *const table[][4] = {
@@ -165,6 +177,8 @@ static void verdicts(void **state)
          "allowed 16.6667 %"},
         {"check --plan " DATA "small.offsets.csv --tolerance 16.6666%", "1", "beyond", "allowed 16.6666 %"},
         {"check --plan " DATA "small.xla.txt", "0", "small by xla: 640 bytes", "at the optimum of 640"},
+        {"check --plan @/padded.txt", "1", "padded by xla: 704 bytes", "10.00 % above the optimum of 640"},
+        {"check --plan @/freed.json", "1", "freed by pytorch: 8192 bytes", "77.78 % above the bound of 4608"},
         {"check --plan " DATA "blocks.xla.txt", "0", "blocks by xla: 128 bytes", "at the optimum of 128"},
         {"check --plan " DATA "small.tflm.txt", "0", "small by tflm: 192 bytes", "at the optimum"},
         {"check --plan " DATA "old.tflm.txt", "1", "old by tflm: 224 bytes", "16.67 %"},
@@ -176,6 +190,11 @@ static void verdicts(void **state)
         {"check --plan " DATA "small.tensors.csv", "1", "small by libnnc: 168 bytes",
          "2.44 % above the optimum of 164"},
         {"check --plan tests/data/serial.plan.json --tolerance 1000%", "0", "check: ok", ""},
+        {"check mlp --plan @/own.json", "0", "check: ok: mlp by pool: 4096 bytes", "at the optimum"},
+        {"check --plan @/own.json", "0", "check: ok: mlp by pool: 4096 bytes", "at the optimum"},
+        {"check mlp:hidden=64 --plan @/own.json", "2", "another problem", ""},
+        {"check --plan @/wide.json", "0", "check: ok: lstm by nnc_2019", "at the"},
+        {"check --plan @/torn.json", "2", "torn.json:", "JSON"},
         {"check mlp -p pool", "0", "check: ok: mlp by pool: 4096 bytes", "at the optimum"},
         {"check mlp -p none", "1", "beyond: mlp by none", "above the optimum"},
         {"check @/other.csv --plan " DATA "small.offsets.csv", "2", "another problem", "other.csv"},
@@ -189,8 +208,24 @@ static void verdicts(void **state)
         {"check mlp", "2", "--planner", ""},
         {"check -p pool", "2", "GRAPH", ""},
     };
+    mpl_ctx ctx;
+    char *xla = NULL, *pytorch = NULL, torn[16384];
+    size_t size;
 
     (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_file_read(&ctx, DATA "small.xla.txt", &xla, &size));
+    assert_ok(&ctx, mpl_file_read(&ctx, DATA "small.pytorch.json", &pytorch, &size));
+    put_changed("padded.txt", xla, "size 640", "size 704");
+    put_changed("freed.json", pytorch, "segment_alloc", "segment_free");
+    mpl_free(&ctx, xla);
+    mpl_free(&ctx, pytorch);
+    assert_int_equal(run("plan mlp -p pool -q -o @/own.json"), 0);
+    assert_int_equal(run("plan lstm -p nnc_2019 --safety parallel -q -o @/wide.json"), 0);
+    assert_int_equal(run("plan mlp -p none -q -o @/torn.json"), 0);
+    slurp("torn.json", torn, sizeof torn);
+    torn[strlen(torn) / 2] = '\0';
+    put_file("torn.json", torn);
     put_file("other.csv", "id,lower,upper,size\na,0,2,96\n");
     put_file("overlap.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nfar,2,4,9,0\nright,1,3,64,95\n");
     put_file("cut.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3");
@@ -266,18 +301,6 @@ static void rows_and_junit(void **state)
 }
 
 /* ---- baselines ---- */
-
-/* Writes the baseline with one text replaced. */
-static void put_changed(const char *name, const char *text, const char *from, const char *to)
-{
-    const char *at = strstr(text, from);
-    char *now = malloc(strlen(text) + strlen(to) + 1);
-
-    assert_non_null(at);
-    sprintf(now, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
-    put_file(name, now);
-    free(now);
-}
 
 static void baselines(void **state)
 {
