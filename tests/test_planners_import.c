@@ -64,7 +64,7 @@ static const struct {
     {"small.offline.json", "offline", true, 3, 4, 0, 0, 0, 160, 160, "2", 1, 1, 3, 96},
     {"small.offline.bin", "offline", true, 3, 4, 0, 0, 0, 160, 160, "3", 2, 2, 4, 0},
     {"small.offline.txt", "offline", true, 3, 4, 0, 0, 0, 160, 160, "0", 0, 0, 2, 0},
-    {"small.pytorch.json", "pytorch", false, 7, 10, 0, 0, 6144, 6144, 4608, "0x100600 of event 5", 3, 6, 10,
+    {"small.pytorch.json", "pytorch", false, 7, 10, 0, 0, 6144, 6144, 4396, "0x100600 of event 5", 3, 6, 10,
      1536},
 };
 enum { N_GOOD = sizeof good / sizeof *good };
@@ -198,6 +198,8 @@ static const struct {
     {"small.pytorch.json", "free_completed", "nothing", MPL_EINPUT, "event 7", "event 1 "},
     {"small.pytorch.json", "\"action\": \"alloc\", \"addr\": 1050112",
      "\"action\": \"free_completed\", \"addr\": 1049600", MPL_EINPUT, "0x100400", "free before"},
+    {"small.pytorch.json", "\"requested_size\": 300", "\"requested_size\": 513", MPL_EINPUT, "segment 0",
+     "asked"},
     {"small.pytorch.json", "active_pending_free", "inactive", MPL_OK, "", ""},
     {"small.pytorch.json", "\"size\": 512, \"state\": \"inactive\"", "\"size\": 512", MPL_EINPUT, "segment 0",
      "state"},

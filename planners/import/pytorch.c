@@ -6,7 +6,9 @@
  *          torch.cuda.memory._record_memory_history().
  * Lives    Event i is step i + 1. A block lives from its alloc to its free_completed, when it may be used again; what was there
  *          before the history lives from 0, what is there after it to the end.
- * Places   Addresses within the segments, which stand end to end in the order of their addresses.
+ * Sizes    As they were asked for, which is what events have; of blocks requested_size, where it is there.
+ * Places   Addresses within the segments, which stand end to end in the order of their addresses; aligned to 512 bytes
+ *          where all are, as the allocator rounds to.
  * Arena    The most that the segments took at once: what the snapshot has, and the history of segments backwards from it.
  *          Where segments were given back or unmapped, addresses are no places in one arena, and the note says so.
  * Limits   One device, the first that has events. Streams are not told apart: a block may have been out of reach. */
@@ -15,6 +17,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+enum { ROUND = 512 };             /* what the allocator rounds to [byte] */
 enum kind { ALLOC, FREE, STAYS }; /* STAYS: the snapshot has it in use */
 
 typedef struct event {
@@ -135,15 +138,20 @@ static mpl_status read_blocks(reader *r, const json_t *segment, size_t index, ui
     for (size_t i = 0; i < json_array_size(blocks); i++) {
         const json_t *block = json_array_get(blocks, i);
         const char *state = json_string_value(json_object_get(block, "state"));
-        uint64_t size;
+        uint64_t size, asked;
 
         if (state == NULL)
             REFUSE(r, "%.200s: segment %zu: block %zu has no 'state'", r->path, index, i);
         MPL_TRY(number(r, block, "size", "block", i, &size));
         if (json_object_get(block, "address") != NULL)
             MPL_TRY(number(r, block, "address", "block", i, &address));
+        asked = size;
+        if (json_object_get(block, "requested_size") != NULL)
+            MPL_TRY(number(r, block, "requested_size", "block", i, &asked));
+        if (asked > size)
+            REFUSE(r, "%.200s: segment %zu: block %zu is smaller than what was asked for", r->path, index, i);
         if (strncmp(state, "active", 6) == 0)
-            MPL_TRY(add_event(r, address, size, json_array_size(r->trace) + 1, STAYS));
+            MPL_TRY(add_event(r, address, asked, json_array_size(r->trace) + 1, STAYS));
         if (!mpl_add_bytes(address, size, &address))
             REFUSE(r, "%.200s: segment %zu: block %zu ends beyond 2^64", r->path, index, i);
     }
@@ -330,6 +338,16 @@ out:
     return st;
 }
 
+static void set_alignment(const mpl_plan *plan, mpl_problem *p)
+{
+    uint64_t bits = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        bits |= plan->offset[b];
+    for (mpl_buffer b = 0; b < p->n && bits % ROUND == 0; b++)
+        p->align[b] = ROUND;
+}
+
 static void write_note(const reader *r, mpl_import *out)
 {
     size_t n =
@@ -357,6 +375,7 @@ mpl_status mpl_import_read_pytorch(mpl_ctx *ctx, const mpl_import_in *in, mpl_im
     merge_ranges(&r);
     MPL_TRY(read_lives(&r));
     MPL_TRY(mpl_import_make(ctx, in, &r.list, out));
+    set_alignment(out->plan, out->problem);
     out->arena_bytes = r.peak;
     out->returns_memory = r.returns;
     write_note(&r, out);

@@ -11,7 +11,9 @@
  *          Several such allocations stand end to end, each a block.
  * In place XLA lets a value take over the place of another that ends where it begins (a loop's state, an operand that is
  *          overwritten), and does not say where it might. Where the dump has such a pair at one offset, it is
- *          offered; where it has none, none is. */
+ *          offered; where it has none, none is.
+ * Aliases  Values of one buffer are cut so that they touch in one step at most. One that is left with a single step, the first of
+ *          another at the same place and of the same size, is that other, and is dropped. */
 #include "planners/import/import_priv.h"
 
 #include <stdlib.h>
@@ -236,6 +238,59 @@ out:
     return st;
 }
 
+/* ---- aliases ------------------------------------------------------------------------------------------------------- */
+
+typedef struct place {
+    uint64_t offset, bytes, birth, death;
+    uint32_t i; /* in the list */
+} place;
+
+/* Of equal places and first steps the longest life first. */
+static int by_start(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+
+    if (x->offset != y->offset)
+        return x->offset > y->offset ? 1 : -1;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? 1 : -1;
+    if (x->birth != y->birth)
+        return x->birth > y->birth ? 1 : -1;
+    if (x->death != y->death)
+        return x->death < y->death ? 1 : -1;
+    return (x->i > y->i) - (x->i < y->i);
+}
+
+static mpl_status drop_aliases(reader *r)
+{
+    mpl_status st = MPL_OK;
+    mpl_import_list *list = &r->list;
+    place *places = NULL;
+    uint32_t n = 0;
+
+    MPL_TRY(mpl_new(r->ctx, places, list->n));
+    for (uint32_t i = 0; i < list->n; i++)
+        places[i] =
+            (place){list->item[i].offset, list->item[i].bytes, list->item[i].birth, list->item[i].death, i};
+    qsort(places, list->n, sizeof *places, by_start);
+    for (uint32_t i = 1; i < list->n; i++) {
+        const place *p = &places[i], *q = p - 1;
+
+        if (p->offset == q->offset && p->bytes == q->bytes && p->birth == q->birth &&
+            p->death == p->birth + 1) {
+            mpl_free(r->ctx, list->item[p->i].name);
+            list->item[p->i].name = NULL;
+        }
+    }
+    for (uint32_t i = 0; i < list->n; i++)
+        if (list->item[i].name != NULL)
+            list->item[n++] = list->item[i];
+    list->n = n;
+out:
+    mpl_free(r->ctx, places);
+    return st;
+}
+
 /* ---- in place ------------------------------------------------------------------------------------------------------ */
 
 typedef struct event {
@@ -336,6 +391,7 @@ mpl_status mpl_import_read_xla(mpl_ctx *ctx, const mpl_import_in *in, mpl_import
                 ? read_ranges(&r, in->path, in->text, in->size)
                 : read_beside(&r, &beside));
     MPL_TRY(read_allocations(&r, in));
+    MPL_TRY(drop_aliases(&r));
     MPL_TRY(mpl_import_make(ctx, in, &r.list, out));
     MPL_TRY(offer_pairs(ctx, out->problem, out->plan));
     out->arena_bytes = r.arena_bytes;
