@@ -80,6 +80,46 @@ static void optima_are_certified(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* The integer program knows nothing of cells: it finds the optima that were certified. */
+static void the_ilp_agrees(void **state)
+{
+    enum { MANY = 60 };
+    const mpl_planner *ilp = mpl_planner_find("ilp");
+    static small kept[MANY];
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    if (ilp == NULL || ilp->plan == NULL) {
+        print_message("skip: no ilp in this build\n");
+        skip();
+    }
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 24);
+    for (uint32_t n = 0; n < MANY;) {
+        small p = bred(&rng, kept, n);
+        mpl_problem *problem;
+        mpl_plan *plan, *other = NULL;
+        mpl_certified proved;
+        mpl_run run;
+
+        if (p.n < 4 || brute_fits(&p, load(&p)))
+            continue;
+        kept[n++] = p;
+        problem = problem_of(&ctx, &p);
+        plan = planned(&ctx, problem);
+        assert_ok(&ctx, mpl_certify(&ctx, problem, plan, &proved));
+        mpl_run_init(&run, &ctx);
+        assert_ok(&ctx, mpl_planner_run(ilp, &run, problem, &other));
+        assert_int_equal(other->claim, MPL_OPTIMAL);
+        assert_int_equal(other->peak_bytes, proved.bound);
+        mpl_plan_free(&ctx, plan);
+        mpl_plan_free(&ctx, other);
+        mpl_problem_free(&ctx, problem);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 static void random_plans_are_certified(void **state)
 {
     mpl_ctx ctx;
@@ -674,6 +714,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optima_are_certified),
+        cmocka_unit_test(the_ilp_agrees),
         cmocka_unit_test(random_plans_are_certified),
         cmocka_unit_test(cheats_are_refused),
         cmocka_unit_test(loose_texts_are_refused),
