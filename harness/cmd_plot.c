@@ -3,17 +3,14 @@
  * gnuplot draws the boxes of one data set in its order; in the SVG each then gets a <title>, which browsers show on hover. */
 #include <errno.h>
 #include <math.h>
-#include <spawn.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "graphs/base/file.h"
 #include "harness/command.h"
+#include "harness/gnuplot.h"
 #include "harness/grid.h"
 #include "harness/job.h"
-
-extern char **environ;
 
 static const double MIB = 1048576;
 enum {
@@ -118,24 +115,6 @@ out:
     return st;
 }
 
-static mpl_status call_gnuplot(mpl_ctx *ctx, const char *script)
-{
-    mpl_status st = MPL_OK;
-    char program[] = "gnuplot";
-    char *arguments[] = {program, (char *)(uintptr_t)script, NULL};
-    pid_t pid;
-    int how = 0, why = posix_spawnp(&pid, program, NULL, NULL, arguments, environ);
-
-    if (why != 0)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "plot needs gnuplot: %s; install gnuplot-nox", strerror(why));
-    while (waitpid(pid, &how, 0) < 0 && errno == EINTR)
-        ;
-    if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "gnuplot failed with status %d; see its message above", WEXITSTATUS(how));
-out:
-    return st;
-}
-
 static void put_xml(FILE *to, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -200,7 +179,7 @@ static mpl_status draw(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row, 
     MPL_TRY(put_script(ctx, f, job, row, plan, picture, png));
     if (fflush(f) != 0 || ferror(f))
         MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", script, strerror(errno));
-    MPL_TRY(call_gnuplot(ctx, script));
+    MPL_TRY(mpl_gnuplot(ctx, NULL, script));
     MPL_TRY(mpl_file_read(ctx, picture, &data, &size));
     if (png) {
         fwrite(data, 1, size, out_file.stream);

@@ -178,10 +178,12 @@ out:
 /* "resnet50", and what else tells its column apart; text holds 200 bytes. */
 static const char *graph_label(const mpl_record *row, char *text)
 {
-    snprintf(text, 200, "%s%s%s%s%s", text_or(row, MPL_FIELD_graph, "-"),
-             mpl_record_get_text(row, MPL_FIELD_backend) ? " " : "", text_or(row, MPL_FIELD_backend, ""),
-             strcmp(text_or(row, MPL_FIELD_safety, "serial"), "serial") == 0 ? "" : " ",
-             strcmp(text_or(row, MPL_FIELD_safety, "serial"), "serial") == 0 ? "" : "parallel");
+    size_t n = strlen(mpl_graph_label(row, text));
+    const char *backend = mpl_record_get_text(row, MPL_FIELD_backend);
+    bool serial = strcmp(text_or(row, MPL_FIELD_safety, "serial"), "serial") == 0;
+
+    snprintf(text + n, 200 - n, "%s%s%s", backend != NULL ? " " : "", backend != NULL ? backend : "",
+             serial ? "" : " parallel");
     return text;
 }
 
@@ -233,6 +235,7 @@ static mpl_status print_matrix(mpl_ctx *ctx, const mpl_table_kind *kind, const m
     mpl_status st = MPL_OK;
     char(*planner)[200] = NULL, (*graph)[200] = NULL, text[200];
     uint32_t n_planners, n_graphs;
+    bool timed = kind->field == MPL_FIELD_plan_ns || kind->field == MPL_FIELD_run_ns;
     mpl_grid grid = {0};
 
     MPL_TRY(distinct(ctx, rows, mpl_planner_label, &planner, &n_planners));
@@ -240,7 +243,7 @@ static mpl_status print_matrix(mpl_ctx *ctx, const mpl_table_kind *kind, const m
     grid.n_cols = n_graphs + 1;
     MPL_TRY(mpl_grid_cell(ctx, &grid, "planner"));
     for (uint32_t g = 0; g < n_graphs; g++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", graph[g]));
+        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s%s", timed ? MPL_TIMED : "", graph[g]));
     for (uint32_t p = 0; p < n_planners; p++) {
         MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", planner[p]));
         for (uint32_t g = 0; g < n_graphs; g++) {
@@ -277,6 +280,12 @@ const mpl_table_kind mpl_tables[] = {
      mpl_table_peers, MPL_N_FIELDS},
     {"published", "values that others published or that were recorded from their code, beside ours",
      mpl_table_published, MPL_N_FIELDS},
+    {"summary", "a line a planner: how many graphs it plans at their bound, how far above it the others",
+     mpl_table_summary, MPL_N_FIELDS},
+    {"safety", "the best plans of any planner, serial and parallel", mpl_table_sides, MPL_FIELD_safety},
+    {"in_place", "the best plans of any planner, in-place pairs offered and not", mpl_table_sides,
+     MPL_FIELD_in_place},
+    {"executed", "a line a run: planned and measured bytes, outputs, time", mpl_table_executed, MPL_N_FIELDS},
     {NULL, NULL, NULL, MPL_N_FIELDS},
 };
 

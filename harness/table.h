@@ -16,6 +16,9 @@ typedef struct mpl_table_kind {
 extern const mpl_table_kind mpl_tables[]; /* ends with name NULL */
 const mpl_table_kind *mpl_table_find(const char *name);
 
+/* Begins the head of a column of times, which differ from run to run. */
+#define MPL_TIMED "~"
+
 /* table_published.c: results/published.tsv against the rows. */
 mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                                bool tsv);
@@ -23,6 +26,15 @@ mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const m
 /* table_peers.c: plans timed in turns with those of peers. */
 mpl_status mpl_table_peers(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                            bool tsv);
+/* table_paper.c: a line a planner over all graphs; the best plans on the two sides of kind->field; a line a run. */
+mpl_status mpl_table_summary(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                             bool tsv);
+mpl_status mpl_table_sides(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                           bool tsv);
+mpl_status mpl_table_executed(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                              bool tsv);
+/* "resnet50", "A" of ../lists/A.1048576.csv: a row's graph in a table; text holds 200 bytes. */
+const char *mpl_graph_label(const mpl_record *row, char *text);
 /* "pool:level=0", "exec:minimalloc": a row's planner in a table; text holds 120 bytes. */
 const char *mpl_planner_label(const mpl_record *row, char *text);
 

@@ -36,18 +36,14 @@ static bool is_graph(const char *graph, const char *meant)
 
 static const mpl_record *find_row(const mpl_rows *rows, char *const column[N_COLUMNS])
 {
-    static const mpl_field fields[] = {MPL_FIELD_safety, MPL_FIELD_planner};
-
     for (uint32_t i = 0; i < rows->n; i++) {
         const char *graph = mpl_record_get_text(rows->row[i], MPL_FIELD_graph);
-        bool same = graph != NULL && is_graph(graph, column[GRAPH]);
+        const char *safety = mpl_record_get_text(rows->row[i], MPL_FIELD_safety);
+        char planner[120];
 
-        for (int k = 0; k < 2; k++) {
-            const char *text = mpl_record_get_text(rows->row[i], fields[k]);
-
-            same = same && text != NULL && strcmp(text, column[SAFETY + k]) == 0;
-        }
-        if (same)
+        if (graph != NULL && is_graph(graph, column[GRAPH]) && safety != NULL &&
+            strcmp(safety, column[SAFETY]) == 0 &&
+            strcmp(mpl_planner_label(rows->row[i], planner), column[PLANNER]) == 0)
             return rows->row[i];
     }
     return NULL;
@@ -56,17 +52,29 @@ static const mpl_record *find_row(const mpl_rows *rows, char *const column[N_COL
 /* Our value of a quantity; false where the row has not got it, or there is no such quantity. */
 static bool our_value(const mpl_record *row, const char *quantity, double *value)
 {
-    uint64_t planned = 0, bound = 0;
-    bool has_planned = mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
-    bool has_bound = mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound) && bound > 0;
+    static const struct {
+        const char *name;
+        mpl_field field;
+        double unit;
+    } quantities[] = {
+        {"planned_mib", MPL_FIELD_planned_bytes, 1048576}, {"bound_mib", MPL_FIELD_bound_bytes, 1048576},
+        {"naive_mib", MPL_FIELD_naive_bytes, 1048576},     {"planned_mb", MPL_FIELD_planned_bytes, 1e6},
+        {"naive_mb", MPL_FIELD_naive_bytes, 1e6},          {"planned_kib", MPL_FIELD_planned_bytes, 1024},
+    };
+    uint64_t bytes = 0, bound = 0;
 
-    if (strcmp(quantity, "planned_mib") == 0)
-        return *value = (double)planned / 1048576, has_planned;
-    if (strcmp(quantity, "bound_mib") == 0)
-        return *value = (double)bound / 1048576, has_bound;
-    if (strcmp(quantity, "over_bound") == 0)
-        return *value = has_bound ? (double)planned / (double)bound : 0, has_planned && has_bound;
-    return false;
+    for (size_t i = 0; i < sizeof quantities / sizeof *quantities; i++)
+        if (strcmp(quantity, quantities[i].name) == 0) {
+            bool known = mpl_record_get_int(row, quantities[i].field, &bytes);
+
+            *value = (double)bytes / quantities[i].unit;
+            return known;
+        }
+    if (strcmp(quantity, "over_bound") != 0 || !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &bytes) ||
+        !mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound) || bound == 0)
+        return false;
+    *value = (double)bytes / (double)bound;
+    return true;
 }
 
 static mpl_status add_line(mpl_ctx *ctx, const mpl_rows *rows, char *const column[N_COLUMNS], mpl_grid *grid)
@@ -74,12 +82,14 @@ static mpl_status add_line(mpl_ctx *ctx, const mpl_rows *rows, char *const colum
     mpl_status st = MPL_OK;
     const mpl_record *row = find_row(rows, column);
     double theirs = strtod(column[VALUE], NULL), ours = 0;
+    const char *dot = strchr(column[VALUE], '.');
+    int digits = dot != NULL ? (int)strspn(dot + 1, "0123456789") : 0; /* as many as were published */
 
     if (row == NULL || !our_value(row, column[QUANTITY], &ours))
         return MPL_OK; /* not among the rows given */
     for (int i = GRAPH; i <= VALUE; i++)
         MPL_TRY(mpl_grid_cell(ctx, grid, "%s", column[i]));
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%.2f", ours));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%.*f", digits, ours));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%+.2f %%", 100 * (ours / theirs - 1)));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", column[SOURCE]));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", column[NOTE]));

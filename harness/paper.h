@@ -1,0 +1,50 @@
+/* paper.h -- what stands in results/ made from rows, and a text whose markers are filled from it.
+ *
+ * results/paper/NAME.suite is one experiment: a suite, whose rows are results/raw/NAME.jsonl, with lines that say what is made
+ * of them:
+ *
+ *   #! table NAME KIND [SUITE ..] | CAPTION     results/tables/NAME.md
+ *   #! figure NAME KIND [SUITE ..] [with=SCRIPT.gp] | CAPTION
+ *                                                results/tables/NAME.tsv, drawn by scripts/NAME.gp: results/figures/NAME.svg
+ *
+ * KIND is a table's (memplan list tables), made from the rows of this suite and of those named; or FILE.tsv, a table of
+ * results/tables that another program measured. Of it are kept the lines with COLUMN=VALUE, and, with show=COLUMN,.., these
+ * columns only; a ~ before a name marks times.
+ *
+ * Markers in the text, each up to `<!-- end -->`:
+ *
+ *   <!-- table:NAME -->                          the caption and the table
+ *   <!-- figure:NAME -->                         the picture
+ *   <!-- value:NAME/CELL/../COLUMN -->           the cell under the head COLUMN in the one line that begins with these cells */
+#ifndef MPL_PAPER_H
+#define MPL_PAPER_H
+
+#include "graphs/base/base.h"
+
+typedef struct mpl_paper_item {
+    char *name, *caption, *tsv;
+    char *script; /* of a figure, below scripts/; NULL: a table */
+} mpl_paper_item;
+
+typedef struct mpl_paper {
+    uint32_t n;
+    size_t cap;
+    mpl_paper_item *item;
+} mpl_paper;
+
+/* Everything that results/paper asks for, in the order of its files' names. MPL_EINPUT with FILE:LINE: a line that is none,
+ * a name twice, rows that lack. */
+mpl_status mpl_paper_make(mpl_ctx *ctx, mpl_paper *paper);
+void mpl_paper_fini(mpl_ctx *ctx, mpl_paper *paper);
+
+/* The cells as a markdown table below the caption; the caller's (mpl_free). */
+mpl_status mpl_paper_table(mpl_ctx *ctx, const mpl_paper_item *item, char **text);
+/* One cell by "CELL/../COLUMN"; the caller's (mpl_free). MPL_EINPUT: no such column; no line, or several, begin so. */
+mpl_status mpl_paper_value(mpl_ctx *ctx, const mpl_paper_item *item, const char *path, char **value);
+
+/* The text with every marker filled; `where` begins messages. MPL_EINPUT with the line: a marker that is none, one without
+ * its end. */
+mpl_status mpl_paper_fill(mpl_ctx *ctx, const mpl_paper *paper, const char *where, const char *text,
+                          char **out);
+
+#endif
