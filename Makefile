@@ -24,7 +24,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
-.PHONY: determinism ilp-oracle nnc-table
+.PHONY: determinism ilp-oracle paper paper-check
 MAKEFLAGS += --no-builtin-rules
 , := ,
 
@@ -188,8 +188,11 @@ ilp-oracle: $O/tests/test_planners_ilp
 certify-mutations: deps-test $O/tests/test_planners_certify
 	$(Q)MPL_MUTANTS=1000000 $O/tests/test_planners_certify
 
-nnc-table: all
-	$(Q)scripts/nnc-table.sh $B/memplan
+# All of results/ and the numbers of PAPER.md, measured anew; and whether they are what the committed rows make.
+paper: all $O/tests/bench_speed $O/tests/bench_exact
+	$(Q)scripts/paper.sh $B/memplan $O/tests/bench_speed $O/tests/bench_exact
+paper-check: $O/memplan
+	$(Q)$O/memplan paper --check
 
 docs: $O/memplan
 	$(Q)$O/memplan list fields >results/SCHEMA.md && $O/memplan list options >harness/OPTIONS.md

@@ -141,11 +141,15 @@ static mpl_status read_rows(mpl_ctx *ctx, const char *suite, mpl_rows *rows)
     return mpl_rows_read(ctx, path, rows);
 }
 
-static mpl_status from_rows(mpl_ctx *ctx, const asked *a, FILE *to)
+/* The whole table, tab-separated. */
+static mpl_status from_rows(mpl_ctx *ctx, const asked *a, char **text)
 {
     mpl_status st = MPL_OK;
     const mpl_table_kind *kind = mpl_table_find(a->word[2]);
     mpl_rows rows = {0};
+    char *buffer = NULL;
+    size_t size = 0;
+    FILE *f = NULL;
 
     if (kind == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "no table '%s'; see memplan list tables", a->word[2]);
@@ -154,29 +158,35 @@ static mpl_status from_rows(mpl_ctx *ctx, const asked *a, FILE *to)
         if (strchr(a->word[i], '=') == NULL)
             MPL_TRY(read_rows(ctx, a->word[i], &rows));
     MPL_TRY(mpl_rows_last(ctx, &rows));
-    MPL_TRY(kind->print(ctx, kind, &rows, to, true));
+    if ((f = open_memstream(&buffer, &size)) == NULL)
+        MPL_TRY(MPL_EMEM);
+    MPL_TRY(kind->print(ctx, kind, &rows, f, true));
+    if (fflush(f) != 0 || (*text = mpl_strdup(ctx, buffer)) == NULL)
+        MPL_TRY(MPL_EMEM);
 out:
+    if (f != NULL)
+        fclose(f);
+    free(buffer);
     mpl_rows_fini(ctx, &rows);
     return st;
 }
 
-/* Whether a line has what each COLUMN=VALUE asks for; *what: a column that there is not. */
-static bool wanted(const asked *a, char *const head[], char *const cell[], uint32_t n, const char **what)
+/* Whether a line has what each COLUMN=VALUE and COLUMN!=VALUE asks for; *lacks: a column that there is not. */
+static bool wanted(const asked *a, char *const head[], char *const cell[], uint32_t n, const char **lacks)
 {
     for (uint32_t i = 3; i < a->n; i++) {
-        char *equals = strchr(a->word[i], '=');
+        const char *equals = strchr(a->word[i], '=');
+        char name[200];
+        bool unlike;
         uint32_t c;
-        bool same;
 
         if (equals == NULL || strncmp(a->word[i], "show=", 5) == 0 || strncmp(a->word[i], "with=", 5) == 0)
             continue;
-        *equals = '\0';
-        c = column_of(head, n, a->word[i]);
-        same = c < n && strcmp(cell[c], equals + 1) == 0;
-        if (c == n)
-            *what = a->word[i];
-        *equals = '=';
-        if (!same)
+        unlike = equals > a->word[i] && equals[-1] == '!';
+        snprintf(name, sizeof name, "%.*s", (int)(equals - a->word[i]) - unlike, a->word[i]);
+        if ((c = column_of(head, n, name)) == n)
+            *lacks = a->word[i];
+        if (c == n || (strcmp(cell[c], equals + 1) == 0) == unlike)
             return false;
     }
     return true;
@@ -211,32 +221,28 @@ out:
     return st;
 }
 
-static mpl_status from_table(mpl_ctx *ctx, const asked *a, FILE *to)
+/* Of tab-separated text, the lines and columns that are asked for. */
+static mpl_status choose(mpl_ctx *ctx, const asked *a, char *text, FILE *to)
 {
     mpl_status st = MPL_OK;
-    char path[300], *text = NULL, *rest, *head[MAX_COLUMNS], *cell[MAX_COLUMNS];
-    uint32_t n, n_cells, chosen[MAX_COLUMNS], n_chosen = 0;
+    char *rest = text, *head[MAX_COLUMNS], *cell[MAX_COLUMNS];
+    uint32_t n = next_line(&rest, head), n_cells, chosen[MAX_COLUMNS], n_chosen = 0;
     const char *lacks = NULL;
-    size_t size;
 
-    snprintf(path, sizeof path, "results/tables/%.200s", a->word[2]);
-    MPL_TRY(mpl_file_read(ctx, path, &text, &size));
-    rest = text;
-    if ((n = next_line(&rest, head)) == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: no head of columns", path);
+    if (n == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: no head of columns", a->word[2]);
     MPL_TRY(choose_columns(ctx, a, head, n, chosen, &n_chosen, to));
     while ((n_cells = next_line(&rest, cell)) > 0) {
         if (n_cells != n)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: a line has %" PRIu32 " cells where the head has %" PRIu32, path,
-                     n_cells, n);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s: a line has %" PRIu32 " cells where the head has %" PRIu32,
+                     a->word[2], n_cells, n);
         if (wanted(a, head, cell, n, &lacks))
             for (uint32_t i = 0; i < n_chosen; i++)
                 fprintf(to, "%s%s", cell[chosen[i]], i + 1 < n_chosen ? "\t" : "\n");
         if (lacks != NULL)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s has no column '%s'", path, lacks);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s has no column for '%s'", a->word[2], lacks);
     }
 out:
-    mpl_free(ctx, text);
     return st;
 }
 
@@ -275,7 +281,7 @@ static mpl_status make_item(mpl_ctx *ctx, const asked *a, mpl_paper *paper)
 {
     mpl_status st = MPL_OK;
     mpl_paper_item item = {0};
-    char *buffer = NULL;
+    char *buffer = NULL, *all = NULL, path[300];
     size_t size = 0, length = strlen(a->word[2]);
     FILE *f = open_memstream(&buffer, &size);
 
@@ -285,12 +291,14 @@ static mpl_status make_item(mpl_ctx *ctx, const asked *a, mpl_paper *paper)
     for (uint32_t i = 0; i < paper->n; i++)
         if (strcmp(paper->item[i].name, item.name) == 0)
             MPL_FAIL(ctx, MPL_EINPUT, "'%s' is asked for twice", item.name);
+    snprintf(path, sizeof path, "results/tables/%.200s", a->word[2]);
     if (strcmp(a->word[0], "figure") == 0)
         MPL_TRY(script_of(ctx, a, &item.script));
     if (length > 4 && strcmp(a->word[2] + length - 4, ".tsv") == 0)
-        MPL_TRY(from_table(ctx, a, f));
+        MPL_TRY(mpl_file_read(ctx, path, &all, &size));
     else
-        MPL_TRY(from_rows(ctx, a, f));
+        MPL_TRY(from_rows(ctx, a, &all));
+    MPL_TRY(choose(ctx, a, all, f));
     if (fflush(f) != 0 || (item.tsv = mpl_strdup(ctx, buffer)) == NULL)
         MPL_TRY(MPL_EMEM);
     MPL_TRY(take_item(ctx, paper, &item));
@@ -298,6 +306,7 @@ out:
     if (f != NULL)
         fclose(f);
     free(buffer);
+    mpl_free(ctx, all);
     item_fini(ctx, &item);
     return st;
 }

@@ -8,8 +8,8 @@
  *                                                results/tables/NAME.tsv, drawn by scripts/NAME.gp: results/figures/NAME.svg
  *
  * KIND is a table's (memplan list tables), made from the rows of this suite and of those named; or FILE.tsv, a table of
- * results/tables that another program measured. Of it are kept the lines with COLUMN=VALUE, and, with show=COLUMN,.., these
- * columns only; a ~ before a name marks times.
+ * results/tables that another program measured. With COLUMN=VALUE or COLUMN!=VALUE among the words only such
+ * lines are kept, with show=COLUMN,.. only these columns; a ~ before a name of show marks times.
  *
  * Markers in the text, each up to `<!-- end -->`:
  *

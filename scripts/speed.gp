@@ -1,8 +1,5 @@
 # Plan time against the number of buffers, both logarithmic, beside lines of growth n and n^2.
-#   gnuplot -e "table='FILE'; output='FILE.svg'" scripts/speed.gp
-set terminal svg size 800,500 font 'sans,13' noenhanced
-set output output
-set datafile separator "\t"
+load 'scripts/style.gp'
 set logscale xy
 set xlabel 'buffers, about 100 alive at a time'
 set ylabel 'plan time [ms]'
@@ -11,14 +8,10 @@ set yrange [0.005:2e4]
 set format x '%.0s%c'
 set format y '%g'
 set key outside right center spacing 1.3
-set grid lc rgb '#dddddd'
 planners = 'none first_fit best_fit pool owl mxnet greedy_breadth greedy_size'
-# line colours that differ in lightness too, and a point type each: readable in grey
-array colour[8] = ['#000000', '#0072b2', '#56b4e9', '#009e73', '#b0a000', '#e69f00', '#cc79a7', '#d55e00']
 # the columns of one planner's synthetic lists; NaN for all other rows
 plan_ms(p) = (strcol(1) eq 'synthetic' && strcol(2) eq p) ? column(4) : NaN
-set datafile missing NaN
 plot for [i=1:8] table every ::1 using 3:(plan_ms(word(planners, i))) with linespoints lw 1.5 pt i ps 0.8 \
          lc rgb colour[i] title word(planners, i), \
-     x / 1e3 lc rgb '#888888' dt 2 title 'grows with n', \
-     x ** 2 / 1e6 lc rgb '#888888' dt 4 title 'grows with n^2'
+     x / 1e3 lc rgb faint dt 2 title 'grows with n', \
+     x ** 2 / 1e6 lc rgb faint dt 4 title 'grows with n^2'

@@ -3,11 +3,24 @@
  * Source   v1: A. Howard et al., "MobileNets: Efficient Convolutional Neural Networks for Mobile Vision
  *          Applications", arXiv 1704.04861: table 1. v2: M. Sandler et al., "MobileNetV2: Inverted Residuals
  *          and Linear Bottlenecks", CVPR 2018: table 2.
+ * Forms    form=fused is what TensorFlow Lite plans: batch norm folded into weights and bias, the activation part of the
+ *          convolution. Here nothing stands for the activation, so that only its sizes are the network's.
  * Differs  Table 1 of v1 gives the last depthwise convolution stride 2 where its own sizes need 1; it has 1
  *          here. */
 #include "graphs/zoo/zoo_priv.h"
 
 static const double epsilon = 1e-5;
+
+static const char *const forms[] = {"plain", "fused"};
+
+/* A convolution and its batch norm, which under form=fused leaves no more than a bias. */
+static mpl_value conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
+                           int64_t group)
+{
+    if (mpl_zoo_arg(net->args, "form") == 1)
+        return mpl_net_conv(net, name, x, channels, w, group, true);
+    return mpl_net_conv_norm(net, name, x, channels, w, group, epsilon);
+}
 
 /* v1: channels and stride of each pair. */
 static const int16_t pairs[13][2] = {{64, 1},  {128, 2}, {128, 1}, {256, 2}, {256, 1},  {512, 2}, {512, 1},
@@ -18,7 +31,9 @@ static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t 
 {
     char text[32];
 
-    x = mpl_net_conv_norm(net, name, x, channels, w, group, epsilon);
+    x = conv_norm(net, name, x, channels, w, group);
+    if (mpl_zoo_arg(net->args, "form") == 1)
+        return x;
     snprintf(text, sizeof text, "%s.relu", name);
     return mpl_net_unary(net, MPL_OP_relu, text, x);
 }
@@ -53,7 +68,9 @@ static mpl_value conv_clip(mpl_net *net, const bounds *b, const char *name, mpl_
 {
     char text[32];
 
-    x = mpl_net_conv_norm(net, name, x, channels, w, group, epsilon);
+    x = conv_norm(net, name, x, channels, w, group);
+    if (mpl_zoo_arg(net->args, "form") == 1)
+        return x;
     snprintf(text, sizeof text, "%s.relu6", name);
     return mpl_net_op(net, MPL_OP_clip, text, 3, (mpl_value[]){x, b->zero, b->six}, 0, NULL);
 }
@@ -67,7 +84,7 @@ static mpl_value bottleneck(mpl_net *net, const bounds *b, mpl_value x, int64_t 
     if (expansion != 1)
         y = conv_clip(net, b, "expand", y, width, MPL_WINDOW(1, 1, 0), 1);
     y = conv_clip(net, b, "depth", y, width, MPL_WINDOW(3, stride, 1), width);
-    y = mpl_net_conv_norm(net, "project", y, channels, MPL_WINDOW(1, 1, 0), 1, epsilon);
+    y = conv_norm(net, "project", y, channels, MPL_WINDOW(1, 1, 0), 1);
     if (stride == 1 && mpl_net_dim(net, x, 1) == channels)
         y = mpl_net_binary(net, MPL_OP_add, "add", x, y);
     return y;
@@ -98,6 +115,7 @@ static const mpl_zoo_param params[] = {
     MPL_PARAM_BATCH(1),
     MPL_PARAM_IMAGE(224, 32),
     MPL_PARAM_CLASSES(1000),
+    {"form", 0, 0, 1, "layers apart, or norm and activation inside the convolutions", forms},
     MPL_PARAM_END,
 };
 

@@ -1,0 +1,12 @@
+# Pages of the arena that became resident against the planned arena, a mark a run; on the line the two are equal.
+load 'scripts/style.gp'
+graphs = system("cut -f1 '".table."' | sed 1d | uniq | tr '\\n' ' '")
+set logscale xy 2
+set format '%g'
+set xlabel 'planned arena [MiB], logarithmic'
+set ylabel 'resident pages of the arena [MiB]'
+set key left top Left reverse spacing 1.2
+of(g) = strcol(1) eq g
+plot x lc rgb faint dt 2 title 'equal', \
+     for [i=1:words(graphs)] table every ::1 using (of(word(graphs, i)) ? $3 : NaN):4 with points pt 3 + i ps 1.3 lw 1.6 \
+         lc rgb colour[1 + i] title word(graphs, i)
