@@ -33,12 +33,20 @@ static uint32_t next_line(char **rest, char *cell[MAX_COLUMNS])
     return n;
 }
 
+/* Equal, where an underscore may stand for a blank. */
+static bool same_name(const char *head, const char *name)
+{
+    while (*head != '\0' && (*head == *name || (*head == ' ' && *name == '_')))
+        head++, name++;
+    return *head == *name;
+}
+
 /* Index of the column `name` of a head; n: there is none. */
 static uint32_t column_of(char *const head[], uint32_t n, const char *name)
 {
     uint32_t c = 0;
 
-    while (c < n && strcmp(head[c], name) != 0)
+    while (c < n && !same_name(head[c], name))
         c++;
     return c;
 }
@@ -208,11 +216,12 @@ static mpl_status choose_columns(mpl_ctx *ctx, const asked *a, char *const head[
         MPL_FAIL(ctx, MPL_EINPUT, "show has more than %d columns", MAX_COLUMNS);
     for (uint32_t i = 0; i < *n_chosen; i++) {
         const char *name = show != NULL ? names.item[i] : head[i];
+        bool timed = show != NULL && name[0] == MPL_TIMED[0];
 
-        chosen[i] = show != NULL ? column_of(head, n, name + (name[0] == MPL_TIMED[0])) : i;
+        chosen[i] = show != NULL ? column_of(head, n, name + timed) : i;
         if (chosen[i] == n)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s has no column '%s'", a->word[2], name);
-        fprintf(to, "%s%s", i > 0 ? "\t" : "", name);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s has no column '%s'", a->word[2], name + timed);
+        fprintf(to, "%s%s%s", i > 0 ? "\t" : "", timed ? MPL_TIMED : "", head[chosen[i]]);
     }
     fputc('\n', to);
 out:

@@ -9,7 +9,8 @@
  *
  * KIND is a table's (memplan list tables), made from the rows of this suite and of those named; or FILE.tsv, a table of
  * results/tables that another program measured. With COLUMN=VALUE or COLUMN!=VALUE among the words only such
- * lines are kept, with show=COLUMN,.. only these columns; a ~ before a name of show marks times.
+ * lines are kept, with show=COLUMN,.. only these columns; a ~ before a name of show marks times; an underscore in a name
+ * may stand for a blank.
  *
  * Markers in the text, each up to `<!-- end -->`:
  *

@@ -199,7 +199,7 @@ mpl_status mpl_table_sides(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_r
         MPL_TRY(mpl_grid_cell(ctx, &grid, "%s best MiB", side[k]));
         MPL_TRY(mpl_grid_cell(ctx, &grid, "%s by", side[k]));
     }
-    MPL_TRY(mpl_grid_cell(ctx, &grid, "%s / %s", side[1], side[0]));
+    MPL_TRY(mpl_grid_cell(ctx, &grid, "%s over %s", side[1], side[0]));
     for (uint32_t i = 0; i < rows->n; i++) {
         bool first = true;
         best a, b;

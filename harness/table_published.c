@@ -1,4 +1,5 @@
 /* table_published.c -- values of others beside ours: results/published.tsv against rows. See table.h. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "graphs/base/file.h"
@@ -83,14 +84,17 @@ static mpl_status add_line(mpl_ctx *ctx, const mpl_rows *rows, char *const colum
     const mpl_record *row = find_row(rows, column);
     double theirs = strtod(column[VALUE], NULL), ours = 0;
     const char *dot = strchr(column[VALUE], '.');
+    double percent = 0;
     int digits = dot != NULL ? (int)strspn(dot + 1, "0123456789") : 0; /* as many as were published */
 
     if (row == NULL || !our_value(row, column[QUANTITY], &ours))
         return MPL_OK; /* not among the rows given */
+    percent = 100 * (ours / theirs - 1);
     for (int i = GRAPH; i <= VALUE; i++)
         MPL_TRY(mpl_grid_cell(ctx, grid, "%s", column[i]));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%.*f", digits, ours));
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%+.2f %%", 100 * (ours / theirs - 1)));
+    MPL_TRY(fabs(percent) < 0.005 ? mpl_grid_cell(ctx, grid, "0")
+                                  : mpl_grid_cell(ctx, grid, "%+.2f %%", percent));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", column[SOURCE]));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", column[NOTE]));
 out:

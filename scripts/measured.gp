@@ -1,5 +1,6 @@
 # Pages of the arena that became resident against the planned arena, a mark a run; on the line the two are equal.
 load 'scripts/style.gp'
+set bmargin 4
 graphs = system("cut -f1 '".table."' | sed 1d | uniq | tr '\\n' ' '")
 set logscale xy 2
 set format '%g'

@@ -1,5 +1,6 @@
 # The best plans on the two sides of a switch: a line a graph, one mark a side, joined.
 load 'scripts/style.gp'
+set bmargin 4
 stats table every ::1 using 0 nooutput name 'rows'
 side(c) = system(sprintf("head -1 '%s' | cut -f%d | sed 's/ best MiB//'", table, c))
 # "on" and "off" are those of in-place pairs

@@ -1,5 +1,6 @@
 # Plan time against the number of buffers, both logarithmic, beside lines of growth n and n^2.
 load 'scripts/style.gp'
+set bmargin 4
 set logscale xy
 set xlabel 'buffers, about 100 alive at a time'
 set ylabel 'plan time [ms]'

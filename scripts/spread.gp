@@ -1,5 +1,6 @@
 # Planners x graphs of gaps: a line a planner, a circle a graph, a bar at the mean of those that the planner has.
 load 'scripts/style.gp'
+set bmargin 4
 stats table every ::1 using 0 nooutput name 'rows'
 columns = int(system("head -1 '".table."' | tr '\\t' '\\n' | wc -l"))
 # gaps from 0 to thousands of per cent on one axis: even near 0, logarithmic far from it

@@ -1,0 +1,297 @@
+/* test_harness_paper.c -- tables, figures and numbers made from rows: filled, found stale, refused. */
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "graphs/base/file.h"
+#include "harness/paper.h"
+
+static char folder[] = "/tmp/memplan-paper-XXXXXX";
+static char program[4096], home[4096];
+
+/* ---- markers ---- */
+
+static char name_t[] = "t", name_f[] = "f", caption[] = "What it shows.", script[] = "f.gp";
+static char tsv[] = "planner\tgraph\tMiB\t~plan ms\nbest\ta\t1.5\t7\nbest\tb\t2.5\t8\nworst\ta\t9\t9\n";
+static mpl_paper_item items[] = {{name_t, caption, tsv, NULL}, {name_f, caption, tsv, script}};
+static const mpl_paper paper = {.n = 2, .item = items};
+
+static const struct {
+    const char *text, *filled; /* filled NULL: refused, and the message says `why` */
+    const char *why;
+} marked[] = {
+    {"no marker at all\n", "no marker at all\n", NULL},
+    {"<!-- a remark --> stays", "<!-- a remark --> stays", NULL},
+    {"x <!-- value:t/worst/MiB --><!-- end --> y", "x <!-- value:t/worst/MiB -->9<!-- end --> y", NULL},
+    {"<!-- value:t/best/b/MiB -->old<!-- end -->", "<!-- value:t/best/b/MiB -->2.5<!-- end -->", NULL},
+    {"<!-- value:f/best/a/~plan ms -->\n<!-- end -->", "<!-- value:f/best/a/~plan ms -->7<!-- end -->", NULL},
+    {"<!-- table:t -->\nold\n<!-- end -->!",
+     "<!-- table:t -->\n\nWhat it shows.\n\n"
+     "| planner | graph | MiB | ~plan ms |\n|---------|------:|----:|---------:|\n"
+     "| best    |     a | 1.5 |        7 |\n| best    |     b | 2.5 |        8 |\n"
+     "| worst   |     a |   9 |        9 |\n\n<!-- end -->!",
+     NULL},
+    {"<!-- figure:f --><!-- end -->",
+     "<!-- figure:f -->\n\n![What it shows.](results/figures/f.svg)\n\n*What it shows.*\n\n<!-- end -->",
+     NULL},
+    {"\n\n<!-- value:t/best/MiB --><!-- end -->", NULL, "x.md:3: t has several lines for 'best/MiB'"},
+    {"<!-- value:t/none/MiB --><!-- end -->", NULL, "no line for"},
+    {"<!-- value:t/worst/KiB --><!-- end -->", NULL, "no column 'KiB'"},
+    {"<!-- value:t --><!-- end -->", NULL, "names no cell"},
+    {"<!-- value:nothing/a/b --><!-- end -->", NULL, "asks for 'nothing'"},
+    {"<!-- table:nothing --><!-- end -->", NULL, "asks for 'nothing'"},
+    {"<!-- figure:t --><!-- end -->", NULL, "is a table"},
+    {"<!-- valeu:t/worst/MiB --><!-- end -->", NULL, "'valeu' is none of"},
+    {"<!-- value:t/worst/MiB -->9", NULL, "has no <!-- end -->"},
+    {"<!-- value:t/worst/MiB -->9<!-- table:t --><!-- end -->", NULL, "has no <!-- end -->"},
+    {"a<!-- end -->", NULL, "an end without a marker"},
+    {"a\n<!-- value:t/worst/MiB", NULL, "x.md:2: a comment without"},
+};
+
+static void test_markers(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof marked / sizeof *marked; i++) {
+        char *out = NULL, *again = NULL;
+
+        assert_status(&ctx, mpl_paper_fill(&ctx, &paper, "x.md", marked[i].text, &out),
+                      marked[i].filled != NULL ? MPL_OK : MPL_EINPUT);
+        if (marked[i].filled == NULL) {
+            if (strstr(ctx.message, marked[i].why) == NULL)
+                fail_msg("'%s': '%s' where '%s' was expected", marked[i].text, ctx.message, marked[i].why);
+            continue;
+        }
+        assert_string_equal(out, marked[i].filled);
+        assert_ok(&ctx, mpl_paper_fill(&ctx, &paper, "x.md", out, &again)); /* twice changes nothing */
+        assert_string_equal(again, out);
+        mpl_free(&ctx, out);
+        mpl_free(&ctx, again);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void test_memory_runs_out(void **state)
+{
+    mpl_ctx ctx;
+    char *out = NULL;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int64_t k = 0; out == NULL; k++) {
+        ctx.fail_after = k;
+        ctx.n_allocs = 0;
+        if (mpl_paper_fill(&ctx, &paper, "x.md", marked[5].text, &out) != MPL_OK)
+            assert_int_equal(ctx.n_live, 0);
+    }
+    mpl_free(&ctx, out);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- the command, in a project of its own ---- */
+
+static void put(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static char said[1 << 14];
+
+static int run(const char *arguments)
+{
+    char command[5000];
+    FILE *f;
+    int how;
+
+    snprintf(command, sizeof command, "'%s' %s >said 2>&1", program, arguments);
+    how = system(command);
+    f = fopen("said", "r");
+    assert_non_null(f);
+    said[fread(said, 1, sizeof said - 1, f)] = '\0';
+    fclose(f);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 128;
+}
+
+static void check_said(const char *part)
+{
+    if (strstr(said, part) == NULL)
+        fail_msg("'%s' is not in '%s'", part, said);
+}
+
+#define ROW(graph, planner, planned)                                                                         \
+    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph                                                     \
+    "\",\"safety\":\"serial\",\"order\":\"given\",\"planner\":\"" planner "\",\"planned_bytes\":" planned    \
+    ",\"bound_bytes\":1048576,\"plan_ns\":5000000}\n"
+#define ROWS ROW("one", "low", "1048576") ROW("two", "low", "1048576") ROW("one", "high", "2097152")
+#define ASKS                                                                                                 \
+    "# a test\n#! table sums summary | Sums.\n#! figure gaps gap planner!=low with=any.gp | Gaps.\n"         \
+    "#! table one runs.tsv n=1 show=planner,~plan_ms | Measured elsewhere.\n"
+#define TEXT                                                                                                 \
+    "A <!-- value:sums/high/most above bound --><!-- end -->, <!-- value:one/p/~plan_ms --><!-- end -->.\n"  \
+    "<!-- figure:gaps -->\n<!-- end -->\n"
+
+static void project(void)
+{
+    put("results/paper/a.suite", ASKS);
+    put("results/raw/a.jsonl", ROWS);
+    put("results/tables/runs.tsv", "planner\tn\tplan_ms\np\t1\t3\nq\t2\t4\n");
+    put("scripts/style.gp", "set terminal svg\nset output output\nset datafile separator \"\\t\"\n");
+    put("scripts/any.gp", "load 'scripts/style.gp'\nplot table every ::1 using 0:2 with points\n");
+    put("PAPER.md", TEXT);
+    assert_int_equal(run("paper"), 0);
+}
+
+static int begin(void **state)
+{
+    static const char *const folders[] = {"results",        "results/paper",   "results/raw",
+                                          "results/tables", "results/figures", "scripts"};
+
+    (void)state;
+    if (realpath(getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan", program) == NULL ||
+        getcwd(home, sizeof home) == NULL || mkdtemp(folder) == NULL || chdir(folder) != 0)
+        return 1;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (mkdir(folders[i], 0777) != 0)
+            return 1;
+    return 0;
+}
+
+static int end(void **state)
+{
+    char command[100];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return chdir(home) != 0 || system(command) != 0;
+}
+
+static void test_made_and_fresh(void **state)
+{
+    mpl_ctx ctx;
+    char *text = NULL;
+    size_t size;
+
+    (void)state;
+    skip_without("/usr/bin/gnuplot");
+    mpl_ctx_init(&ctx);
+    project();
+    assert_int_equal(run("paper --check"), 0);
+    check_said("5 files are what the rows make"); /* two tables, a figure and its table, the text */
+    assert_ok(&ctx, mpl_file_read(&ctx, "PAPER.md", &text, &size));
+    assert_non_null(strstr(text, "most above bound -->100.00 %<!-- end -->"));
+    assert_non_null(strstr(text, "~plan_ms -->3<!-- end -->"));
+    mpl_free(&ctx, text);
+    assert_ok(&ctx, mpl_file_read(&ctx, "results/tables/gaps.tsv", &text, &size));
+    assert_string_equal(text, "planner\tone\ttwo\nhigh\t+100.00 %\t-\n");
+    mpl_free(&ctx, text);
+    assert_ok(&ctx, mpl_file_read(&ctx, "results/tables/sums.md", &text, &size));
+    assert_non_null(strstr(text, "| low     |      2 |            2 |           0.00 % |"));
+    mpl_free(&ctx, text);
+}
+
+/* One change each, and what --check says is stale. */
+static const struct {
+    const char *file, *text, *stale;
+} changes[] = {
+    {"results/raw/a.jsonl", ROWS ROW("one", "low", "1048577"), "stale: results/tables/sums.md"},
+    {"results/raw/a.jsonl", ROWS ROW("one", "high", "1048576"), "stale: results/figures/gaps.svg"},
+    {"results/raw/a.jsonl", ROWS ROW("one", "high", "1048576"), "stale: PAPER.md"},
+    {"results/tables/runs.tsv", "planner\tn\tplan_ms\np\t1\t4\n", "stale: results/tables/one.md"},
+    {"results/tables/sums.md", "edited\n", "stale: results/tables/sums.md"},
+    {"results/figures/gaps.svg", "<svg></svg>\n", "stale: results/figures/gaps.svg"},
+    {"scripts/style.gp", "set terminal svg size 300,200\nset output output\n",
+     "stale: results/figures/gaps.svg"},
+    {"scripts/any.gp", "load 'scripts/style.gp'\nplot 1\n", "stale: results/figures/gaps.svg"},
+    {"PAPER.md", TEXT, "stale: PAPER.md"},
+};
+
+static void test_stale(void **state)
+{
+    (void)state;
+    skip_without("/usr/bin/gnuplot");
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        project();
+        put(changes[i].file, changes[i].text);
+        assert_int_equal(run("paper --check"), 1);
+        check_said(changes[i].stale);
+        assert_int_equal(run("paper --check"), 1); /* it wrote nothing */
+    }
+}
+
+/* A picture that was edited by a byte, or lost its end. */
+static void test_touched_picture(void **state)
+{
+    mpl_ctx ctx;
+    char *svg = NULL;
+    size_t size;
+
+    (void)state;
+    skip_without("/usr/bin/gnuplot");
+    mpl_ctx_init(&ctx);
+    project();
+    assert_ok(&ctx, mpl_file_read(&ctx, "results/figures/gaps.svg", &svg, &size));
+    svg[size / 2]++;
+    put("results/figures/gaps.svg", svg);
+    assert_int_equal(run("paper --check"), 1);
+    check_said("stale: results/figures/gaps.svg");
+    svg[size / 2]--;
+    put("results/figures/gaps.svg", svg);
+    assert_int_equal(run("paper --check"), 0);
+    svg[size - 9] = '\0';
+    put("results/figures/gaps.svg", svg);
+    assert_int_equal(run("paper --check"), 1);
+    mpl_free(&ctx, svg);
+}
+
+static const struct {
+    const char *file, *text, *why;
+} wrong[] = {
+    {"results/paper/a.suite", "#! table sums summary\n", "results/paper/a.suite:1: a caption"},
+    {"results/paper/a.suite", "\n#! tabel sums summary | x\n", "a.suite:2: 'table NAME KIND"},
+    {"results/paper/a.suite", "#! table sums\n", "a caption"},
+    {"results/paper/a.suite", "#! table sums frob | x\n", "no table 'frob'"},
+    {"results/paper/a.suite", "#! table s summary | x\n#! table s gap | y\n",
+     "a.suite:2: 's' is asked for twice"},
+    {"results/paper/a.suite", "#! table sums summary other | x\n", "results/raw/other.jsonl"},
+    {"results/paper/a.suite", "#! table sums safety | x\n", "one side of safety"},
+    {"results/paper/a.suite", "#! table one runs.tsv frob=1 | x\n", "no column for 'frob=1'"},
+    {"results/paper/a.suite", "#! table one runs.tsv show=frob | x\n", "no column 'frob'"},
+    {"results/paper/a.suite", "#! table one lost.tsv | x\n", "lost.tsv"},
+    {"results/tables/runs.tsv", "planner\tn\tplan_ms\np\t1\n", "a line has 2 cells"},
+    {"results/tables/runs.tsv", "", "no head"},
+    {"results/raw/a.jsonl", ROW("one", "low", "1") "{\"status\": \"o", "a.jsonl:2"},
+    {"PAPER.md", "<!-- value:sums/high", "PAPER.md:1"},
+};
+
+static void test_wrong_input(void **state)
+{
+    (void)state;
+    skip_without("/usr/bin/gnuplot");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        project();
+        put(wrong[i].file, wrong[i].text);
+        if (run("paper --check") != 2 || run("paper") != 2)
+            fail_msg("'%s' is not refused: %s", wrong[i].text, said);
+        check_said(wrong[i].why);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_markers),         cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_made_and_fresh),  cmocka_unit_test(test_stale),
+        cmocka_unit_test(test_touched_picture), cmocka_unit_test(test_wrong_input),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}
