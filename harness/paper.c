@@ -155,7 +155,7 @@ static mpl_status from_rows(mpl_ctx *ctx, const asked *a, char **text)
     mpl_status st = MPL_OK;
     const mpl_table_kind *kind = mpl_table_find(a->word[2]);
     mpl_rows rows = {0};
-    char *buffer = NULL;
+    char *buffer = NULL, mixed[MPL_MIXED_SIZE];
     size_t size = 0;
     FILE *f = NULL;
 
@@ -166,6 +166,9 @@ static mpl_status from_rows(mpl_ctx *ctx, const asked *a, char **text)
         if (strchr(a->word[i], '=') == NULL)
             MPL_TRY(read_rows(ctx, a->word[i], &rows));
     MPL_TRY(mpl_rows_last(ctx, &rows));
+    if (mpl_rows_mixed(&rows) < rows.n)
+        fprintf(stderr, "memplan: paper: %s mixes %s\n", a->word[1],
+                mpl_rows_mixed_text(&rows, mpl_rows_mixed(&rows), mixed));
     if ((f = open_memstream(&buffer, &size)) == NULL)
         MPL_TRY(MPL_EMEM);
     MPL_TRY(kind->print(ctx, kind, &rows, f, true));
