@@ -24,7 +24,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
-.PHONY: determinism ilp-oracle paper paper-check
+.PHONY: cluster-test follow-docs determinism ilp-oracle paper paper-check
 MAKEFLAGS += --no-builtin-rules
 , := ,
 
@@ -175,6 +175,10 @@ $O/tests/bench_%: $O/tests/bench_%.o $O/libmemplan.a
 # Plan time against the number of buffers, of every planner of lists: a table and its figure.
 bench-speed: all $O/tests/bench_speed
 	$(Q)scripts/bench-speed.sh $O/tests/bench_speed
+
+# A suite of 200 shards on a Slurm of one node, and by GNU parallel; one worker is killed twice.
+cluster-test: deps-test $O/memplan
+	$(Q)scripts/cluster/test.sh $O/memplan
 
 # Plans from builds by gcc -O0, gcc -O3 and clang, and from 100 runs of one of them, must be the same bytes.
 determinism: deps-test
