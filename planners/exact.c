@@ -310,6 +310,8 @@ static mpl_status solve(solver *s, mpl_claim *claim, uint64_t *bound, mpl_refuta
     MPL_TRY(make_parts(s));
     MPL_TRY(try_greedy(s));
     report(s);
+    if (s->run->start_offsets != NULL)
+        offer(s, s->run->start_offsets);
     for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
         MPL_TRY(search_pool(s, pool));
     for (uint32_t k = 0; k < s->n_parts; k++)

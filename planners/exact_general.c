@@ -71,6 +71,7 @@ static mpl_status plan_easier(mpl_run *run, const mpl_problem *p, const mpl_prob
     static const char *const no_proof[] = {"proof", "0"};
 
     part.watch = &quiet;
+    part.start_offsets = NULL; /* a plan of another problem */
     part.n_params = 1;
     part.param_key = no_proof;
     part.param_value = no_proof + 1;
@@ -110,17 +111,22 @@ out:
 }
 
 /* One pool without pairs. */
-static mpl_status solve_pool(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough,
+static mpl_status solve_pool(const mpl_run *run, const mpl_problem *p, uint32_t pool, uint64_t enough,
                              uint64_t most, mpl_exact_effort *effort, uint64_t *offset, uint64_t *height,
                              uint64_t *bound)
 {
     mpl_status st = MPL_OK;
+    mpl_ctx *ctx = run->ctx;
     mpl_bodies *b = NULL;
     uint64_t *place = NULL;
 
     *height = UINT64_MAX;
     MPL_TRY(mpl_bodies_of_pool(ctx, p, pool, &b));
     MPL_TRY(mpl_new(ctx, place, b->n));
+    for (uint32_t i = 0; run->start_offsets != NULL && i < b->n; i++)
+        place[i] = run->start_offsets[b->buffer[i]];
+    if (run->start_offsets != NULL && b->n > 0)
+        *height = mpl_bodies_height(b, place);
     MPL_TRY(mpl_general_solve(ctx, p, b, enough, most, effort, place, height, bound));
     for (uint32_t i = 0; i < b->n; i++)
         offset[b->buffer[i]] = place[i];
@@ -142,7 +148,7 @@ static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool, b
         height = pool_height(p, pool, out->offset);
         MPL_TRY(mpl_exact_pairs(run->ctx, p, pool, enough, most, effort, out->offset, &height, &bound));
     } else {
-        MPL_TRY(solve_pool(run->ctx, p, pool, enough, most, effort, out->offset, &height, &bound));
+        MPL_TRY(solve_pool(run, p, pool, enough, most, effort, out->offset, &height, &bound));
     }
     if (bound > most)
         out->claim = MPL_INFEASIBLE;

@@ -324,6 +324,23 @@ out:
     return st;
 }
 
+/* Pools that are lower in the plan that the caller has begin from that one. */
+static void take_start(const mpl_run *run, const mpl_problem *p, uint64_t *offset)
+{
+    for (uint32_t pool = 0; run->start_offsets != NULL && pool < p->n_pools; pool++) {
+        uint64_t height = 0, start = 0;
+
+        for (mpl_buffer b = 0; b < p->n; b++)
+            if (p->pool[b] == pool) {
+                height = mpl_max_u64(height, offset[b] + p->bytes[b]);
+                start = mpl_max_u64(start, run->start_offsets[b] + p->bytes[b]);
+            }
+        for (mpl_buffer b = 0; start < height && b < p->n; b++)
+            if (p->pool[b] == pool)
+                offset[b] = run->start_offsets[b];
+    }
+}
+
 mpl_status mpl_packing_run(mpl_run *run, const mpl_problem *p, uint64_t ticks_default,
                            mpl_status (*search)(mpl_packing *q), mpl_plan *out)
 {
@@ -334,6 +351,7 @@ mpl_status mpl_packing_run(mpl_run *run, const mpl_problem *p, uint64_t ticks_de
     if (limit == UINT64_MAX && run->deadline_ns == INT64_MAX)
         limit = ticks_default;
     MPL_TRY(mpl_planner_greedy_size.plan(run, p, out));
+    take_start(run, p, out->offset);
     MPL_TRY(mpl_new(run->ctx, member, p->n));
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         mpl_packing q = {.run = run, .p = p, .ticks = run->ticks, .limit = limit};

@@ -35,7 +35,9 @@ typedef struct mpl_run {
     int64_t deadline_ns;   /* mpl_clock_ns() after which the search stops; INT64_MAX: none */
     uint32_t n_threads;
     const mpl_watch *watch; /* NULL: nobody; planners that search for long heed it */
-    uint32_t n_params;      /* key=value pairs of the command line */
+    const uint64_t *
+        start_offsets; /* [n] a valid plan to begin from; NULL: none. exact, local_search and hill_climb heed it [byte] */
+    uint32_t n_params; /* key=value pairs of the command line */
     const char *const *param_key;
     const char *const *param_value;
     const struct mpl_planner *planner; /* written by mpl_planner_run: the one that is called */

@@ -1,37 +1,47 @@
 /* portfolio.c -- the best of the quick planners, then as much search as the budget allows.
  *
- * Idea     Most problems are at the bound after the first placement. Where one is not, the searches take turns, each with twice the
- *          ticks of the time before, until the bound, the budget or the clock ends it.
+ * Idea     Most problems are at the bound after the first placement. Where one is not, each search has a short turn, for one may
+ *          be at home where another is lost; what is left of the budget is the complete search's, which begins from
+ *          the best plan, until the bound, the budget or the clock ends it.
  * Source   this project
- * Members  Placements by size, breadth, best fit, birth; exact; local_search, with another seed each turn; under parallel
- *          nnc_arena. Where pairs are offered, all are asked with the pairs and with the pairs folded.
+ * Members  Placements by size, breadth, best fit, birth; exact; local_search; under parallel nnc_arena; members=a+b+c leaves only
+ *          those. Where pairs are offered, all are asked with the pairs and with the pairs folded.
  * Differs  Pools are judged one by one: each keeps the best that any member found for it.
- * Cost     That of its members. A search begins afresh each turn, which costs at most what the last one does.
+ * Cost     That of its members. What the complete search does in its short turn it does again later.
  * Limits   Without budget and deadline it ends after DEFAULT_TICKS. */
 #include "graphs/analysis/fold.h"
 #include "planners/planner.h"
 #include "planners/verify.h"
 
 #define DEFAULT_TICKS UINT64_C(1000000000) /* a few seconds */
-#define FIRST_TURN    UINT64_C(2000000)
+#define SHORT_TURN    8                    /* one part in so many of the budget */
 
 extern const mpl_planner mpl_planner_greedy_size, mpl_planner_greedy_breadth, mpl_planner_best_fit,
     mpl_planner_first_fit, mpl_planner_local_search, mpl_planner_exact, mpl_planner_nnc_arena;
 
 static const mpl_planner *const quick[] = {&mpl_planner_greedy_size, &mpl_planner_greedy_breadth,
                                            &mpl_planner_best_fit, &mpl_planner_first_fit};
-static const mpl_planner *const searches[] = {&mpl_planner_exact, &mpl_planner_local_search,
-                                              &mpl_planner_nnc_arena};
 
-enum { N_QUICK = sizeof quick / sizeof *quick, N_SEARCHES = sizeof searches / sizeof *searches };
+static const struct turn {
+    const mpl_planner *planner;
+    bool last; /* begins from the best plan, and has all that is left */
+} turns[] = {
+    {&mpl_planner_exact, false}, {&mpl_planner_local_search, false}, {&mpl_planner_nnc_arena, false},
+    {&mpl_planner_exact, true},  {&mpl_planner_local_search, true},
+};
+
+enum { N_QUICK = sizeof quick / sizeof *quick, N_TURNS = sizeof turns / sizeof *turns };
 
 typedef struct contest {
     mpl_run *run;
     const mpl_problem *p;
-    mpl_problem *folded;     /* NULL: there are no pairs */
-    uint32_t *into;          /* [p->n] the buffer of the folded problem */
-    const char *minimise;    /* its value as given, or NULL */
-    uint64_t limit;          /* of ticks */
+    mpl_problem *folded;  /* NULL: there are no pairs */
+    uint32_t *into;       /* [p->n] the buffer of the folded problem */
+    const char *minimise; /* its value as given, or NULL */
+    const char *members;  /* likewise */
+    uint64_t limit;       /* of ticks */
+    int64_t begin_ns;
+    mpl_plan *best_folded;   /* of the folded problem: the lowest of pool 0; NULL: none yet */
     uint64_t *goal, *height; /* by pool [byte] */
     mpl_plan *out;
     bool proved; /* that no plan fits the capacities */
@@ -91,47 +101,96 @@ out:
 }
 
 /* What a complete search proved of the problem itself; folding is only one way to take pairs up. */
-static void take_proof(contest *s, const mpl_plan *plan)
+static void take_proof(contest *s, mpl_plan *plan)
 {
     s->out->bound_bytes = mpl_max_u64(s->out->bound_bytes, plan->bound_bytes);
     s->goal[0] = mpl_max_u64(s->goal[0], plan->bound_bytes);
     s->proved = plan->claim == MPL_INFEASIBLE;
     if (s->proved)
         s->out->claim = MPL_INFEASIBLE;
+    if (plan->refutation.steps != NULL) {
+        mpl_free(s->run->ctx, s->out->refutation.steps);
+        s->out->refutation = plan->refutation;
+        plan->refutation.steps = NULL;
+    }
 }
 
-static mpl_status ask(contest *s, const mpl_planner *planner, bool folded, uint64_t seed, uint64_t ticks)
+static uint64_t height_of(const mpl_problem *p, const mpl_plan *plan)
+{
+    uint64_t height = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == 0)
+            height = mpl_max_u64(height, plan->offset[b] + p->bytes[b]);
+    return height;
+}
+
+/* What a member found: *plan may be taken over. */
+static mpl_status take_plan(contest *s, const mpl_planner *planner, bool folded, mpl_plan **plan)
+{
+    mpl_status st = MPL_OK;
+
+    if (planner == &mpl_planner_exact && s->p->n_in_place == 0)
+        take_proof(s, *plan);
+    if ((*plan)->claim == MPL_INFEASIBLE)
+        goto out;
+    MPL_TRY(folded || planner == &mpl_planner_nnc_arena ? judge_folded(s, *plan, folded) : judge(s, *plan));
+    if (folded &&
+        (s->best_folded == NULL || height_of(s->folded, *plan) < height_of(s->folded, s->best_folded))) {
+        mpl_plan_free(s->run->ctx, s->best_folded);
+        s->best_folded = *plan;
+        *plan = NULL;
+    }
+out:
+    return st;
+}
+
+/* The best plan of the problem in hand; NULL: there is none. */
+static const uint64_t *start_of(const contest *s, bool folded)
+{
+    if (folded)
+        return s->best_folded != NULL ? s->best_folded->offset : NULL;
+    return s->out->claim == MPL_FEASIBLE ? s->out->offset : NULL;
+}
+
+static mpl_status ask(contest *s, const mpl_planner *planner, bool folded, const uint64_t *start,
+                      uint64_t ticks, int64_t deadline_ns)
 {
     mpl_status st = MPL_OK;
     const mpl_problem *p = folded ? s->folded : s->p;
     mpl_plan *plan = NULL;
     mpl_run run = *s->run;
     const char *key = "minimise";
-    bool exact = planner == &mpl_planner_exact;
 
     run.ticks = 0;
-    run.seed = seed;
+    run.stopped_by_clock = false;
     run.budget_ticks = ticks;
+    run.deadline_ns = deadline_ns;
+    run.start_offsets = start;
     run.n_params = s->minimise != NULL && planner->params != NULL && strstr(planner->params, key) != NULL;
     run.param_key = &key;
     run.param_value = &s->minimise;
     MPL_TRY(mpl_plan_new(s->run->ctx, p, &plan));
     st = planner->plan(&run, p, plan);
     s->run->ticks += run.ticks > 0 ? run.ticks : 1;
-    if (st == MPL_ELIMIT ||
-        st == MPL_EUNAVAIL) { /* nothing within the capacity, or too large for it: no failure */
-        st = MPL_OK;
-        goto out;
-    }
-    if (st != MPL_OK)
-        goto out;
-    if (exact && p->n_in_place == 0 && !folded)
-        take_proof(s, plan);
-    if (plan->claim != MPL_INFEASIBLE)
-        MPL_TRY(folded || planner == &mpl_planner_nnc_arena ? judge_folded(s, plan, folded) : judge(s, plan));
+    if (st == MPL_ELIMIT || st == MPL_EUNAVAIL)
+        st = MPL_OK; /* nothing within the capacity, or too large for it: no failure */
+    else if (st == MPL_OK)
+        MPL_TRY(take_plan(s, planner, folded, &plan));
 out:
     mpl_plan_free(s->run->ctx, plan);
     return st;
+}
+
+/* Whether the user wants it. */
+static bool is_member(const contest *s, const mpl_planner *planner)
+{
+    size_t n = strlen(planner->name);
+
+    for (const char *at = s->members; at != NULL; at = strchr(at, '+') != NULL ? strchr(at, '+') + 1 : NULL)
+        if (strncmp(at, planner->name, n) == 0 && (at[n] == '+' || at[n] == '\0'))
+            return true;
+    return s->members == NULL;
 }
 
 /* Whether a search takes this problem. */
@@ -139,26 +198,65 @@ static bool takes(const contest *s, const mpl_planner *planner, bool folded)
 {
     const mpl_problem *p = folded ? s->folded : s->p;
 
-    if (planner->plan == NULL || ((planner->traits & MPL_SERIAL_ONLY) != 0 && p->before != NULL))
+    if (planner->plan == NULL || !is_member(s, planner) ||
+        ((planner->traits & MPL_SERIAL_ONLY) != 0 && p->before != NULL))
         return false;
     if (planner == &mpl_planner_nnc_arena) /* it folds by itself */
         return p->before != NULL && folded == (s->folded != NULL);
     return planner == &mpl_planner_local_search || p->n_in_place == 0;
 }
 
+static mpl_status take_turn(contest *s, const struct turn *turn, bool folded)
+{
+    const mpl_run *run = s->run;
+    uint64_t left = s->limit - run->ticks,
+             ticks = turn->last ? left : mpl_min_u64(s->limit / SHORT_TURN, left);
+    int64_t deadline = run->deadline_ns;
+
+    if (deadline != INT64_MAX && !turn->last)
+        deadline = mpl_clock_ns() + (deadline - s->begin_ns) / SHORT_TURN;
+    return ask(s, turn->planner, folded, turn->last ? start_of(s, folded) : NULL,
+               s->limit == UINT64_MAX ? UINT64_MAX : ticks,
+               deadline < run->deadline_ns ? deadline : run->deadline_ns);
+}
+
 static mpl_status hold(contest *s)
 {
     mpl_status st = MPL_OK;
     int n_problems = s->folded != NULL ? 2 : 1;
-    uint64_t turn = FIRST_TURN;
 
-    for (int i = 0; i < N_QUICK * n_problems && (i == 0 || !is_over(s)); i++)
-        MPL_TRY(ask(s, quick[i % N_QUICK], i >= N_QUICK, s->run->seed, UINT64_MAX));
-    for (uint64_t lap = 0; !is_over(s); lap++, turn *= 2)
-        for (int i = 0; i < N_SEARCHES * n_problems && !is_over(s); i++)
-            if (takes(s, searches[i % N_SEARCHES], i >= N_SEARCHES))
-                MPL_TRY(ask(s, searches[i % N_SEARCHES], i >= N_SEARCHES, s->run->seed + lap,
-                            mpl_min_u64(turn, s->limit - s->run->ticks)));
+    for (int i = 0; i < N_QUICK * n_problems && !is_over(s); i++)
+        if (is_member(s, quick[i % N_QUICK]))
+            MPL_TRY(ask(s, quick[i % N_QUICK], i >= N_QUICK, NULL, UINT64_MAX, s->run->deadline_ns));
+    for (int i = 0; i < N_TURNS * n_problems && !is_over(s); i++)
+        if (takes(s, turns[i / n_problems].planner, i % n_problems == 0 && n_problems == 2))
+            MPL_TRY(take_turn(s, &turns[i / n_problems], i % n_problems == 0 && n_problems == 2));
+out:
+    return st;
+}
+
+static mpl_status check_members(const contest *s)
+{
+    mpl_status st = MPL_OK;
+    const char *at = s->members;
+
+    while (at != NULL) {
+        size_t n = strcspn(at, "+");
+        bool known = false;
+
+        for (int i = 0; i < N_QUICK + N_TURNS; i++) {
+            const mpl_planner *one = i < N_QUICK ? quick[i] : turns[i - N_QUICK].planner;
+
+            known = known || (strlen(one->name) == n && strncmp(at, one->name, n) == 0);
+        }
+        if (!known)
+            MPL_FAIL(s->run->ctx, MPL_EINPUT,
+                     "parameter members=%.60s: '%.*s' is none of greedy_size, greedy_breadth, best_fit, "
+                     "first_fit, "
+                     "exact, local_search, nnc_arena",
+                     s->members, (int)(n < 40 ? n : 40), at);
+        at = at[n] == '+' ? at + n + 1 : NULL;
+    }
 out:
     return st;
 }
@@ -193,7 +291,10 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 
     if (run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX)
         s.limit = DEFAULT_TICKS;
+    s.begin_ns = mpl_clock_ns();
     s.minimise = mpl_run_param(run, "minimise");
+    s.members = mpl_run_param(run, "members");
+    MPL_TRY(check_members(&s));
     MPL_TRY(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));
     MPL_TRY(set_goals(&s, minimise != 0));
     if (s.proved)
@@ -203,7 +304,11 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
         MPL_TRY(mpl_problem_fold(run->ctx, p, &s.folded, s.into));
     }
     MPL_TRY(hold(&s));
+    if (out->claim != MPL_FEASIBLE && out->claim != MPL_INFEASIBLE)
+        MPL_FAIL(run->ctx, MPL_ELIMIT, "no member of the portfolio found a plan in %" PRIu64 " ticks",
+                 run->ticks);
 out:
+    mpl_plan_free(run->ctx, s.best_folded);
     mpl_problem_free(run->ctx, s.folded);
     mpl_free(run->ctx, s.into);
     mpl_free(run->ctx, s.goal);
@@ -215,7 +320,7 @@ const mpl_planner mpl_planner_portfolio = {
     .name = "portfolio",
     .about = "the best of the quick ones, then search",
     .source = "this project",
-    .params = "minimise=0|1",
+    .params = "minimise=0|1,members=A+B",
     .traits = MPL_RANDOM | MPL_USES_IN_PLACE | MPL_EXACT,
     .plan = plan,
 };
