@@ -247,13 +247,25 @@ static void free_files(mpl_ctx *ctx, files *f)
         mpl_free(ctx, f->tensor[i].data);
 }
 
+/* CastLike's second input lends its type alone; its files hold one element, whatever its model says. */
+static bool is_read(const mpl_graph *g, mpl_value v)
+{
+    for (uint32_t i = 0; i < g->op_in_begin[g->n_ops]; i++)
+        if (g->op_in[i] == v)
+            return true;
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        if (g->output[i] == v)
+            return true;
+    return false;
+}
+
 static mpl_status set_inputs(mpl_exec *exec, const mpl_graph *g, const files *in)
 {
     for (uint32_t i = 0; i < in->n; i++) {
         mpl_value v = mpl_graph_file_input(g, in->index[i]);
 
         for (uint32_t j = 0; j < g->n_inputs; j++)
-            if (g->input[j] == v) {
+            if (g->input[j] == v && is_read(g, v)) {
                 mpl_status st = mpl_exec_set_input(exec, j, in->tensor[i].data);
 
                 if (st != MPL_OK)
