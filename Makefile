@@ -39,6 +39,9 @@ LDLIBS   += $(FEATURE_LDLIBS) -lm -ldl -lpthread
 SRC  := $(sort $(foreach r,graphs planners runtime harness,$(wildcard $r/*.c $r/*/*.c)))
 SRC  := $(filter-out planners/example/% harness/example/%,$(SRC))
 OBJ  := $(SRC:%.c=$O/%.o) $O/gen/onnx.pb-c.o
+ifeq ($(HAVE_CUDA),1)
+OBJ  += $B/cuda/kernels.o
+endif
 LIB  := $(filter-out $O/harness/main.o,$(OBJ))
 TEST := $(sort $(wildcard tests/test_*.c))
 TESTBIN := $(TEST:%.c=$O/%)
@@ -85,6 +88,13 @@ $O/lib/libmemplan.a: $(LIBOBJ)
 
 $O/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# Kernels are the same in every mode: for the devices of 2020 and 2022, and as PTX for later ones.
+NVCCFLAGS := -std=c++17 -O3 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics -ccbin g++ \
+    -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90
+$B/cuda/kernels.o: runtime/cuda/kernels.cu runtime/cuda/kernels.h graphs/graph.h graphs/base/base.h \
+    $(wildcard graphs/ir/*.def) Makefile $B/features.mk
+	$(Q)mkdir -p $(@D) && $(NVCC) $(NVCCFLAGS) -I. $(NVCC_INCLUDES) -c -o $@ $<
 
 $O/gen/%.o: $B/gen/%.c Makefile
 	$(Q)mkdir -p $(@D) && $(CC) -std=c11 -O1 -g -fPIC -fvisibility=hidden -I$B/gen -c -o $@ $<

@@ -641,8 +641,8 @@ static mpl_status prepare_problem(bench *b, const mpl_backend *backend, mpl_job 
     mpl_status st = MPL_OK;
     uint64_t *workspaces = NULL;
 
-    if (backend != NULL && backend->open == NULL)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "backend %s: %s", backend->name, backend->absent);
+    if (backend != NULL && mpl_backend_absent(backend) != NULL)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "backend %s: %s", backend->name, mpl_backend_absent(backend));
     MPL_TRY(mpl_worker_workspaces(ctx, b->options, backend, job, &workspaces));
     MPL_TRY(mpl_job_problem(ctx, b->options, backend, workspaces, job));
 out:

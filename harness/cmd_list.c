@@ -75,8 +75,15 @@ static mpl_status list_backends(mpl_ctx *ctx, bool json)
 {
     mpl_status st = MPL_OK;
 
-    for (const mpl_backend *const *b = mpl_backends; *b != NULL; b++)
-        MPL_TRY(entry(ctx, json, (*b)->name, (*b)->about, (*b)->open != NULL ? NULL : (*b)->absent));
+    for (const mpl_backend *const *b = mpl_backends; *b != NULL; b++) {
+        char about[300];
+        int n = 0;
+
+        for (int kind = 0; kind < MPL_N_OPS; kind++)
+            n += (*b)->computes == NULL || (*b)->computes((mpl_op_kind)kind);
+        snprintf(about, sizeof about, "%s; %d of %d operators", (*b)->about, n, MPL_N_OPS);
+        MPL_TRY(entry(ctx, json, (*b)->name, about, mpl_backend_absent(*b)));
+    }
 out:
     return st;
 }

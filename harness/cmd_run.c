@@ -190,7 +190,7 @@ static mpl_status execute(mpl_ctx *ctx, const mpl_options *options, const mpl_jo
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
-    mpl_device_options device_options = {.n_threads = (uint32_t)options->threads};
+    mpl_device_options device_options = {.n_threads = (uint32_t)options->threads, .params = options->device};
     mpl_exec_options exec_options;
     mpl_inputs inputs = {0};
     mpl_device *dev = NULL;

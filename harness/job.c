@@ -266,8 +266,8 @@ mpl_status mpl_backend_by_option(mpl_ctx *ctx, const char *name, const mpl_backe
         goto out;
     if ((*out = mpl_backend_find(name)) == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "no backend '%s'; see memplan list backends", name);
-    if ((*out)->open == NULL)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "backend %s is not available: %s", name, (*out)->absent);
+    if (mpl_backend_absent(*out) != NULL)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "backend %s is not available: %s", name, mpl_backend_absent(*out));
 out:
     return st;
 }
@@ -276,7 +276,7 @@ mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options, cons
                                   const mpl_job *job, uint64_t **workspace_bytes)
 {
     mpl_status st = MPL_OK;
-    mpl_device_options device_options = {.n_threads = (uint32_t)options->threads};
+    mpl_device_options device_options = {.n_threads = (uint32_t)options->threads, .params = options->device};
     mpl_device *dev = NULL;
     uint64_t *bytes = NULL;
 

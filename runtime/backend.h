@@ -11,9 +11,34 @@
 typedef struct mpl_device mpl_device;     /* private to each backend */
 typedef struct mpl_prepared mpl_prepared; /* one operation made ready; private to each backend */
 
+typedef struct mpl_sequence mpl_sequence; /* a whole run made ready; private to each backend */
+
 typedef struct mpl_device_options {
-    uint32_t n_threads; /* 0: the backend's choice */
+    uint32_t n_threads; /* 0: the backend's choice; a GPU: streams */
+    const char *params; /* "key=value,..", the backend's own; NULL: none */
 } mpl_device_options;
+
+/* What one run does, in that order; its arrays outlive the sequence. */
+typedef struct mpl_sequence_spec {
+    const mpl_graph *g;
+    const mpl_op *order;             /* [n_ops] */
+    const uint8_t *skipped;          /* [n_ops] 1: nothing to do */
+    mpl_prepared *const *prepared;   /* [n_ops] */
+    const mpl_op_call *call;         /* [n_ops] */
+    const uint64_t *workspace_bytes; /* [n_ops] */
+    uint32_t
+        most_lanes; /* operations at the same time, as the graph's edges allow; 1: one after another; 0: the
+                            device's choice */
+} mpl_sequence_spec;
+
+/* What a device knows of itself and of the runs so far. */
+typedef struct mpl_device_facts {
+    const char *about;        /* device, driver, libraries and options in words; valid until close */
+    uint64_t n_allocations;   /* calls that took memory of the device since it was opened */
+    uint64_t n_while_running; /* those of them inside runs: none may be */
+    uint64_t used_before,
+        used_after; /* memory in use around the last run, by the device's own count [byte] */
+} mpl_device_facts;
 
 /* What computes an operation that a backend's library lacks: the loops of mpl_eval. `how` says so. */
 #define MPL_HOW_LOOPS "ref loops"
@@ -24,7 +49,10 @@ typedef struct mpl_backend {
     const char *name;   /* "ref", "cpu", "cuda" */
     const char *about;  /* one line, with the library and its version in use */
     const char *absent; /* why open is NULL; NULL when it is not */
-    uint32_t align;     /* of every buffer. [byte] */
+    /* Why it cannot be opened on this machine, or NULL; never touches what a forked child would miss. NULL: it can
+     * wherever `open` is there. Ask through mpl_backend_absent. */
+    const char *(*missing)(void);
+    uint32_t align; /* of every buffer. [byte] */
     mpl_status (*open)(mpl_ctx *ctx, const mpl_device_options *options, mpl_device **out);
     void (*close)(mpl_device *dev); /* NULL is allowed */
     /* Memory of the device that operations can reach, of one pool; zero bytes give a valid base. */
@@ -44,9 +72,18 @@ typedef struct mpl_backend {
     mpl_status (*run_op)(mpl_device *dev, mpl_prepared *prepared,
                          const mpl_op_call *call); /* may return early */
     mpl_status (*wait)(mpl_device *dev);
+    /* Optional (all of them NULL): the whole run at once. *ns (may be NULL): its time on the device. It ends
+     * before sequence_run returns. */
+    mpl_status (*sequence_new)(mpl_device *dev, const mpl_sequence_spec *spec, mpl_sequence **out);
+    void (*sequence_free)(mpl_device *dev, mpl_sequence *sequence); /* NULL is allowed */
+    mpl_status (*sequence_run)(mpl_device *dev, mpl_sequence *sequence, int64_t *ns);
+    void (*facts)(mpl_device *dev, mpl_device_facts *facts); /* NULL: it has none */
+    bool (*computes)(mpl_op_kind kind); /* whether it has code for an operator; NULL: for all */
 } mpl_backend;
 
 extern const mpl_backend *const mpl_backends[];        /* NULL-terminated, made from backends.def */
 const mpl_backend *mpl_backend_find(const char *name); /* NULL: there is none */
+/* Why a backend cannot be used here: not built in, no driver, no device; NULL: it can. */
+const char *mpl_backend_absent(const mpl_backend *backend);
 
 #endif

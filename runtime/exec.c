@@ -211,6 +211,35 @@ out:
     return st;
 }
 
+/* Checks look at each step, and what arrives at its step under a serial plan must do so between two. */
+bool mpl_exec_takes_whole(const mpl_exec *exec)
+{
+    return exec->backend->sequence_new != NULL && !exec->options.checked &&
+           (exec->n_arrivals == 0 || exec->parallel);
+}
+
+static mpl_status make_sequence(mpl_exec *exec, uint32_t lanes)
+{
+    mpl_status st = MPL_OK;
+    mpl_sequence_spec spec = {
+        .g = exec->g,
+        .order = exec->order,
+        .skipped = exec->op_skipped,
+        .prepared = exec->op_prepared,
+        .call = exec->call,
+        .workspace_bytes = exec->op_workspace_bytes,
+        .most_lanes = lanes,
+    };
+
+    if (exec->sequence != NULL)
+        exec->backend->sequence_free(exec->dev, exec->sequence);
+    exec->sequence = NULL;
+    MPL_TRY(exec->backend->sequence_new(exec->dev, &spec, &exec->sequence));
+    exec->sequence_lanes = lanes;
+out:
+    return st;
+}
+
 mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
                         const mpl_op *order, const mpl_problem *p, const mpl_value_map *map,
                         const mpl_plan *plan, const mpl_exec_options *options, mpl_exec **out)
@@ -237,6 +266,8 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     MPL_TRY(fill_weights(exec));
     if (exec->options.checked)
         MPL_TRY(mpl_checked_init(exec));
+    if (mpl_exec_takes_whole(exec))
+        MPL_TRY(make_sequence(exec, exec->parallel ? 0 : 1));
     *out = exec, exec = NULL;
 out:
     mpl_exec_free(ctx, exec);
@@ -247,6 +278,8 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
 {
     if (exec == NULL)
         return;
+    if (exec->sequence != NULL)
+        exec->backend->sequence_free(exec->dev, exec->sequence);
     for (mpl_op op = 0; exec->op_prepared != NULL && op < exec->g->n_ops; op++)
         exec->backend->release(exec->dev, exec->op_prepared[op]);
     for (uint32_t i = 0; exec->slab != NULL && i < exec->n_slabs; i++)
@@ -368,11 +401,40 @@ out:
     return st;
 }
 
+mpl_status mpl_exec_run_whole(mpl_exec *exec, uint32_t lanes, int64_t *ns)
+{
+    mpl_status st = MPL_OK;
+
+    if (exec->sequence == NULL || exec->sequence_lanes != lanes)
+        MPL_TRY(make_sequence(exec, lanes));
+    MPL_TRY(mpl_exec_arrive_all(exec));
+    MPL_TRY(exec->backend->sequence_run(exec->dev, exec->sequence, ns));
+out:
+    return st;
+}
+
+/* Pages stay resident once touched: later runs add nothing but what others left. */
+static mpl_status measure(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+
+    if (!exec->ran)
+        MPL_TRY(exec->backend->resident(exec->dev, exec->slab[0].base, exec->slab[0].bytes,
+                                        &exec->measured_bytes));
+    exec->ran = true;
+out:
+    return st;
+}
+
 mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
 {
     mpl_status st = MPL_OK;
     int64_t begin, apart_ns = 0;
 
+    if (mpl_exec_takes_whole(exec)) {
+        MPL_TRY(mpl_exec_run_whole(exec, exec->parallel ? 0 : 1, ns));
+        return measure(exec);
+    }
     if (exec->options.checked)
         MPL_TRY(mpl_checked_begin(exec));
     begin = mpl_clock_ns();
@@ -388,10 +450,7 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
         *ns = mpl_clock_ns() - begin - apart_ns;
     if (exec->options.checked)
         MPL_TRY(mpl_checked_end(exec));
-    if (!exec->ran) /* pages stay resident once touched: later runs add nothing but what others left */
-        MPL_TRY(exec->backend->resident(exec->dev, exec->slab[0].base, exec->slab[0].bytes,
-                                        &exec->measured_bytes));
-    exec->ran = true;
+    MPL_TRY(measure(exec));
 out:
     return st;
 }
@@ -409,6 +468,8 @@ mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order)
         exec->block[b].death = 0;
     }
     mpl_layout_lifetimes(exec, NULL);
+    if (mpl_exec_takes_whole(exec))
+        MPL_TRY(make_sequence(exec, 0));
 out:
     return st;
 }

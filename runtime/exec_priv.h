@@ -63,6 +63,9 @@ struct mpl_exec {
     char *stage;        /* for looking at device memory */
     uint64_t weights_sum;
 
+    mpl_sequence *sequence;  /* the whole run, where the backend takes it so; NULL: operation by operation */
+    uint32_t sequence_lanes; /* operations at the same time that it was made for; 0: the device's choice */
+
     bool parallel; /* the plan is safe in every execution */
     bool ran;
     uint64_t measured_bytes, copied_bytes, weight_bytes, pinned_bytes;
@@ -96,6 +99,10 @@ void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p);
  * parallel only). */
 mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op);
 mpl_status mpl_exec_arrive_all(mpl_exec *exec);
+/* exec.c: the whole run at once, with at most `lanes` operations at the same time (0: the device's choice); only where
+ * mpl_exec_takes_whole. */
+bool mpl_exec_takes_whole(const mpl_exec *exec);
+mpl_status mpl_exec_run_whole(mpl_exec *exec, uint32_t lanes, int64_t *ns);
 
 /* weights.c: the contents of every weight, written to `sink` in pieces from its start. */
 typedef mpl_status mpl_weight_sink(mpl_exec *exec, mpl_value v, uint64_t offset, const void *data,

@@ -19,3 +19,10 @@ const mpl_backend *mpl_backend_find(const char *name)
             return mpl_backends[i];
     return NULL;
 }
+
+const char *mpl_backend_absent(const mpl_backend *backend)
+{
+    if (backend->open == NULL)
+        return backend->absent;
+    return backend->missing != NULL ? backend->missing() : NULL;
+}

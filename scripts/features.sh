@@ -47,18 +47,50 @@ if links glpk glpk.h 'glp_version() != 0' "" -lglpk; then
     have_glpk=1 ldlibs="$ldlibs -lglpk" report="$report glpk"
 fi
 
+# CUDA's runtime is linked in its static form, cuDNN and cuBLAS are opened when the program runs: of them the headers
+# count. They may lie in the toolkit, in the folder MEMPLAN_CUDNN or in Python's packages.
 cuda=${CUDA_HOME:-/usr/local/cuda}
-have_cuda=0 have_cudnn=0
-if links cuda cuda_runtime_api.h 'cudaGetErrorName(cudaSuccess) != 0' "-isystem $cuda/include" "-L$cuda/lib64 -lcudart"; then
-    have_cuda=1
-    ! links cudnn cudnn.h 'cudnnGetVersion()' "-isystem $cuda/include" "-L$cuda/lib64 -lcudnn" || have_cudnn=1
+have_cuda=0 lacks= cudnn= cublas=
+cuda_libs="$cuda/lib64/libcudart_static.a -lrt"
+# first_with FILE FOLDER..: the first folder that has the file
+first_with() {
+    local file=$1 folder
+    shift
+    for folder; do [ ! -r "$folder/$file" ] || { echo "$folder"; return; }; done
+}
+if ! links cuda cuda_runtime_api.h 'cudaGetErrorName(cudaSuccess) != 0' "-isystem $cuda/include" \
+    "$cuda_libs -ldl -lpthread -lm"; then
+    lacks="no CUDA toolkit in $cuda (CUDA_HOME names another)"
+elif ! [ -x "$cuda/bin/nvcc" ]; then
+    lacks="no $cuda/bin/nvcc"
+else
+    python=$(ls -d /usr/lib/python3*/*-packages /usr/local/lib/python3*/*-packages /opt/*/lib/python3*/site-packages \
+        /opt/*/.venv/lib/python3*/site-packages ${VIRTUAL_ENV:+"$VIRTUAL_ENV"/lib/python3*/site-packages} 2>/dev/null) || true
+    # shellcheck disable=SC2086 # folders are words
+    cudnn=$(first_with cudnn.h ${MEMPLAN_CUDNN:+"$MEMPLAN_CUDNN" "$MEMPLAN_CUDNN/../include"} "$cuda/include" \
+        /usr/local/include /usr/include $(for p in $python; do echo "$p/nvidia/cudnn/include"; done))
+    # shellcheck disable=SC2086
+    cublas=$(first_with cublas_v2.h "$cuda/include" \
+        $(for p in $python; do echo "$p/nvidia/cu13/include" "$p/nvidia/cublas/include"; done))
+    if [ -z "$cudnn" ]; then
+        lacks="no cudnn.h"
+    elif [ -z "$cublas" ]; then
+        lacks="no cublas_v2.h"
+    elif ! printf '__global__ void k(void) {}\n' >"$work/k.cu" ||
+        ! "$cuda/bin/nvcc" -arch=sm_80 -c "$work/k.cu" -o "$work/k.o" >"$work/k.log" 2>&1; then
+        lacks="nvcc cannot compile here (it needs g++)"
+    else
+        have_cuda=1
+        cppflags="$cppflags -isystem $cuda/include -isystem $cudnn -isystem $cublas"
+        ldlibs="$ldlibs $cuda_libs"
+    fi
 fi
 
 cat >"$out/mpl_config.h.new" <<CONFIG
 /* Made by scripts/features.sh; do not edit. */
 #define MPL_HAVE_GLPK $have_glpk
 #define MPL_HAVE_CUDA $have_cuda
-#define MPL_HAVE_CUDNN $have_cudnn
+#define MPL_CUDA_LACKS "$lacks"
 CONFIG
 cmp -s "$out/mpl_config.h.new" "$out/mpl_config.h" && rm "$out/mpl_config.h.new" ||
     mv "$out/mpl_config.h.new" "$out/mpl_config.h"
@@ -68,10 +100,10 @@ FEATURE_CPPFLAGS := $cppflags
 FEATURE_LDLIBS := $ldlibs
 ONNX_PROTO := $proto
 HAVE_CUDA := $have_cuda
-HAVE_CUDNN := $have_cudnn
+NVCC := $cuda/bin/nvcc
+NVCC_INCLUDES := -isystem $cuda/include
 MAKE
 absent=
 [ $have_glpk = 1 ] || absent="$absent GLPK"
-[ $have_cuda = 1 ] || absent="$absent CUDA"
-[ $have_cudnn = 1 ] || absent="$absent cuDNN"
-echo "features: found$report$([ $have_cuda = 0 ] || echo ' CUDA')$([ $have_cudnn = 0 ] || echo ' cuDNN')${absent:+; absent:$absent (building without)}"
+[ $have_cuda = 1 ] || absent="$absent CUDA: $lacks"
+echo "features: found$report$([ $have_cuda = 0 ] || echo ' CUDA with cuDNN')${absent:+; absent:$absent (building without)}"

@@ -1,0 +1,564 @@
+/* device.c -- the backend `cuda`: arenas, copies, operations and whole runs over a table of calls (api.h).
+ *
+ * A pool is one allocation of the planned size. Nothing is allocated while a run goes on, and the calls are counted.
+ * One stream under safety serial; several under parallel, with an event wherever an edge of the graph crosses between
+ * two (streams.c). A run can be captured once and replayed as a CUDA graph. Its time is that between two events. */
+#include "runtime/cuda/device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define MOST_ARENAS       64
+#define DEFAULT_STREAMS   4
+#define DEFAULT_WORKSPACE (UINT64_C(256) << 20)
+
+typedef struct arena {
+    void *base;
+    uint64_t bytes; /* asked for [byte] */
+    uint64_t taken; /* by how much the device's free memory shrank [byte] */
+} arena;
+
+struct mpl_device {
+    mpl_ctx *ctx;
+    const mpl_cuda_api *api;
+    mpl_cuda *c;
+    mpl_cuda_choice choice;
+    bool as_graph; /* runs are captured and replayed */
+    uint32_t n_streams;
+    void *stream[MPL_CUDA_MOST_STREAMS];
+    uint32_t *flag;   /* on the device: an index was out of range */
+    bool flag_in_use; /* an operation that may raise it was prepared */
+    uint32_t n_arenas;
+    arena arena[MOST_ARENAS];
+    mpl_device_facts facts;
+    char about[400];
+};
+
+struct mpl_prepared {
+    mpl_cuda_part *part;
+    uint32_t n_parts;
+    mpl_cuda_kernel *kernel; /* [n_parts] as launched, operands filled in */
+    mpl_cuda_dnn *dnn;
+    uint64_t workspace_bytes;
+};
+
+struct mpl_sequence {
+    mpl_sequence_spec spec;
+    mpl_cuda_streams *streams;
+    uint32_t n_events;
+    void *
+        *event; /* [n_events] those of the assignment, then one to start and one for the end of each stream */
+    void *begin, *end; /* timed */
+    void *graph;       /* NULL: put on the streams anew in each run */
+};
+
+/* ---- errors and options ---------------------------------------------------------------------------------- */
+
+static mpl_status check(mpl_device *dev, int code, const char *what, const char *name)
+{
+    if (code == 0)
+        return MPL_OK;
+    return mpl_fail(dev->ctx, code == MPL_CUDA_OUT_OF_MEMORY ? MPL_EMEM : MPL_EUNAVAIL, __FILE__, __LINE__,
+                    "CUDA: %s %s: %s", what, name, dev->api->text(code));
+}
+
+static mpl_status read_bytes(mpl_ctx *ctx, const char *key, const char *text, uint64_t *out)
+{
+    static const struct {
+        const char *unit;
+        unsigned shift;
+    } units[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+    char *end = NULL;
+    unsigned long long n;
+
+    errno = 0;
+    n = strtoull(text, &end, 10);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (end != text && errno == 0 && strcmp(end, units[i].unit) == 0 &&
+            n <= UINT64_MAX >> units[i].shift) {
+            *out = (uint64_t)n << units[i].shift;
+            return MPL_OK;
+        }
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "cuda: %s=%s is no number of bytes (KiB, MiB or GiB may follow)", key, text);
+}
+
+static mpl_status read_switch(mpl_ctx *ctx, const char *key, const char *text, bool *out)
+{
+    if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
+        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "cuda: %s=%s; it must be on or off", key, text);
+    *out = strcmp(text, "on") == 0;
+    return MPL_OK;
+}
+
+static mpl_status read_param(mpl_device *dev, const char *key, const char *value, uint64_t *number)
+{
+    mpl_status st = MPL_OK;
+
+    if (strcmp(key, "tf32") == 0)
+        return read_switch(dev->ctx, key, value, &dev->choice.tf32);
+    if (strcmp(key, "graph") == 0)
+        return read_switch(dev->ctx, key, value, &dev->as_graph);
+    if (strcmp(key, "workspace") == 0)
+        return read_bytes(dev->ctx, key, value, &dev->choice.workspace_limit);
+    if (strcmp(key, "device") == 0) {
+        MPL_TRY(read_bytes(dev->ctx, key, value, number));
+        if (*number > 1023)
+            MPL_FAIL(dev->ctx, MPL_EINPUT, "cuda: device=%s; it must be below 1024", value);
+        return MPL_OK;
+    }
+    MPL_FAIL(dev->ctx, MPL_EINPUT,
+             "cuda: no parameter '%s'; there are tf32=on|off, graph=on|off, workspace=BYTES, device=N", key);
+out:
+    return st;
+}
+
+static mpl_status read_params(mpl_device *dev, const char *params, uint64_t *number)
+{
+    mpl_status st = MPL_OK;
+    char text[256], *save = NULL;
+
+    if (params == NULL)
+        return MPL_OK;
+    if (strlen(params) >= sizeof text)
+        MPL_FAIL(dev->ctx, MPL_EINPUT, "cuda: more than %zu characters of parameters", sizeof text - 1);
+    snprintf(text, sizeof text, "%s", params);
+    for (char *word = strtok_r(text, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
+        char *value = strchr(word, '=');
+
+        if (value == NULL)
+            MPL_FAIL(dev->ctx, MPL_EINPUT, "cuda: parameter '%s' has no value", word);
+        *value++ = '\0';
+        MPL_TRY(read_param(dev, word, value, number));
+    }
+out:
+    return st;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------ */
+
+static uint64_t memory_used(mpl_device *dev)
+{
+    size_t available = 0, total = 0;
+
+    return dev->api->memory_info(dev->c, &available, &total) == 0 ? total - available : 0;
+}
+
+static mpl_status take_memory(mpl_device *dev, void **out, uint64_t bytes)
+{
+    char text[40];
+
+    snprintf(text, sizeof text, "of %" PRIu64 " bytes", bytes);
+    if (bytes > SIZE_MAX)
+        return check(dev, MPL_CUDA_OUT_OF_MEMORY, "memory", text);
+    dev->facts.n_allocations++;
+    return check(dev, dev->api->memory_new(dev->c, out, (size_t)bytes), "memory", text);
+}
+
+static mpl_status arena_new(mpl_device *dev, uint64_t bytes, void **base)
+{
+    mpl_status st = MPL_OK;
+    uint64_t before = memory_used(dev), after;
+    arena a = {.bytes = mpl_max_u64(bytes, 1)};
+
+    if (dev->n_arenas == MOST_ARENAS)
+        MPL_FAIL(dev->ctx, MPL_ELIMIT, "more than %d pools on one device", MOST_ARENAS);
+    MPL_TRY(take_memory(dev, &a.base, a.bytes));
+    after = memory_used(dev);
+    a.taken = after > before ? after - before : 0;
+    dev->arena[dev->n_arenas++] = a;
+    *base = a.base;
+out:
+    return st;
+}
+
+static void arena_free(mpl_device *dev, void *base, uint64_t bytes)
+{
+    (void)bytes;
+    for (uint32_t i = 0; base != NULL && i < dev->n_arenas; i++)
+        if (dev->arena[i].base == base) {
+            dev->api->memory_free(dev->c, base);
+            dev->arena[i] = dev->arena[--dev->n_arenas];
+            return;
+        }
+}
+
+static mpl_status copy(mpl_device *dev, void *to, const void *from, uint64_t bytes, mpl_cuda_way way)
+{
+    mpl_status st = MPL_OK;
+    const char *what = way == MPL_CUDA_TO_DEVICE ? "copying" : "reading";
+
+    if (bytes == 0)
+        return MPL_OK;
+    MPL_TRY(check(dev, dev->api->copy(dev->c, to, from, (size_t)bytes, way, dev->stream[0]), what, "data"));
+    MPL_TRY(check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), what, "data"));
+out:
+    return st;
+}
+
+static mpl_status upload(mpl_device *dev, void *to, const void *from, uint64_t bytes)
+{
+    return copy(dev, to, from, bytes, MPL_CUDA_TO_DEVICE);
+}
+
+static mpl_status download(mpl_device *dev, void *to, const void *from, uint64_t bytes)
+{
+    return copy(dev, to, from, bytes, MPL_CUDA_TO_HOST);
+}
+
+static mpl_status fill(mpl_device *dev, void *at, uint8_t byte, uint64_t bytes)
+{
+    if (bytes == 0)
+        return MPL_OK;
+    return check(dev, dev->api->fill(dev->c, at, byte, (size_t)bytes, dev->stream[0]), "filling", "memory");
+}
+
+/* By how much the device's own count fell when the arena was taken; a part of it: no more than the part. */
+static mpl_status resident(mpl_device *dev, const void *base, uint64_t bytes, uint64_t *out)
+{
+    *out = bytes;
+    for (uint32_t i = 0; i < dev->n_arenas; i++) {
+        const char *begin = dev->arena[i].base, *at = base;
+
+        if (at >= begin && at < begin + dev->arena[i].bytes)
+            *out = dev->arena[i].taken > 0 ? dev->arena[i].taken : bytes;
+    }
+    return MPL_OK;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------- */
+
+static void close_device(mpl_device *dev)
+{
+    if (dev == NULL)
+        return;
+    if (dev->c != NULL) {
+        for (uint32_t i = 0; i < MPL_CUDA_MOST_STREAMS; i++)
+            if (dev->stream[i] != NULL)
+                dev->api->stream_free(dev->c, dev->stream[i]);
+        if (dev->flag != NULL)
+            dev->api->memory_free(dev->c, dev->flag);
+        dev->api->close(dev->ctx, dev->c);
+    }
+    mpl_free(dev->ctx, dev);
+}
+
+static mpl_status make_flag(mpl_device *dev)
+{
+    mpl_status st = MPL_OK;
+    void *flag = NULL;
+
+    MPL_TRY(take_memory(dev, &flag, sizeof *dev->flag));
+    dev->flag = flag;
+    MPL_TRY(fill(dev, flag, 0, sizeof *dev->flag));
+    MPL_TRY(check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), "opening", "the device"));
+out:
+    return st;
+}
+
+mpl_status mpl_cuda_open(mpl_ctx *ctx, const mpl_cuda_api *api, const mpl_device_options *options,
+                         mpl_device **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_device *dev = NULL;
+    const char *about = "";
+    uint64_t number = 0;
+
+    MPL_TRY(mpl_new(ctx, dev, 1));
+    dev->ctx = ctx;
+    dev->api = api;
+    dev->choice.workspace_limit = DEFAULT_WORKSPACE;
+    MPL_TRY(read_params(dev, options->params, &number));
+    dev->n_streams = options->n_threads == 0                      ? DEFAULT_STREAMS
+                     : options->n_threads < MPL_CUDA_MOST_STREAMS ? options->n_threads
+                                                                  : MPL_CUDA_MOST_STREAMS;
+    MPL_TRY(api->open(ctx, (int)number, &dev->c, &about));
+    for (uint32_t i = 0; i < dev->n_streams; i++)
+        MPL_TRY(check(dev, api->stream_new(dev->c, &dev->stream[i]), "opening", "a stream"));
+    MPL_TRY(make_flag(dev));
+    snprintf(dev->about, sizeof dev->about, "%s; f32, TF32 %s; workspaces up to %" PRIu64 " bytes; %s", about,
+             dev->choice.tf32 ? "on" : "off", dev->choice.workspace_limit,
+             dev->as_graph ? "CUDA graph" : "streams");
+    dev->facts.about = dev->about;
+    *out = dev, dev = NULL;
+out:
+    close_device(dev);
+    return st;
+}
+
+static void facts(mpl_device *dev, mpl_device_facts *out)
+{
+    *out = dev->facts;
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------------ */
+
+static void release(mpl_device *dev, mpl_prepared *p)
+{
+    if (p == NULL)
+        return;
+    if (p->dnn != NULL)
+        dev->api->dnn_release(dev->ctx, dev->c, p->dnn);
+    mpl_free(dev->ctx, p->part);
+    mpl_free(dev->ctx, p->kernel);
+    mpl_free(dev->ctx, p);
+}
+
+static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
+                          uint64_t *workspace_bytes, const char **how)
+{
+    mpl_status st = MPL_OK;
+    mpl_prepared *p = NULL;
+    const char *name = (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 ? MPL_HOW_COPY : "kernel", *why;
+
+    MPL_TRY(mpl_new(dev->ctx, p, 1));
+    MPL_TRY(
+        dev->api->dnn_prepare(dev->ctx, dev->c, g, op, &dev->choice, &p->dnn, &p->workspace_bytes, &name));
+    if (p->dnn == NULL) {
+        MPL_TRY(mpl_cuda_describe(dev->ctx, g, op, &p->part, &p->n_parts, &why));
+        if (why != NULL)
+            MPL_FAIL(dev->ctx, MPL_EUNAVAIL, "graph '%s': operation '%s' (%s) cannot run on cuda: %s",
+                     g->name, g->op_name[op], mpl_op_table[g->op_kind[op]].name, why);
+        MPL_TRY(mpl_new(dev->ctx, p->kernel, p->n_parts));
+    }
+    for (uint32_t i = 0; i < p->n_parts; i++)
+        dev->flag_in_use |= p->part[i].kernel.id == MPL_CUDA_GATHER;
+    *workspace_bytes = p->workspace_bytes;
+    if (how != NULL)
+        *how = name;
+    *out = p, p = NULL;
+out:
+    release(dev, p);
+    return st;
+}
+
+/* A launch with its operands where this call has them. */
+static void fill_in(mpl_device *dev, const mpl_cuda_part *part, const mpl_op_call *call, mpl_cuda_kernel *k)
+{
+    *k = part->kernel;
+    k->flag = dev->flag;
+    for (uint32_t i = 0; i < MPL_CUDA_MAX_IN; i++)
+        k->in[i] = part->in[i] != MPL_NONE ? call->in[part->in[i]].data : NULL;
+    if (k->in[0] != NULL)
+        k->in[0] = (const char *)k->in[0] + part->in_byte;
+    for (uint32_t i = 0; i < 3 && i < call->n_out && part->all_outputs; i++)
+        k->out[i] = call->out[i].data;
+    if (!part->all_outputs)
+        k->out[0] = (char *)call->out[part->out].data + part->out_byte;
+}
+
+static mpl_status put_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call, void *stream)
+{
+    mpl_cuda_work work = {call, p->workspace_bytes, p->n_parts, p->kernel, p->dnn};
+
+    for (uint32_t i = 0; i < p->n_parts; i++)
+        fill_in(dev, &p->part[i], call, &p->kernel[i]);
+    return check(dev, dev->api->run(dev->c, &work, stream), "running", call->graph->op_name[call->op]);
+}
+
+static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
+{
+    return put_op(dev, p, call, dev->stream[0]);
+}
+
+/* An index out of range, if there was one since it was last asked. */
+static mpl_status ask_flag(mpl_device *dev)
+{
+    mpl_status st = MPL_OK;
+    uint32_t raised = 0;
+
+    if (!dev->flag_in_use)
+        return MPL_OK;
+    MPL_TRY(download(dev, &raised, dev->flag, sizeof raised));
+    if (raised == 0)
+        return MPL_OK;
+    MPL_TRY(fill(dev, dev->flag, 0, sizeof raised));
+    MPL_FAIL(dev->ctx, MPL_EINPUT, "a gather on the device found an index outside of its axis");
+out:
+    return st;
+}
+
+static mpl_status wait(mpl_device *dev)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), "waiting for", "the device"));
+    MPL_TRY(ask_flag(dev));
+out:
+    return st;
+}
+
+/* ---- whole runs ---------------------------------------------------------------------------------------------------- */
+
+static void *event_start(const mpl_sequence *s)
+{
+    return s->event[s->streams->n_events];
+}
+
+static void *event_last(const mpl_sequence *s, uint32_t stream)
+{
+    return s->event[s->streams->n_events + stream];
+}
+
+/* Puts the whole run on the streams: the others begin after stream 0's start, which ends after their ends. */
+static mpl_status put_all(mpl_device *dev, mpl_sequence *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_cuda_api *api = dev->api;
+    const mpl_cuda_streams *to = s->streams;
+
+    if (to->n_streams > 1)
+        MPL_TRY(check(dev, api->event_record(dev->c, event_start(s), dev->stream[0]), "putting", "an event"));
+    for (uint32_t k = 1; k < to->n_streams; k++)
+        MPL_TRY(check(dev, api->stream_wait(dev->c, dev->stream[k], event_start(s)), "putting", "a wait"));
+    for (uint32_t step = 0; step < to->n_ops; step++) {
+        mpl_op op = s->spec.order[step];
+        void *stream;
+
+        if (to->stream[op] == MPL_NONE)
+            continue;
+        stream = dev->stream[to->stream[op]];
+        for (uint32_t i = to->wait_begin[step]; i < to->wait_begin[step + 1]; i++)
+            MPL_TRY(check(dev, api->stream_wait(dev->c, stream, s->event[to->wait[i]]), "putting", "a wait"));
+        MPL_TRY(put_op(dev, s->spec.prepared[op], &s->spec.call[op], stream));
+        if (to->event[op] != MPL_NONE)
+            MPL_TRY(check(dev, api->event_record(dev->c, s->event[to->event[op]], stream), "putting",
+                          "an event"));
+    }
+    for (uint32_t k = 1; k < to->n_streams; k++) {
+        MPL_TRY(
+            check(dev, api->event_record(dev->c, event_last(s, k), dev->stream[k]), "putting", "an event"));
+        MPL_TRY(check(dev, api->stream_wait(dev->c, dev->stream[0], event_last(s, k)), "putting", "a wait"));
+    }
+out:
+    return st;
+}
+
+static void sequence_free(mpl_device *dev, mpl_sequence *s)
+{
+    if (s == NULL)
+        return;
+    if (s->graph != NULL)
+        dev->api->graph_free(dev->c, s->graph);
+    for (uint32_t i = 0; s->event != NULL && i < s->n_events; i++)
+        if (s->event[i] != NULL)
+            dev->api->event_free(dev->c, s->event[i]);
+    if (s->begin != NULL)
+        dev->api->event_free(dev->c, s->begin);
+    if (s->end != NULL)
+        dev->api->event_free(dev->c, s->end);
+    mpl_free(dev->ctx, s->event);
+    mpl_cuda_streams_free(dev->ctx, s->streams);
+    mpl_free(dev->ctx, s);
+}
+
+/* A capture that failed on the way must still be ended, or the stream stays in it. */
+static mpl_status capture(mpl_device *dev, mpl_sequence *s)
+{
+    mpl_status st = MPL_OK, put;
+    void *graph = NULL;
+    int code;
+
+    MPL_TRY(check(dev, dev->api->capture_begin(dev->c, dev->stream[0]), "beginning", "a capture"));
+    put = put_all(dev, s);
+    code = dev->api->capture_end(dev->c, dev->stream[0], &graph);
+    s->graph = graph;
+    MPL_TRY(put);
+    MPL_TRY(check(dev, code, "ending", "a capture"));
+out:
+    return st;
+}
+
+static mpl_status sequence_new(mpl_device *dev, const mpl_sequence_spec *spec, mpl_sequence **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_sequence *s = NULL;
+    uint32_t lanes = spec->most_lanes;
+
+    if (lanes == 0 || lanes > dev->n_streams)
+        lanes = dev->n_streams;
+    MPL_TRY(mpl_new(dev->ctx, s, 1));
+    s->spec = *spec;
+    MPL_TRY(mpl_cuda_streams_new(dev->ctx, spec->g, spec->order, spec->skipped, lanes, &s->streams));
+    s->n_events = s->streams->n_events + s->streams->n_streams;
+    MPL_TRY(mpl_new(dev->ctx, s->event, s->n_events));
+    for (uint32_t i = 0; i < s->n_events; i++)
+        MPL_TRY(check(dev, dev->api->event_new(dev->c, &s->event[i], false), "making", "an event"));
+    MPL_TRY(check(dev, dev->api->event_new(dev->c, &s->begin, true), "making", "an event"));
+    MPL_TRY(check(dev, dev->api->event_new(dev->c, &s->end, true), "making", "an event"));
+    if (dev->as_graph)
+        MPL_TRY(capture(dev, s));
+    *out = s, s = NULL;
+out:
+    sequence_free(dev, s);
+    return st;
+}
+
+static mpl_status sequence_run(mpl_device *dev, mpl_sequence *s, int64_t *ns)
+{
+    mpl_status st = MPL_OK;
+    const mpl_cuda_api *api = dev->api;
+    uint64_t n_before = dev->facts.n_allocations;
+    float ms = 0;
+
+    dev->facts.used_before = memory_used(dev);
+    MPL_TRY(check(dev, api->event_record(dev->c, s->begin, dev->stream[0]), "putting", "an event"));
+    if (s->graph != NULL)
+        MPL_TRY(check(dev, api->graph_launch(dev->c, s->graph, dev->stream[0]), "launching", "a graph"));
+    else
+        MPL_TRY(put_all(dev, s));
+    MPL_TRY(check(dev, api->event_record(dev->c, s->end, dev->stream[0]), "putting", "an event"));
+    MPL_TRY(check(dev, api->stream_finish(dev->c, dev->stream[0]), "waiting for", "a run"));
+    MPL_TRY(check(dev, api->event_time(dev->c, &ms, s->begin, s->end), "timing", "a run"));
+    dev->facts.used_after = memory_used(dev);
+    dev->facts.n_while_running += dev->facts.n_allocations - n_before;
+    MPL_TRY(ask_flag(dev));
+    if (ns != NULL)
+        *ns = (int64_t)((double)ms * 1e6);
+out:
+    return st;
+}
+
+/* ---- the backend ------------------------------------------------------------------------------------------------------ */
+
+static const char *missing(void)
+{
+    const char *absent = NULL;
+    const mpl_cuda_api *api = mpl_cuda_real(&absent);
+
+    return api != NULL ? api->absent() : absent;
+}
+
+static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, mpl_device **out)
+{
+    const char *absent = NULL;
+    const mpl_cuda_api *api = mpl_cuda_real(&absent);
+
+    if (api == NULL)
+        return mpl_fail(ctx, MPL_EUNAVAIL, __FILE__, __LINE__, "backend cuda: %s", absent);
+    return mpl_cuda_open(ctx, api, options, out);
+}
+
+const mpl_backend mpl_backend_cuda = {
+    .name = "cuda",
+    .about = "NVIDIA GPUs through CUDA, cuDNN, cuBLAS and kernels of our own",
+    .align = 128,
+    .missing = missing,
+    .open = open_device,
+    .close = close_device,
+    .arena_new = arena_new,
+    .arena_free = arena_free,
+    .upload = upload,
+    .download = download,
+    .fill = fill,
+    .resident = resident,
+    .prepare = prepare,
+    .release = release,
+    .run_op = run_op,
+    .wait = wait,
+    .sequence_new = sequence_new,
+    .sequence_free = sequence_free,
+    .sequence_run = sequence_run,
+    .facts = facts,
+    .computes = mpl_cuda_has_kernel,
+};

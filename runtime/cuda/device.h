@@ -1,0 +1,47 @@
+/* device.h -- the backend `cuda` over any table of calls; shared by its files and by the tests of the fake. */
+#ifndef MPL_CUDA_DEVICE_H
+#define MPL_CUDA_DEVICE_H
+
+#include "runtime/cuda/api.h"
+
+/* Opens the backend `cuda` on a table: everything of mpl_backend_cuda but its own `open` then works on that device. */
+mpl_status mpl_cuda_open(mpl_ctx *ctx, const mpl_cuda_api *api, const mpl_device_options *options,
+                         mpl_device **out);
+
+/* ---- describe.c: operations as launches of our own kernels ------------------------------------------------- */
+
+typedef struct mpl_cuda_part { /* one launch, and which operands it takes */
+    mpl_cuda_kernel kernel;
+    uint32_t in[MPL_CUDA_MAX_IN]; /* index into the operation's inputs; MPL_NONE: none */
+    uint32_t out;                 /* index of the output that becomes kernel.out[0] */
+    uint64_t in_byte, out_byte;   /* where in the first input and in the output it begins [byte] */
+    bool all_outputs;             /* kernel.out[k] is output k */
+} mpl_cuda_part;
+
+/* The launches of an operation; *part is NULL where no kernel computes it, *why then says what is missing. The caller
+ * frees *part. */
+mpl_status mpl_cuda_describe(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_cuda_part **part, uint32_t *n,
+                             const char **why);
+/* Whether there is any kernel for an operator, whatever its operands and attributes. */
+bool mpl_cuda_has_kernel(mpl_op_kind kind);
+
+/* ---- streams.c: which stream each operation goes to, and what it must wait for ------------------------------ */
+
+typedef struct mpl_cuda_streams {
+    uint32_t n_ops, n_streams, n_events;
+    uint32_t *stream;     /* [n_ops] of the operation; MPL_NONE: it runs nothing */
+    uint32_t *event;      /* [n_ops] recorded behind it, or MPL_NONE */
+    uint32_t *wait_begin; /* [n_ops + 1] into wait: events that the operation of step i waits for */
+    uint32_t *wait;
+    uint32_t *last; /* [n_streams] the operation that ends the stream */
+} mpl_cuda_streams;
+
+/* Assigns the operations of `order` (skipped[op]: runs nothing) to at most `most` streams (1 to 32), so that each edge of
+ * the graph is kept by a stream's own order or by an event. Stream 0 is used first. */
+mpl_status mpl_cuda_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, const uint8_t *skipped,
+                                uint32_t most, mpl_cuda_streams **out);
+void mpl_cuda_streams_free(mpl_ctx *ctx, mpl_cuda_streams *s);
+
+#define MPL_CUDA_MOST_STREAMS 32
+
+#endif

@@ -1,0 +1,428 @@
+/* real.c -- the table of calls for real devices: CUDA's runtime, with cuDNN and cuBLAS opened when first asked for. See
+ * api.h. */
+#include "runtime/cuda/api.h"
+
+#include <mpl_config.h>
+
+#if !MPL_HAVE_CUDA
+
+const mpl_cuda_api *mpl_cuda_real(const char **absent)
+{
+    *absent = "built without CUDA: " MPL_CUDA_LACKS;
+    return NULL;
+}
+
+#else
+
+#include "runtime/cuda/real_priv.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TEXT(x)     #x
+#define TEXT_OF(x)  TEXT(x)
+#define CUDNN_FILE  "libcudnn.so." TEXT_OF(CUDNN_MAJOR)
+#define CUBLAS_FILE "libcublas.so." TEXT_OF(CUBLAS_VER_MAJOR)
+#define LT_FILE     "libcublasLt.so." TEXT_OF(CUBLAS_VER_MAJOR)
+
+/* ---- finding what is needed: facts of the machine, learnt once for the process -------------------------------- */
+
+static mpl_cuda_library library;
+static char reason[300]; /* why there is no device; empty: there is one */
+static pthread_once_t found_once = PTHREAD_ONCE_INIT;
+
+/* Folders of Python's packages of NVIDIA: where cuDNN and cuBLAS lie on machines that have them for PyTorch alone. */
+static const char *const folders[] = {
+    "/usr/local/cuda/lib64",
+    "/usr/lib/python3*/site-packages/nvidia/*/lib",
+    "/usr/lib/python3*/dist-packages/nvidia/*/lib",
+    "/usr/local/lib/python3*/site-packages/nvidia/*/lib",
+    "/usr/local/lib/python3*/dist-packages/nvidia/*/lib",
+    "/opt/*/lib/python3*/site-packages/nvidia/*/lib",
+    "/opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib",
+};
+
+static void *open_in(const char *folder, const char *file)
+{
+    char pattern[512];
+    glob_t found;
+    void *handle = NULL;
+
+    if (snprintf(pattern, sizeof pattern, "%s/%s", folder, file) >= (int)sizeof pattern ||
+        glob(pattern, 0, NULL, &found) != 0)
+        return NULL;
+    for (size_t i = 0; i < found.gl_pathc && handle == NULL; i++)
+        handle = dlopen(found.gl_pathv[i], RTLD_NOW | RTLD_GLOBAL);
+    globfree(&found);
+    return handle;
+}
+
+/* MEMPLAN_CUDNN (a folder) first, then where the loader looks, then the folders above and the active environment. */
+static void *open_library(const char *file)
+{
+    const char *own = getenv("MEMPLAN_CUDNN"), *python = getenv("VIRTUAL_ENV");
+    char folder[512];
+    void *handle = own != NULL ? open_in(own, file) : NULL;
+
+    if (handle == NULL)
+        handle = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
+    if (handle == NULL && python != NULL &&
+        snprintf(folder, sizeof folder, "%s/lib/python3*/site-packages/nvidia/*/lib", python) <
+            (int)sizeof folder)
+        handle = open_in(folder, file);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && handle == NULL; i++)
+        handle = open_in(folders[i], file);
+    return handle;
+}
+
+static void *find(void *handle, const char *file, const char *name)
+{
+    void *p = dlsym(handle, name);
+
+    if (p == NULL && reason[0] == '\0')
+        snprintf(reason, sizeof reason, "%s has no %s", file, name);
+    return p;
+}
+
+/* cuBLAS first: cuDNN asks the loader for it by name, and takes the one that is there. */
+static void open_libraries(void)
+{
+    static const char *const files[] = {LT_FILE, CUBLAS_FILE, CUDNN_FILE};
+    void *handle[3], *p;
+
+    for (int i = 0; i < 3; i++)
+        if ((handle[i] = open_library(files[i])) == NULL) {
+            snprintf(reason, sizeof reason, "%s was not found; MEMPLAN_CUDNN names its folder", files[i]);
+            return;
+        }
+        /* dlsym hands out data pointers; POSIX lets them be functions */
+#define CALL(name)                                                                                           \
+    p = find(handle[2], CUDNN_FILE, #name);                                                                  \
+    memcpy(&library.name, &p, sizeof p);
+    MPL_CUDNN_CALLS(CALL)
+#undef CALL
+#define CALL(name)                                                                                           \
+    p = find(handle[1], CUBLAS_FILE, #name);                                                                 \
+    memcpy(&library.name, &p, sizeof p);
+    MPL_CUBLAS_CALLS(CALL)
+#undef CALL
+}
+
+/* In a child: a process whose driver was started cannot hand it on to its own children, and bench makes many. */
+static void count_devices(void)
+{
+    pid_t child = fork();
+    int status = 0, n = 0;
+
+    if (child == 0) {
+        cudaError_t code = cudaGetDeviceCount(&n);
+
+        _exit(code == cudaSuccess && n > 0 ? 0 : code == cudaSuccess ? cudaErrorNoDevice : (int)code & 255);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+        snprintf(reason, sizeof reason, "the driver could not be asked for its devices");
+    else if (WEXITSTATUS(status) != 0)
+        snprintf(reason, sizeof reason, "no device: %s",
+                 cudaGetErrorString((cudaError_t)WEXITSTATUS(status)));
+}
+
+static void look(void)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+
+    if (driver == NULL) {
+        snprintf(reason, sizeof reason, "no NVIDIA driver here (libcuda.so.1)");
+        return;
+    }
+    dlclose(driver);
+    count_devices();
+    if (reason[0] == '\0')
+        open_libraries();
+}
+
+static const char *real_absent(void)
+{
+    pthread_once(&found_once, look);
+    return reason[0] != '\0' ? reason : NULL;
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------------- */
+
+static const char *real_text(int code)
+{
+    static const char *const blas[] = {"success",
+                                       "not initialized",
+                                       "",
+                                       "allocation failed",
+                                       "",
+                                       "",
+                                       "",
+                                       "invalid value",
+                                       "architecture mismatch",
+                                       "",
+                                       "",
+                                       "mapping error",
+                                       "",
+                                       "execution failed",
+                                       "internal error",
+                                       "not supported"};
+
+    if (code >= MPL_CUBLAS_CODE) {
+        size_t own = (size_t)(code - MPL_CUBLAS_CODE);
+
+        return own < sizeof blas / sizeof *blas && blas[own][0] != '\0' ? blas[own] : "a failure of cuBLAS";
+    }
+    if (code >= MPL_CUDNN_CODE)
+        return library.cudnnGetErrorString((cudnnStatus_t)(code - MPL_CUDNN_CODE));
+    return cudaGetErrorString((cudaError_t)code);
+}
+
+static void real_close(mpl_ctx *ctx, mpl_cuda *c)
+{
+    if (c == NULL)
+        return;
+    if (c->blas != NULL)
+        c->library->cublasDestroy_v2(c->blas);
+    if (c->dnn != NULL)
+        c->library->cudnnDestroy(c->dnn);
+    mpl_free(ctx, c);
+}
+
+static mpl_status say(mpl_ctx *ctx, int code, const char *what)
+{
+    if (code == 0)
+        return MPL_OK;
+    return mpl_fail(ctx, MPL_EUNAVAIL, __FILE__, __LINE__, "CUDA: opening %s: %s", what, real_text(code));
+}
+
+static mpl_status describe(mpl_ctx *ctx, mpl_cuda *c, int device)
+{
+    mpl_status st = MPL_OK;
+    struct cudaDeviceProp p;
+    int driver = 0, runtime = 0;
+
+    MPL_TRY(say(ctx, (int)cudaGetDeviceProperties(&p, device), "the device"));
+    MPL_TRY(say(ctx, (int)cudaDriverGetVersion(&driver), "the driver"));
+    MPL_TRY(say(ctx, (int)cudaRuntimeGetVersion(&runtime), "the runtime"));
+    snprintf(c->about, sizeof c->about,
+             "%.120s (sm_%d%d, %zu MiB), driver for CUDA %d.%d, runtime %d.%d, cuDNN %zu.%zu.%zu", p.name,
+             p.major, p.minor, p.totalGlobalMem >> 20, driver / 1000, driver % 1000 / 10, runtime / 1000,
+             runtime % 1000 / 10, c->library->cudnnGetVersion() / 10000,
+             c->library->cudnnGetVersion() / 100 % 100, c->library->cudnnGetVersion() % 100);
+out:
+    return st;
+}
+
+static mpl_status real_open(mpl_ctx *ctx, int device, mpl_cuda **out, const char **about)
+{
+    mpl_status st = MPL_OK;
+    mpl_cuda *c = NULL;
+    cudnnStatus_t dnn;
+    cublasStatus_t blas;
+
+    if (real_absent() != NULL)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "backend cuda: %s", reason);
+    MPL_TRY(mpl_new(ctx, c, 1));
+    c->library = &library;
+    MPL_TRY(say(ctx, (int)cudaSetDevice(device), "the device"));
+    MPL_TRY(describe(ctx, c, device));
+    if ((dnn = library.cudnnCreate(&c->dnn)) != CUDNN_STATUS_SUCCESS)
+        MPL_TRY(say(ctx, MPL_CUDNN_CODE + (int)dnn, "cuDNN"));
+    if ((blas = library.cublasCreate_v2(&c->blas)) != CUBLAS_STATUS_SUCCESS)
+        MPL_TRY(say(ctx, MPL_CUBLAS_CODE + (int)blas, "cuBLAS"));
+    *about = c->about;
+    *out = c, c = NULL;
+out:
+    real_close(ctx, c);
+    return st;
+}
+
+/* ---- memory, streams, events, graphs ---------------------------------------------------------------------------- */
+
+static int memory_new(mpl_cuda *c, void **out, size_t bytes)
+{
+    (void)c;
+    return (int)cudaMalloc(out, bytes);
+}
+
+static int memory_free(mpl_cuda *c, void *p)
+{
+    (void)c;
+    return (int)cudaFree(p);
+}
+
+static int pool_new(mpl_cuda *c, void **out, size_t bytes, void *stream)
+{
+    (void)c;
+    return (int)cudaMallocAsync(out, bytes, stream);
+}
+
+static int pool_free(mpl_cuda *c, void *p, void *stream)
+{
+    (void)c;
+    return (int)cudaFreeAsync(p, stream);
+}
+
+static int memory_info(mpl_cuda *c, size_t *available, size_t *total)
+{
+    (void)c;
+    return (int)cudaMemGetInfo(available, total);
+}
+
+static int copy(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_way way, void *stream)
+{
+    static const enum cudaMemcpyKind kind[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
+                                               cudaMemcpyDeviceToDevice};
+
+    (void)c;
+    return (int)cudaMemcpyAsync(to, from, bytes, kind[way], stream);
+}
+
+static int fill(mpl_cuda *c, void *at, int byte, size_t bytes, void *stream)
+{
+    (void)c;
+    return (int)cudaMemsetAsync(at, byte, bytes, stream);
+}
+
+static int stream_new(mpl_cuda *c, void **out)
+{
+    cudaStream_t stream = NULL;
+    cudaError_t code = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+
+    (void)c;
+    *out = stream;
+    return (int)code;
+}
+
+static int stream_free(mpl_cuda *c, void *stream)
+{
+    (void)c;
+    return (int)cudaStreamDestroy(stream);
+}
+
+static int stream_wait(mpl_cuda *c, void *stream, void *event)
+{
+    (void)c;
+    return (int)cudaStreamWaitEvent(stream, event, 0);
+}
+
+static int stream_finish(mpl_cuda *c, void *stream)
+{
+    (void)c;
+    return (int)cudaStreamSynchronize(stream);
+}
+
+static int event_new(mpl_cuda *c, void **out, bool timed)
+{
+    cudaEvent_t event = NULL;
+    cudaError_t code = cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming);
+
+    (void)c;
+    *out = event;
+    return (int)code;
+}
+
+static int event_free(mpl_cuda *c, void *event)
+{
+    (void)c;
+    return (int)cudaEventDestroy(event);
+}
+
+static int event_record(mpl_cuda *c, void *event, void *stream)
+{
+    (void)c;
+    return (int)cudaEventRecord(event, stream);
+}
+
+static int event_time(mpl_cuda *c, float *ms, void *begin, void *end)
+{
+    (void)c;
+    return (int)cudaEventElapsedTime(ms, begin, end);
+}
+
+static int capture_begin(mpl_cuda *c, void *stream)
+{
+    (void)c;
+    return (int)cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+}
+
+static int capture_end(mpl_cuda *c, void *stream, void **out)
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t ready = NULL;
+    cudaError_t code = cudaStreamEndCapture(stream, &graph);
+
+    (void)c;
+    if (code == cudaSuccess)
+        code = cudaGraphInstantiate(&ready, graph, 0);
+    if (graph != NULL)
+        cudaGraphDestroy(graph);
+    *out = ready;
+    return (int)code;
+}
+
+static int graph_launch(mpl_cuda *c, void *graph, void *stream)
+{
+    (void)c;
+    return (int)cudaGraphLaunch(graph, stream);
+}
+
+static int graph_free(mpl_cuda *c, void *graph)
+{
+    (void)c;
+    return (int)cudaGraphExecDestroy(graph);
+}
+
+static int run(mpl_cuda *c, const mpl_cuda_work *work, void *stream)
+{
+    if (work->dnn != NULL)
+        return mpl_dnn_run(c, work, stream);
+    for (uint32_t i = 0; i < work->n_kernels; i++) {
+        int code = mpl_cuda_launch(&work->kernel[i], stream);
+
+        if (code != 0)
+            return code;
+    }
+    return 0;
+}
+
+const mpl_cuda_api *mpl_cuda_real(const char **absent)
+{
+    static const mpl_cuda_api api = {
+        .absent = real_absent,
+        .open = real_open,
+        .close = real_close,
+        .text = real_text,
+        .memory_new = memory_new,
+        .memory_free = memory_free,
+        .pool_new = pool_new,
+        .pool_free = pool_free,
+        .memory_info = memory_info,
+        .copy = copy,
+        .fill = fill,
+        .stream_new = stream_new,
+        .stream_free = stream_free,
+        .stream_wait = stream_wait,
+        .stream_finish = stream_finish,
+        .event_new = event_new,
+        .event_free = event_free,
+        .event_record = event_record,
+        .event_time = event_time,
+        .capture_begin = capture_begin,
+        .capture_end = capture_end,
+        .graph_launch = graph_launch,
+        .graph_free = graph_free,
+        .dnn_prepare = mpl_dnn_prepare,
+        .dnn_release = mpl_dnn_release,
+        .run = run,
+    };
+
+    *absent = NULL;
+    return &api;
+}
+
+#endif

@@ -1,0 +1,88 @@
+/* real_priv.h -- the real driver and its libraries; shared by real.c and dnn.c. The only headers that include CUDA's.
+ *
+ * CUDA's runtime is linked into the program (its static form, which looks for the driver at the first call); cuDNN and
+ * cuBLAS are opened when a device is. So the program starts, and says why cuda is absent, where none of them is. */
+#ifndef MPL_CUDA_REAL_PRIV_H
+#define MPL_CUDA_REAL_PRIV_H
+
+#include "runtime/cuda/api.h"
+
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+#define MPL_CUDNN_CALLS(CALL)                                                                                \
+    CALL(cudnnGetVersion)                                                                                    \
+    CALL(cudnnGetErrorString)                                                                                \
+    CALL(cudnnCreate)                                                                                        \
+    CALL(cudnnDestroy)                                                                                       \
+    CALL(cudnnSetStream)                                                                                     \
+    CALL(cudnnCreateTensorDescriptor)                                                                        \
+    CALL(cudnnDestroyTensorDescriptor)                                                                       \
+    CALL(cudnnSetTensorNdDescriptor)                                                                         \
+    CALL(cudnnCreateFilterDescriptor)                                                                        \
+    CALL(cudnnDestroyFilterDescriptor)                                                                       \
+    CALL(cudnnSetFilterNdDescriptor)                                                                         \
+    CALL(cudnnCreateConvolutionDescriptor)                                                                   \
+    CALL(cudnnDestroyConvolutionDescriptor)                                                                  \
+    CALL(cudnnSetConvolutionNdDescriptor)                                                                    \
+    CALL(cudnnSetConvolutionGroupCount)                                                                      \
+    CALL(cudnnSetConvolutionMathType)                                                                        \
+    CALL(cudnnGetConvolutionForwardAlgorithm_v7)                                                             \
+    CALL(cudnnGetConvolutionForwardWorkspaceSize)                                                            \
+    CALL(cudnnConvolutionForward)                                                                            \
+    CALL(cudnnAddTensor)                                                                                     \
+    CALL(cudnnCreatePoolingDescriptor)                                                                       \
+    CALL(cudnnDestroyPoolingDescriptor)                                                                      \
+    CALL(cudnnSetPoolingNdDescriptor)                                                                        \
+    CALL(cudnnGetPoolingNdForwardOutputDim)                                                                  \
+    CALL(cudnnPoolingForward)                                                                                \
+    CALL(cudnnCreateActivationDescriptor)                                                                    \
+    CALL(cudnnDestroyActivationDescriptor)                                                                   \
+    CALL(cudnnSetActivationDescriptor)                                                                       \
+    CALL(cudnnActivationForward)                                                                             \
+    CALL(cudnnSoftmaxForward)                                                                                \
+    CALL(cudnnCreateLRNDescriptor)                                                                           \
+    CALL(cudnnDestroyLRNDescriptor)                                                                          \
+    CALL(cudnnSetLRNDescriptor)                                                                              \
+    CALL(cudnnLRNCrossChannelForward)                                                                        \
+    CALL(cudnnBatchNormalizationForwardInference)                                                            \
+    CALL(cudnnCreateOpTensorDescriptor)                                                                      \
+    CALL(cudnnDestroyOpTensorDescriptor)                                                                     \
+    CALL(cudnnSetOpTensorDescriptor)                                                                         \
+    CALL(cudnnOpTensor)
+
+#define MPL_CUBLAS_CALLS(CALL)                                                                               \
+    CALL(cublasCreate_v2)                                                                                    \
+    CALL(cublasDestroy_v2)                                                                                   \
+    CALL(cublasSetStream_v2)                                                                                 \
+    CALL(cublasSetWorkspace_v2)                                                                              \
+    CALL(cublasSetMathMode)                                                                                  \
+    CALL(cublasSgemmStridedBatched)
+
+typedef struct mpl_cuda_library {
+#define CALL(name) __typeof__(name) *name;
+    MPL_CUDNN_CALLS(CALL)
+    MPL_CUBLAS_CALLS(CALL)
+#undef CALL
+} mpl_cuda_library;
+
+struct mpl_cuda {
+    const mpl_cuda_library *library;
+    cudnnHandle_t dnn;
+    cublasHandle_t blas;
+    char about[300];
+};
+
+/* Codes of the three libraries in one space: CUDA's own, then these and cuDNN's or cuBLAS's. */
+#define MPL_CUDNN_CODE  0x10000
+#define MPL_CUBLAS_CODE 0x20000
+
+/* dnn.c: the entries of mpl_cuda_api; mpl_dnn_run is `run` of what dnn_prepare gave. */
+mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op op,
+                           const mpl_cuda_choice *choice, mpl_cuda_dnn **out, uint64_t *workspace_bytes,
+                           const char **how);
+void mpl_dnn_release(mpl_ctx *ctx, mpl_cuda *c, mpl_cuda_dnn *dnn);
+int mpl_dnn_run(mpl_cuda *c, const mpl_cuda_work *work, cudaStream_t stream);
+
+#endif

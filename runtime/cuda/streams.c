@@ -1,0 +1,158 @@
+/* streams.c -- operations to streams, events where an edge crosses between two. See device.h.
+ *
+ * In the order of the run an operation goes behind the input that is the last on its stream, if there is one (no event
+ * then), else to a stream of its own while there are any, else to the one with the fewest operations. For each stream the
+ * last of its operations that is known to be finished is kept (a vector clock), so no wait is repeated. */
+#include "runtime/cuda/device.h"
+
+typedef struct maker {
+    const mpl_graph *g;
+    mpl_cuda_streams *s;
+    uint32_t most;
+    uint32_t *clock; /* [n_ops][most] operations of each stream that are finished when it is */
+    uint32_t *place; /* [n_ops] place on its stream, from 1 */
+    uint32_t tail[MPL_CUDA_MOST_STREAMS]; /* operations on each stream so far */
+    size_t wait_room;
+    uint32_t n_waits;
+} maker;
+
+static uint32_t *clock_of(const maker *m, mpl_op op)
+{
+    return m->clock + (size_t)op * m->most;
+}
+
+/* clock = what is finished when all inputs of `op` are; also that of a view that runs nothing. */
+static void join_inputs(const maker *m, mpl_op op)
+{
+    const mpl_graph *g = m->g;
+    uint32_t *clock = clock_of(m, op);
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        mpl_op from = g->op_in[i] != MPL_NONE ? g->value_op[g->op_in[i]] : MPL_NONE;
+
+        for (uint32_t k = 0; from != MPL_NONE && k < m->most; k++)
+            if (clock_of(m, from)[k] > clock[k])
+                clock[k] = clock_of(m, from)[k];
+    }
+}
+
+static uint32_t choose(const maker *m, const uint32_t *clock)
+{
+    uint32_t best = 0;
+
+    for (uint32_t k = 0; k < m->s->n_streams; k++) /* an input is the last on it */
+        if (clock[k] > 0 && clock[k] == m->tail[k])
+            return k;
+    if (m->s->n_streams < m->most)
+        return m->s->n_streams;
+    for (uint32_t k = 1; k < m->s->n_streams; k++)
+        if (m->tail[k] < m->tail[best])
+            best = k;
+    return best;
+}
+
+static mpl_op op_at(const maker *m, uint32_t n, const mpl_op *order, uint32_t stream, uint32_t place)
+{
+    for (uint32_t s = n; s-- > 0;)
+        if (m->s->stream[order[s]] == stream && m->place[order[s]] == place)
+            return order[s];
+    return MPL_NONE;
+}
+
+/* Waits for what the clock demands of other streams and the stream itself has not waited for yet. */
+static mpl_status add_waits(mpl_ctx *ctx, maker *m, const mpl_op *order, uint32_t step, uint32_t stream,
+                            const uint32_t *known)
+{
+    mpl_status st = MPL_OK;
+    mpl_cuda_streams *s = m->s;
+    const uint32_t *clock = clock_of(m, order[step]);
+    mpl_op from[MPL_CUDA_MOST_STREAMS];
+
+    for (uint32_t k = 0; k < s->n_streams; k++)
+        from[k] = k != stream && clock[k] > known[k] ? op_at(m, step, order, k, clock[k]) : MPL_NONE;
+    for (uint32_t k = 0; k < s->n_streams; k++) {
+        bool implied = false; /* by a wait for another one, which had waited for it */
+
+        for (uint32_t j = 0; j < s->n_streams && from[k] != MPL_NONE; j++)
+            implied |= j != k && from[j] != MPL_NONE && clock_of(m, from[j])[k] >= clock[k];
+        if (from[k] == MPL_NONE || implied)
+            continue;
+        if (s->event[from[k]] == MPL_NONE)
+            s->event[from[k]] = s->n_events++;
+        MPL_TRY(mpl_reserve(ctx, s->wait, m->wait_room, (size_t)m->n_waits + 1));
+        s->wait[m->n_waits++] = s->event[from[k]];
+    }
+out:
+    return st;
+}
+
+static mpl_status assign(mpl_ctx *ctx, maker *m, const mpl_op *order, const uint8_t *skipped)
+{
+    mpl_status st = MPL_OK;
+    mpl_cuda_streams *s = m->s;
+    uint32_t known[MPL_CUDA_MOST_STREAMS][MPL_CUDA_MOST_STREAMS] = {
+        {0}};                        /* finished, as each stream's end knows */
+    uint32_t *begin = s->wait_begin; /* by step first, as the order may not be that of the ids */
+
+    for (uint32_t step = 0; step < s->n_ops; step++) {
+        mpl_op op = order[step];
+        uint32_t *clock = clock_of(m, op), stream;
+
+        begin[step] = m->n_waits;
+        join_inputs(m, op);
+        if (skipped[op])
+            continue;
+        stream = choose(m, clock);
+        if (stream == s->n_streams)
+            s->n_streams++;
+        MPL_TRY(add_waits(ctx, m, order, step, stream, known[stream]));
+        for (uint32_t k = 0; k < m->most; k++)
+            clock[k] = known[stream][k] = clock[k] > known[stream][k] ? clock[k] : known[stream][k];
+        s->stream[op] = stream;
+        clock[stream] = known[stream][stream] = m->place[op] = ++m->tail[stream];
+        s->last[stream] = op;
+    }
+    begin[s->n_ops] = m->n_waits;
+out:
+    return st;
+}
+
+mpl_status mpl_cuda_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, const uint8_t *skipped,
+                                uint32_t most, mpl_cuda_streams **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_cuda_streams *s = NULL;
+    maker m = {.g = g, .most = most};
+
+    mpl_assert(most >= 1 && most <= MPL_CUDA_MOST_STREAMS);
+    MPL_TRY(mpl_new(ctx, s, 1));
+    m.s = s;
+    s->n_ops = g->n_ops;
+    MPL_TRY(mpl_new(ctx, s->stream, g->n_ops));
+    MPL_TRY(mpl_new(ctx, s->event, g->n_ops));
+    MPL_TRY(mpl_new(ctx, s->wait_begin, (size_t)g->n_ops + 1));
+    MPL_TRY(mpl_new(ctx, s->last, most));
+    MPL_TRY(mpl_new(ctx, m.clock, (size_t)g->n_ops * most));
+    MPL_TRY(mpl_new(ctx, m.place, g->n_ops));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        s->stream[op] = s->event[op] = MPL_NONE;
+    MPL_TRY(assign(ctx, &m, order, skipped));
+    *out = s, s = NULL;
+out:
+    mpl_free(ctx, m.clock);
+    mpl_free(ctx, m.place);
+    mpl_cuda_streams_free(ctx, s);
+    return st;
+}
+
+void mpl_cuda_streams_free(mpl_ctx *ctx, mpl_cuda_streams *s)
+{
+    if (s == NULL)
+        return;
+    mpl_free(ctx, s->stream);
+    mpl_free(ctx, s->event);
+    mpl_free(ctx, s->wait_begin);
+    mpl_free(ctx, s->wait);
+    mpl_free(ctx, s->last);
+    mpl_free(ctx, s);
+}
