@@ -59,9 +59,10 @@ $O/libmemplan.a: $(LIB)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.so,$^) -lcmocka $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.so %.a,$^) $(filter %.a,$^) -lcmocka $(LDLIBS)
 
 $O/tests/test_harness_plugins: $(PLUGIN)
+$O/tests/test_runtime_ops $O/tests/test_runtime_cuda_fake: $O/tests/cuda_fake.o
 
 # Planners from outside: built as their authors would, against what `make install` puts there.
 $B/include/memplan/plugin.h: harness/plugin.h
@@ -121,7 +122,7 @@ $B/gen/suites_gen.h: $(sort $(wildcard harness/suites/*.suite)) Makefile
 	    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo ')'; done)
 $O/harness/suite.o: $B/gen/suites_gen.h
 
--include $(OBJ:.o=.d) $(TEST:%.c=$O/%.d)
+-include $(OBJ:.o=.d) $(TEST:%.c=$O/%.d) $O/tests/cuda_fake.d
 
 deps: ; $(Q)scripts/install-deps.sh
 deps-test: ; $(Q)scripts/install-deps.sh --test

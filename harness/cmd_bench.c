@@ -550,6 +550,7 @@ static mpl_status run_cells(bench *b, const mpl_job *job, cell *cells)
                             .options = &exec_options,
                             .inputs = &inputs,
                             .n_threads = (uint32_t)b->options->threads,
+                            .device = b->options->device,
                             .limit_ns = STEP_LIMIT_NS};
     void *reference = NULL;
 

@@ -81,7 +81,7 @@ static mpl_status prepare(mpl_ctx *ctx, const mpl_worker_task *task, report *out
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = task->job->source.graph;
-    mpl_device_options device_options = {.n_threads = task->n_threads};
+    mpl_device_options device_options = {.n_threads = task->n_threads, .params = task->device};
     mpl_device *dev = NULL;
 
     MPL_TRY(task->job->backend->open(ctx, &device_options, &dev));

@@ -13,7 +13,8 @@ typedef struct mpl_worker_task {
     const mpl_exec_options *options;
     const mpl_inputs *inputs;
     uint32_t n_threads;
-    int64_t limit_ns; /* of each step: preparing, one run */
+    const char *device; /* parameters of the backend, or NULL */
+    int64_t limit_ns;   /* of each step: preparing, one run */
 } mpl_worker_task;
 
 /* Begins to prepare: device, primitives, weights, one run that is not counted. MPL_EMEM: no process or memory to be had. */

@@ -43,7 +43,7 @@ static void open_bench(bench *b, const char *graph, const char *backend)
     b->backend = mpl_backend_find(backend);
     assert_non_null(b->backend);
     /* one thread an operation: here the operations themselves run side by side */
-    assert_ok(&b->ctx, b->backend->open(&b->ctx, &(mpl_device_options){1}, &b->dev));
+    assert_ok(&b->ctx, b->backend->open(&b->ctx, &(mpl_device_options){.n_threads = 1}, &b->dev));
     assert_ok(&b->ctx, mpl_zoo_build(&b->ctx, graph, &b->g));
     b->order = mpl_alloc(&b->ctx, b->g->n_ops, sizeof *b->order);
     b->workspace = mpl_alloc(&b->ctx, b->g->n_ops, sizeof *b->workspace);
