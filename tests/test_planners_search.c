@@ -4,6 +4,8 @@
 #include "tests/test.h"
 
 #include "graphs/source.h"
+#include "planners/packing.h"
+#include "planners/placement.h"
 #include "planners/planner.h"
 #include "planners/verify.h"
 
@@ -315,6 +317,206 @@ static void local_search_beats_hill_climb(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+static uint32_t n_compared; /* by compare_placements */
+
+/* As a search: a random order, placed as a search does and as the quick planners do. Twice, the second time from the middle. */
+static mpl_status compare_placements(mpl_packing *q)
+{
+    mpl_ctx *ctx = q->run->ctx;
+    uint32_t *order = NULL, n = 0;
+    mpl_buffer *all = NULL;
+    mpl_plan *plan = NULL;
+    uint64_t height;
+    mpl_rng rng;
+
+    mpl_rng_init(&rng, q->run->seed);
+    assert_ok(ctx, mpl_new(ctx, order, q->n));
+    assert_ok(ctx, mpl_new(ctx, all, q->p->n));
+    assert_ok(ctx, mpl_plan_new(ctx, q->p, &plan));
+    assert_ok(ctx, mpl_packing_order(q, MPL_KEY_AREA, order));
+    for (int pass = 0; pass < 2; pass++) {
+        uint32_t from = pass == 0 ? 0 : q->n / 2;
+
+        for (uint32_t i = q->n; i > from + 1; i--) {
+            uint32_t k = from + random_below(&rng, i - from), other = order[k];
+
+            order[k] = order[i - 1];
+            order[i - 1] = other;
+        }
+        assert_true(mpl_packing_place(q, order, from, UINT64_MAX, &height));
+        n = 0;
+        for (uint32_t i = 0; i < q->n; i++)
+            all[n++] = q->buffer[order[i]];
+        for (mpl_buffer b = 0; b < q->p->n; b++)
+            if (q->p->pool[b] != q->p->pool[q->buffer[0]])
+                all[n++] = b;
+        assert_ok(ctx, mpl_place_all(q->run, q->p, all, MPL_FIT_LOWEST, plan));
+        for (uint32_t a = 0; a < q->n; a++) {
+            assert_int_equal(q->offset[a], plan->offset[q->buffer[a]]);
+            assert_true(q->offset[a] + q->bytes[a] <= height);
+        }
+        n_compared++;
+    }
+    mpl_plan_free(ctx, plan);
+    mpl_free(ctx, all);
+    mpl_free(ctx, order);
+    return MPL_OK;
+}
+
+/* Fault: a placement in a search that is valid and higher than it need be. */
+static void placements_are_the_lowest(void **state)
+{
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 13);
+    n_compared = 0;
+    for (uint32_t round = 0; round < 320; round++) {
+        mpl_problem *p = random_problem(&ctx, &rng, 12 + round % 30, round % 16);
+        mpl_plan *plan = NULL;
+        mpl_run run;
+
+        mpl_run_init(&run, &ctx);
+        run.seed = round;
+        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+        assert_ok(&ctx, mpl_packing_run(&run, p, 1000000, compare_placements, plan));
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_true(n_compared >= 200);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Fault: a plan to begin from that is lost, or that is a limit. */
+static void plans_to_begin_from_are_kept(void **state)
+{
+    static const char *const heed[] = {"exact", "local_search", "hill_climb"};
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 17);
+    for (uint32_t round = 0; round < 64; round++) {
+        mpl_problem *p = random_problem(&ctx, &rng, 20 + round % 20, round % 16 & ~(unsigned)RANDOM_PAIRS);
+        mpl_plan *start = plan_by(&ctx, p, "local_search", 2000000, 1, NULL), *poor = plain_plan(&ctx, p);
+
+        assert_ok(&ctx, mpl_verify(&ctx, p, poor));
+        for (size_t i = 0; i < 2 * (sizeof heed / sizeof *heed); i++) {
+            mpl_plan *plan = NULL;
+            mpl_run run;
+
+            mpl_run_init(&run, &ctx);
+            run.budget_ticks = 1;
+            run.start_offsets = i % 2 == 0 ? start->offset : poor->offset;
+            assert_ok(&ctx, mpl_planner_run(mpl_planner_find(heed[i / 2]), &run, p, &plan));
+            for (uint32_t k = 0; k < p->n_pools; k++)
+                assert_true(plan->pool_bytes[k] <= (i % 2 == 0 ? start : poor)->pool_bytes[k]);
+            mpl_plan_free(&ctx, plan);
+        }
+        mpl_plan_free(&ctx, start);
+        mpl_plan_free(&ctx, poor);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static const struct {
+    const char *members;
+    mpl_status st;
+    const char *like; /* the planner that alone does the same, or NULL */
+} members[] = {
+    {"best_fit", MPL_OK, "best_fit"}, {"greedy_breadth", MPL_OK, "greedy_breadth"},
+    {"exact", MPL_OK, "exact"},       {"nnc_arena+exact", MPL_OK, "exact"},
+    {"nnc_arena", MPL_ELIMIT, NULL}, /* serial: nobody is left */
+    {"exact+", MPL_EINPUT, NULL},     {"exact+exac", MPL_EINPUT, NULL},
+    {"", MPL_EINPUT, NULL},
+};
+
+static void portfolios_have_members(void **state)
+{
+    mpl_problem *p = NULL;
+    const char *key = "members";
+    mpl_ctx ctx;
+    mpl_run run;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 60, 20, 3, &p));
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        mpl_plan *plan = NULL;
+
+        mpl_run_init(&run, &ctx);
+        run.budget_ticks = 8000000;
+        run.n_params = 1;
+        run.param_key = &key;
+        run.param_value = &members[i].members;
+        assert_status(&ctx, mpl_planner_run(mpl_planner_find("portfolio"), &run, p, &plan), members[i].st);
+        if (members[i].like != NULL)
+            assert_int_equal(plan->peak_bytes, peak_by(&ctx, p, members[i].like, 8000000, NULL));
+        mpl_plan_free(&ctx, plan);
+    }
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Every network of the zoo as it is for inference, under both safeties: at the bound. */
+static void zoo_is_planned_at_its_bound(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (uint32_t i = 0; mpl_zoo[i] != NULL; i++)
+        for (int parallel = 0; parallel < 2; parallel++) {
+            mpl_problem *p = net_problem(&ctx, mpl_zoo[i]->name, parallel != 0);
+            mpl_plan *plan = plan_by(&ctx, p, "portfolio", 30000000, 1, NULL);
+
+            if (plan->claim != MPL_OPTIMAL)
+                fail_msg("%s, %s: %" PRIu64 " bytes, bound %" PRIu64, mpl_zoo[i]->name,
+                         parallel ? "parallel" : "serial", plan->peak_bytes, plan->bound_bytes);
+            mpl_plan_free(&ctx, plan);
+            mpl_problem_free(&ctx, p);
+        }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Lists that were cut from a full rectangle, or whose least height others have proved: what a few ticks come to. */
+static const struct {
+    const char *list;
+    uint64_t ticks, most;
+} planted[] = {
+    {"planted/N0.672.csv", 1000000, 672},   {"planted/N3.1342.csv", 1000000, 1342},
+    {"planted/Q0.1000.csv", 1000000, 1000}, {"planted/Q4.1000.csv", 2000000, 1000},
+    {"planted/T1.921.csv", 1000000, 921},   {"planted/T4.2078.csv", 20000000, 2078},
+};
+
+static void planted_lists_are_solved(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    skip_without(MPL_SHARED "/planted/N0.672.csv");
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof planted / sizeof *planted; i++)
+        for (int reversed = 0; reversed < 2; reversed++) {
+            mpl_source source;
+            char text[200];
+            uint64_t peak;
+
+            snprintf(text, sizeof text, MPL_SHARED "/%s%s", planted[i].list,
+                     reversed ? ":twin=reversed" : "");
+            assert_ok(&ctx, mpl_source_open(&ctx, text, &(mpl_read_options){0}, &source));
+            peak = peak_by(&ctx, source.problem, "portfolio", 8 * planted[i].ticks, NULL);
+            if (peak > planted[i].most)
+                fail_msg("%s: %" PRIu64 " bytes, %" PRIu64 " are enough", text, peak, planted[i].most);
+            mpl_source_fini(&ctx, &source);
+        }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 static void memory_may_run_out(void **state)
 {
     (void)state;
@@ -358,6 +560,11 @@ int main(void)
         cmocka_unit_test(nets_are_searched_under_both_safeties),
         cmocka_unit_test(same_seed_same_plan),
         cmocka_unit_test(local_search_beats_hill_climb),
+        cmocka_unit_test(placements_are_the_lowest),
+        cmocka_unit_test(plans_to_begin_from_are_kept),
+        cmocka_unit_test(portfolios_have_members),
+        cmocka_unit_test(zoo_is_planned_at_its_bound),
+        cmocka_unit_test(planted_lists_are_solved),
         cmocka_unit_test(memory_may_run_out),
     };
 
