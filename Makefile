@@ -173,10 +173,11 @@ bench-parallel: all $O/tests/bench_parallel
 exact-oracle: deps-test $O/tests/test_planners_exact
 	$(Q)ORACLE=100000 $O/tests/test_planners_exact
 
-# The table of results/: make bench-exact ARGS='-o results/tables/exact.tsv'
+# How far the searches come: minutes, into the table of results/ unless ARGS say otherwise.
 bench-search: $O/tests/bench_search
-	$(Q)$O/tests/bench_search $(ARGS)
+	$(Q)$O/tests/bench_search $(or $(ARGS),-o results/tables/search.tsv)
 
+# The table of results/: make bench-exact ARGS='-o results/tables/exact.tsv'
 bench-exact: $O/tests/bench_exact
 	$(Q)$O/tests/bench_exact $(ARGS)
 
