@@ -192,6 +192,10 @@ bench-speed: all $O/tests/bench_speed
 cluster-test: deps-test $O/memplan
 	$(Q)scripts/cluster/test.sh $O/memplan
 
+# Adds a planner, a graph, an operator and a backend as the ADDING.md pages say, in a copy of the tree.
+follow-docs: deps
+	$(Q)MODE=$(MODE) scripts/follow-docs.sh $B/follow-docs
+
 # Plans from builds by gcc -O0, gcc -O3 and clang, and from 100 runs of one of them, must be the same bytes.
 determinism: deps-test
 	$(Q)scripts/determinism.sh $B/determinism
@@ -216,6 +220,7 @@ docs: $O/memplan
 # install-into FOLDER,PREFIX: FOLDER is PREFIX, or PREFIX within what a packager collects.
 define install-into
 	$(Q)install -D $O/memplan $1/bin/memplan
+	$(Q)mkdir -p $1/share/man/man1 && $O/memplan list man >$1/share/man/man1/memplan.1
 	$(Q)install -D -m 644 harness/memplan.h $1/include/memplan.h
 	$(Q)install -D -m 644 harness/plugin.h $1/include/memplan/plugin.h
 	$(Q)install -D $(SO) $1/lib/libmemplan.so.$(VERSION)

@@ -146,6 +146,8 @@ mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
         mpl_fields_markdown(stdout);
     else if (strcmp(what, "options") == 0)
         mpl_help_markdown(stdout);
+    else if (strcmp(what, "man") == 0)
+        mpl_help_man(stdout);
     else
         MPL_FAIL(ctx, MPL_EINPUT, "list: nothing is called '%s'; there are %s", what,
                  mpl_commands[MPL_CMD_list].args);

@@ -28,5 +28,7 @@ void mpl_help(FILE *to);
 void mpl_help_command(FILE *to, mpl_command_id command);
 /* harness/OPTIONS.md: every command with its options, as markdown. */
 void mpl_help_markdown(FILE *to);
+/* memplan(1), for man. */
+void mpl_help_man(FILE *to);
 
 #endif

@@ -1,5 +1,6 @@
 /* help.c -- the texts made from commands.def and options.def: --help and OPTIONS.md. */
 #include "harness/command.h"
+#include "harness/version.h"
 
 const mpl_command mpl_commands[MPL_N_COMMANDS] = {
 #define COMMAND(name, args, fewest, most, about, example)                                                    \
@@ -74,4 +75,67 @@ void mpl_help_markdown(FILE *to)
             fprintf(to, "` | %s |\n", mpl_option_table[i].help);
         }
     }
+}
+
+/* Text in a man page, so that the formatter changes no '-' or '\\', and takes no '.' or '\'' in front for a request. */
+static void man_text(FILE *to, const char *text)
+{
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", to);
+    for (; *text != '\0'; text++)
+        fputs(*text == '-' ? "\\-" : *text == '\\' ? "\\e" : (char[]){*text, '\0'}, to);
+}
+
+static void man_command(FILE *to, int c)
+{
+    const mpl_command *info = &mpl_commands[c];
+    char text[80];
+
+    fprintf(to, ".SS \"memplan ");
+    man_text(to, info->name);
+    fprintf(to, " ");
+    man_text(to, info->args);
+    fprintf(to, "\"\n");
+    man_text(to, info->about);
+    fprintf(to, ".\n.PP\nExample:\n.B ");
+    man_text(to, info->example);
+    fprintf(to, "\n");
+    for (int i = 0; i < MPL_N_OPTIONS; i++) {
+        if (!(mpl_option_table[i].commands & (1u << c)))
+            continue;
+        spelled(&mpl_option_table[i], text, sizeof text);
+        fprintf(to, ".TP\n.B ");
+        man_text(to, text);
+        fprintf(to, "\n");
+        man_text(to, mpl_option_table[i].help);
+        fprintf(to, "\n");
+    }
+}
+
+void mpl_help_man(FILE *to)
+{
+    static const char *const status[] = {
+        "good", "a plan was refused, an output or a file differed, or a regression was found",
+        "wrong usage or input", "the budget ended before any answer", "not available here"};
+
+    fprintf(to,
+            ".TH MEMPLAN 1 \"\" \"memplan %s\"\n.SH NAME\nmemplan \\- plans the memory of neural networks\n"
+            ".SH SYNOPSIS\n.B memplan\n.I command\n.RI [ argument ...]\n.RI [ option ...]\n.SH DESCRIPTION\n"
+            "Makes plans of the memory of neural networks, checks them, runs them and measures.\n.PP\n"
+            "GRAPH is a network of the zoo with parameters (resnet50:batch=16,image=224; memplan list "
+            "graphs), or a "
+            "file: .onnx, .graph text, a list of buffers (CSV: id,lower,upper,size), or NAME.tensors.csv "
+            "with its "
+            "partial order in NAME.before.csv.\n.SH COMMANDS\n",
+            mpl_this_build.version);
+    for (int c = 0; c < MPL_N_COMMANDS; c++)
+        man_command(to, c);
+    fprintf(to, ".SH \"EXIT STATUS\"\n");
+    for (size_t i = 0; i < sizeof status / sizeof *status; i++)
+        fprintf(to, ".TP\n.B %zu\n%s\n", i, status[i]);
+    fprintf(to, ".SH ENVIRONMENT\n.TP\n.B OMP_WAIT_POLICY\npassive: threads of the cpu backend that wait do "
+                "not spin, as "
+                "processes that share their cores should have it\n.SH \"SEE ALSO\"\nmemplan.h and "
+                "memplan/plugin.h: the "
+                "library, and planners of your own\n");
 }

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Follows the ADDING.md pages to the letter in a copy of the tree: writes each block that names a file, runs each block of shell,
+# page after page, and then asks whether what was added is there and runs.
+#
+#   scripts/follow-docs.sh FOLDER       where the copy goes; its build is kept, so that a second time is quick
+#
+# Ends in `N passed, N failed, N skipped`.
+set -u
+folder=$(realpath -m "${1:?usage: scripts/follow-docs.sh FOLDER}")
+cd "$(dirname "$0")/.."
+passed=0 failed=0
+
+mkdir -p "$folder"
+# What the last time added goes, what it changed is as it was, what did not change keeps its time, and the build stays.
+comm -13 <(git ls-files --cached --others --exclude-standard | sort) \
+    <(cd "$folder" && find . -path ./build -prune -o -type f -printf '%P\n' | sort) |
+    while IFS= read -r f; do rm -f "$folder/$f"; done
+git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' f; do
+    [ -e "$f" ] || continue
+    cmp -s "$f" "$folder/$f" || install -D -m "$(stat -c %a "$f")" "$f" "$folder/$f"
+done
+pages=$(git ls-files --cached --others --exclude-standard '*ADDING.md' | sort)
+cd "$folder" || exit 1
+
+# blocks PAGE: writes every fenced block to $work/NUMBER, its head to $work/NUMBER.head
+blocks() {
+    awk -v to="$work" '
+        /^```/ && !open {n++; print substr($0, 4) >(to "/" n ".head"); open = 1; printf "" >(to "/" n); next}
+        /^```/ {open = 0; next}
+        open {print >(to "/" n)}' "$1"
+}
+
+follow() {
+    local n=1 kind path
+    work=$(mktemp -d)
+    blocks "$1"
+    while [ -e "$work/$n" ]; do
+        read -r kind path <"$work/$n.head"
+        case $kind in
+        c | text) mkdir -p "$(dirname "$path")" && cp "$work/$n" "$path" ;;
+        sh) MAKEFLAGS= sh -eu "$work/$n" >"$work/log" 2>&1 || { sed 's/^/    /' "$work/log" | tail -20; rm -rf "$work"; return 1; } ;;
+        *) echo "    $1: a block of '$kind'"; rm -rf "$work"; return 1 ;;
+        esac
+        n=$((n + 1))
+    done
+    rm -rf "$work"
+    [ $n -gt 2 ] # two blocks at least
+}
+
+# verdict NAME STATUS
+verdict() {
+    if [ "$2" -eq 0 ]; then echo "ok: $1"; passed=$((passed + 1)); else echo "FAILED: $1"; failed=$((failed + 1)); fi
+}
+
+for page in $pages; do
+    lines=$(grep -c '' "$page")
+    [ "$lines" -le 80 ]
+    verdict "$page: $lines lines are at most a page" $?
+    follow "$page"
+    verdict "$page: followed" $?
+done
+for added in "list planners:mine" "list graphs:tower" "list backends:twice"; do
+    # shellcheck disable=SC2086 # words are meant
+    build/memplan ${added%%:*} | grep -q "^${added##*:} "
+    verdict "memplan $added" $?
+done
+build/memplan run tower --planner mine --backend twice --json | grep -q '"outputs":"equal"'
+verdict "the new graph by the new planner on the new backend" $?
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]
