@@ -197,8 +197,9 @@ follow-docs: deps
 	$(Q)MODE=$(MODE) scripts/follow-docs.sh $B/follow-docs
 
 # Plans from builds by gcc -O0, gcc -O3 and clang, and from 100 runs of one of them, must be the same bytes.
+PLAN_RUNS ?= 100
 determinism: deps-test
-	$(Q)scripts/determinism.sh $B/determinism
+	$(Q)scripts/determinism.sh $B/determinism $(PLAN_RUNS)
 
 # ilp against exact on 1,000 problems of at most 20 buffers, a third above their bound.
 ilp-oracle: $O/tests/test_planners_ilp

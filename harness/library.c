@@ -200,7 +200,7 @@ static mpl_status add_dim(memplan_ctx *ctx, const char *text)
     mpl_status st = MPL_OK;
     const char *cut = strchr(text, '=');
     char *name = NULL;
-    uint64_t value;
+    uint64_t value = 0;
 
     if (cut == NULL || cut == text)
         MPL_FAIL(c, MPL_EINPUT, "dim: '%.100s' is no NAME=N", text);

@@ -138,7 +138,7 @@ static mpl_status read_blocks(reader *r, const json_t *segment, size_t index, ui
     for (size_t i = 0; i < json_array_size(blocks); i++) {
         const json_t *block = json_array_get(blocks, i);
         const char *state = json_string_value(json_object_get(block, "state"));
-        uint64_t size, asked;
+        uint64_t size = 0, asked = 0;
 
         if (state == NULL)
             REFUSE(r, "%.200s: segment %zu: block %zu has no 'state'", r->path, index, i);
@@ -165,7 +165,7 @@ static mpl_status read_segments(reader *r)
 
     for (size_t i = 0; i < json_array_size(r->segments); i++) {
         const json_t *segment = json_array_get(r->segments, i);
-        uint64_t address, size, device = 0;
+        uint64_t address = 0, size = 0, device = 0;
 
         if (json_object_get(segment, "device") != NULL)
             MPL_TRY(number(r, segment, "device", "segment", i, &device));
@@ -198,7 +198,7 @@ static mpl_status read_trace(reader *r)
         const json_t *one = json_array_get(r->trace, i);
         const char *action = json_string_value(json_object_get(one, "action"));
         bool takes, gives;
-        uint64_t addr, size;
+        uint64_t addr = 0, size = 0;
 
         if (action == NULL)
             REFUSE(r, "%.200s: event %zu has no 'action'", r->path, i);
