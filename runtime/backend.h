@@ -45,6 +45,24 @@ typedef struct mpl_device_facts {
 /* What copies a view that has memory of its own. */
 #define MPL_HOW_COPY "copy"
 
+/* Memory taken and given back call by call, as a framework without a plan does; buffers by id. */
+typedef struct mpl_request {
+    uint32_t id;
+    uint64_t bytes; /* [byte] */
+    bool gives_back;
+} mpl_request;
+
+typedef enum mpl_replay_mode {
+    MPL_REPLAY_PLAIN, /* one allocation of the device for each buffer (cudaMalloc, cudaFree) */
+    MPL_REPLAY_POOL   /* the driver's own pool, in the order of a stream (cudaMallocAsync) */
+} mpl_replay_mode;
+
+typedef struct mpl_replay_facts {
+    uint64_t
+        peak_bytes; /* of the device's memory in use above the start, looked at behind each call [byte] */
+    int64_t ns;     /* the calls alone */
+} mpl_replay_facts;
+
 typedef struct mpl_backend {
     const char *name;   /* "ref", "cpu", "cuda" */
     const char *about;  /* one line, with the library and its version in use */
@@ -78,6 +96,9 @@ typedef struct mpl_backend {
     void (*sequence_free)(mpl_device *dev, mpl_sequence *sequence); /* NULL is allowed */
     mpl_status (*sequence_run)(mpl_device *dev, mpl_sequence *sequence, int64_t *ns);
     void (*facts)(mpl_device *dev, mpl_device_facts *facts); /* NULL: it has none */
+    /* Plays the requests once; gives everything back. Optional. MPL_EMEM: the device ran out. */
+    mpl_status (*replay)(mpl_device *dev, const mpl_request *request, uint32_t n, mpl_replay_mode mode,
+                         mpl_replay_facts *facts);
     bool (*computes)(mpl_op_kind kind); /* whether it has code for an operator; NULL: for all */
 } mpl_backend;
 

@@ -439,6 +439,37 @@ static void a_wild_index_is_refused(void **state)
     end(&b);
 }
 
+/* ---- replay ---------------------------------------------------------------------------------------------------- */
+
+static void requests_are_played(void **state)
+{
+    static const mpl_request good[] = {{0, 100, false}, {2, 50, false}, {0, 100, true},
+                                       {1, 70, false},  {1, 70, true},  {2, 50, true}};
+    static const mpl_request twice[] = {{0, 100, false}, {0, 100, false}}, unasked[] = {{3, 1, true}};
+    mpl_device *dev = NULL;
+    mpl_replay_facts f = {0};
+    mpl_ctx ctx;
+
+    (void)state;
+    for (int mode = MPL_REPLAY_PLAIN; mode <= MPL_REPLAY_POOL; mode++) {
+        const mpl_backend *b = fake_backend();
+
+        mpl_ctx_init(&ctx);
+        fake_reset();
+        assert_ok(&ctx, b->open(&ctx, &(mpl_device_options){0}, &dev));
+        assert_ok(&ctx, b->replay(dev, good, 6, (mpl_replay_mode)mode, &f));
+        assert_int_equal(f.peak_bytes, 150);
+        assert_true(f.ns >= 0);
+        assert_status(&ctx, b->replay(dev, twice, 2, (mpl_replay_mode)mode, &f), MPL_EINVALID);
+        assert_status(&ctx, b->replay(dev, unasked, 1, (mpl_replay_mode)mode, &f), MPL_EINVALID);
+        fake.oom_at = fake.n_allocations + 2;
+        assert_status(&ctx, b->replay(dev, good, 6, (mpl_replay_mode)mode, &f), MPL_EMEM);
+        b->close(dev);
+        assert_int_equal(fake.n_live, 0);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
 /* ---- streams ------------------------------------------------------------------------------------------------------- */
 
 /* Operations are letters, each with the earlier ones it reads; capitals are views that run nothing. */
@@ -595,6 +626,7 @@ int main(void)
         cmocka_unit_test(parameters_are_checked),
         cmocka_unit_test(the_workspace_limit_is_kept),
         cmocka_unit_test(a_wild_index_is_refused),
+        cmocka_unit_test(requests_are_played),
         cmocka_unit_test(streams_keep_every_edge),
         cmocka_unit_test(streams_keep_every_edge_of_random_graphs),
     };

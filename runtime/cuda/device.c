@@ -519,6 +519,12 @@ out:
     return st;
 }
 
+static mpl_status replay(mpl_device *dev, const mpl_request *request, uint32_t n, mpl_replay_mode mode,
+                         mpl_replay_facts *out)
+{
+    return mpl_cuda_replay(dev->ctx, dev->api, dev->c, dev->stream[0], request, n, mode, out);
+}
+
 /* ---- the backend ------------------------------------------------------------------------------------------------------ */
 
 static const char *missing(void)
@@ -560,5 +566,6 @@ const mpl_backend mpl_backend_cuda = {
     .sequence_free = sequence_free,
     .sequence_run = sequence_run,
     .facts = facts,
+    .replay = replay,
     .computes = mpl_cuda_has_kernel,
 };

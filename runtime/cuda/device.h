@@ -8,6 +8,11 @@
 mpl_status mpl_cuda_open(mpl_ctx *ctx, const mpl_cuda_api *api, const mpl_device_options *options,
                          mpl_device **out);
 
+/* replay.c: `replay` of the backend on an opened device. */
+mpl_status mpl_cuda_replay(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, void *stream,
+                           const mpl_request *request, uint32_t n, mpl_replay_mode mode,
+                           mpl_replay_facts *facts);
+
 /* ---- describe.c: operations as launches of our own kernels ------------------------------------------------- */
 
 typedef struct mpl_cuda_part { /* one launch, and which operands it takes */

@@ -1,0 +1,92 @@
+/* replay.c -- what the device's own allocators do with a graph's buffers, for comparison: one cudaMalloc and cudaFree a
+ * buffer, or the driver's pool. See backend.h. */
+#include "runtime/cuda/device.h"
+
+typedef struct player {
+    mpl_ctx *ctx;
+    const mpl_cuda_api *api;
+    mpl_cuda *c;
+    void *stream;
+    mpl_replay_mode mode;
+    void **at; /* [n_ids] NULL: not taken */
+    uint32_t n_ids;
+    uint64_t start;
+    mpl_replay_facts facts;
+} player;
+
+static mpl_status check(player *p, int code)
+{
+    if (code == 0)
+        return MPL_OK;
+    return mpl_fail(p->ctx, code == MPL_CUDA_OUT_OF_MEMORY ? MPL_EMEM : MPL_EUNAVAIL, __FILE__, __LINE__,
+                    "CUDA: playing requests: %s", p->api->text(code));
+}
+
+static mpl_status used(player *p, uint64_t *bytes)
+{
+    mpl_status st = MPL_OK;
+    size_t available = 0, total = 0;
+
+    MPL_TRY(check(p, p->api->memory_info(p->c, &available, &total)));
+    *bytes = total - available;
+out:
+    return st;
+}
+
+static mpl_status give_back(player *p, uint32_t id)
+{
+    void *at = p->at[id];
+
+    p->at[id] = NULL;
+    return check(p, p->mode == MPL_REPLAY_PLAIN ? p->api->memory_free(p->c, at)
+                                                : p->api->pool_free(p->c, at, p->stream));
+}
+
+static mpl_status take(player *p, uint32_t id, uint64_t bytes)
+{
+    return check(p, p->mode == MPL_REPLAY_PLAIN
+                        ? p->api->memory_new(p->c, &p->at[id], (size_t)bytes)
+                        : p->api->pool_new(p->c, &p->at[id], (size_t)bytes, p->stream));
+}
+
+/* The memory is looked at apart from the clock. */
+static mpl_status play(player *p, const mpl_request *r)
+{
+    mpl_status st = MPL_OK;
+    int64_t begin = mpl_clock_ns();
+    uint64_t now = 0;
+
+    if (r->gives_back != (p->at[r->id] != NULL))
+        MPL_FAIL(p->ctx, MPL_EINVALID, "buffer %u is %s twice", r->id,
+                 r->gives_back ? "given back" : "asked for");
+    MPL_TRY(r->gives_back ? give_back(p, r->id) : take(p, r->id, r->bytes));
+    p->facts.ns += mpl_clock_ns() - begin;
+    MPL_TRY(used(p, &now));
+    if (now > p->start)
+        p->facts.peak_bytes = mpl_max_u64(p->facts.peak_bytes, now - p->start);
+out:
+    return st;
+}
+
+mpl_status mpl_cuda_replay(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, void *stream,
+                           const mpl_request *request, uint32_t n, mpl_replay_mode mode,
+                           mpl_replay_facts *facts)
+{
+    mpl_status st = MPL_OK;
+    player p = {.ctx = ctx, .api = api, .c = c, .stream = stream, .mode = mode};
+
+    for (uint32_t i = 0; i < n; i++)
+        p.n_ids = request[i].id >= p.n_ids ? request[i].id + 1 : p.n_ids;
+    MPL_TRY(mpl_new(ctx, p.at, p.n_ids));
+    MPL_TRY(used(&p, &p.start));
+    for (uint32_t i = 0; i < n; i++)
+        MPL_TRY(play(&p, &request[i]));
+    MPL_TRY(check(&p, api->stream_finish(c, stream)));
+    *facts = p.facts;
+out:
+    for (uint32_t id = 0; p.at != NULL && id < p.n_ids; id++)
+        if (p.at[id] != NULL)
+            (void)give_back(&p, id); /* the first failure is the one that is told */
+    mpl_free(ctx, p.at);
+    return st;
+}
