@@ -62,7 +62,7 @@ $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.so %.a,$^) $(filter %.a,$^) -lcmocka $(LDLIBS)
 
 $O/tests/test_harness_plugins: $(PLUGIN)
-$O/tests/test_runtime_ops $O/tests/test_runtime_cuda_fake: $O/tests/cuda_fake.o
+$O/tests/test_runtime_ops $O/tests/test_runtime_conformance $O/tests/test_runtime_cuda_fake: $O/tests/cuda_fake.o
 
 # Planners from outside: built as their authors would, against what `make install` puts there.
 $B/include/memplan/plugin.h: harness/plugin.h
@@ -251,10 +251,13 @@ $O/example/by_a: $O/prefix/installed
 	    $$($(PC) --cflags --static --libs memplan | sed 's/-lmemplan/-l:libmemplan.a/')
 $O/tests/test_harness_library: | $O/example/by_so $O/example/by_a
 
-# DT_RPATH, not RUNPATH: it also serves the libraries that our libraries need.
-bundle: $(OBJ)
-	$(Q)rm -rf $B/bundle && mkdir -p $B/bundle/lib
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $B/bundle/memplan $^ $(LDLIBS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib'
+# DT_RPATH, not RUNPATH: it also serves the libraries that our libraries need. The tests of backends go along: the
+# machine with the GPU may be able to build nothing.
+BUNDLED := $(addprefix $O/tests/test_runtime_,ops exec conformance)
+bundle: deps-test $(OBJ) $(BUNDLED)
+	$(Q)rm -rf $B/bundle && mkdir -p $B/bundle/lib $B/bundle/bin
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $B/bundle/memplan $(filter %.o,$^) $(LDLIBS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib'
+	$(Q)install $(BUNDLED) $B/bundle/bin && install scripts/gpu-check.sh $B/bundle
 	$(Q)scripts/bundle-libs.sh $B/bundle
 
 lint: ; $(Q)scripts/lint.sh

@@ -6,6 +6,7 @@
 #include "graphs/analysis/before.h"
 #include "harness/command.h"
 #include "harness/job.h"
+#include "runtime/caching.h"
 
 enum { WIDTH = 64, HEIGHT = 8, LARGEST = 5 };
 
@@ -186,6 +187,61 @@ out:
     return st;
 }
 
+/* How much of what must be there at once the workspaces of the backend's operations are. */
+static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_job *job, const uint64_t *bytes)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = job->source.graph;
+    uint64_t largest = 0, peak = 0;
+    uint32_t n = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        n += bytes[op] > 0;
+        largest = mpl_max_u64(largest, bytes[op]);
+    }
+    if (job->problem->n_pools > 1)
+        MPL_TRY(mpl_lower_bound(ctx, job->problem, 1, &peak, NULL));
+    printf("workspaces   %6" PRIu32 " operations of %s need one, the largest %.3f MiB", n, job->backend->name,
+           mib(largest));
+    if (job->problem->n_pools > 1)
+        printf("; their pool %.3f MiB, %.1f %% of both peaks", mib(peak),
+               100 * (double)peak / (double)mpl_max_u64(peak + job->bound_bytes, 1));
+    printf("\n");
+out:
+    return st;
+}
+
+/* What allocators without a plan would take for the same buffers: a model of a framework's, and the device's own. */
+static mpl_status show_allocators(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
+{
+    static const char *const names[] = {"cudaMalloc", "cudaMallocAsync"};
+    mpl_status st = MPL_OK;
+    mpl_request *request = NULL;
+    mpl_caching_facts model;
+    mpl_device *dev = NULL;
+    uint32_t n = 0;
+
+    MPL_TRY(mpl_requests_make(ctx, job->problem, 0, &request, &n));
+    MPL_TRY(mpl_caching_play(ctx, request, n, UINT64_MAX, &model));
+    printf("allocators   a caching one as PyTorch's (a model) would hand out %.3f MiB and reserve %.3f MiB\n",
+           mib(model.allocated_bytes), mib(model.reserved_bytes));
+    if (job->backend == NULL || job->backend->replay == NULL)
+        goto out;
+    MPL_TRY(job->backend->open(ctx, &(mpl_device_options){.params = options->device}, &dev));
+    for (int mode = MPL_REPLAY_PLAIN; mode <= MPL_REPLAY_POOL; mode++) {
+        mpl_replay_facts facts;
+
+        MPL_TRY(job->backend->replay(dev, request, n, (mpl_replay_mode)mode, &facts));
+        printf("             %s took %.3f MiB, its calls %.3f ms\n", names[mode], mib(facts.peak_bytes),
+               (double)facts.ns / 1e6);
+    }
+out:
+    if (dev != NULL)
+        job->backend->close(dev);
+    mpl_free(ctx, request);
+    return st;
+}
+
 mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
@@ -217,6 +273,10 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
     printf("bound               %14" PRIu64 " bytes  %10.3f MiB, %s\n", job.bound_bytes, mib(job.bound_bytes),
            job.bound_kind);
     MPL_TRY(show_witness(ctx, job.problem));
+    if (workspaces != NULL)
+        MPL_TRY(show_workspaces(ctx, &job, workspaces));
+    if (job.problem->before == NULL)
+        MPL_TRY(show_allocators(ctx, options, &job));
     MPL_TRY(job.problem->before == NULL ? show_serial(ctx, &job) : show_parallel(ctx, &job));
 out:
     mpl_free(ctx, json);

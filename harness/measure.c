@@ -203,6 +203,13 @@ void mpl_measure_fields(const mpl_measured *m, mpl_record *row)
     mpl_record_member_int(row, MPL_FIELD_holds, "pinned", m->facts.pinned_bytes);
     mpl_record_member_int(row, MPL_FIELD_holds, "before", m->before_bytes);
     mpl_record_int(row, MPL_FIELD_workspace_bytes, m->facts.workspace_bytes);
+    if (m->facts.device[0] != '\0') {
+        mpl_record_text(row, MPL_FIELD_device, m->facts.device);
+        mpl_record_null(row, MPL_FIELD_device_memory);
+        mpl_record_member_int(row, MPL_FIELD_device_memory, "allocations", m->facts.device_allocations);
+        mpl_record_member_int(row, MPL_FIELD_device_memory, "before", m->facts.device_before);
+        mpl_record_member_int(row, MPL_FIELD_device_memory, "after", m->facts.device_after);
+    }
     mpl_record_int(row, MPL_FIELD_copied_bytes, m->facts.copied_bytes);
     mpl_record_int(row, MPL_FIELD_reordered_bytes, m->facts.reordered_bytes);
     mpl_record_int(row, MPL_FIELD_loop_carry_bytes, 0); /* no graph has a loop yet */

@@ -507,5 +507,14 @@ mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
     };
     for (uint32_t i = 1; i < exec->n_pools; i++)
         facts->workspace_bytes += exec->slab[i].bytes;
+    if (exec->backend->facts != NULL) {
+        mpl_device_facts device;
+
+        exec->backend->facts(exec->dev, &device);
+        snprintf(facts->device, sizeof facts->device, "%s", device.about);
+        facts->device_allocations = device.n_while_running;
+        facts->device_before = device.used_before;
+        facts->device_after = device.used_after;
+    }
     return MPL_OK;
 }

@@ -51,6 +51,10 @@ typedef struct mpl_exec_facts {
     uint64_t pinned_bytes;    /* inputs and outputs [byte] */
     uint64_t copied_bytes;    /* moved by concat, split and copied views in one run [byte] */
     uint64_t reordered_bytes; /* moved by changes of layout in one run [byte] */
+    /* Of a device that tells (mpl_backend.facts); empty and 0 elsewhere. */
+    char device[400];                     /* device, driver, libraries, options */
+    uint64_t device_allocations;          /* calls for memory inside runs: none may be */
+    uint64_t device_before, device_after; /* its memory in use around the last run [byte] */
 } mpl_exec_facts;
 /* The figures of the last run; measured_bytes is of the first, and 0 before it (--checked touches every
  * page itself). */

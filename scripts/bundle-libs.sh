@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Copies the shared libraries that FOLDER/memplan needs into FOLDER/lib, so that the folder runs where none is installed.
+# Copies the shared libraries that FOLDER/memplan and FOLDER/bin/* need into FOLDER/lib, so that the folder runs where none is installed.
 #
 #   scripts/bundle-libs.sh FOLDER
 #
@@ -9,7 +9,9 @@ set -eu
 folder=${1:?usage: scripts/bundle-libs.sh FOLDER}
 system='^(ld-linux.*|libc|libm|libdl|librt|libpthread|libutil|libresolv|libanl)\.so'
 vendor='^(libcuda|libcudart|libcudnn.*|libcublas.*|libnvrtc.*|libnvidia.*)\.so'
-LD_LIBRARY_PATH='' ldd "$folder/memplan" | awk '$2 == "=>" { print $1, $3 }' | while read -r name path; do
+for program in "$folder/memplan" "$folder"/bin/*; do
+    [ ! -x "$program" ] || LD_LIBRARY_PATH='' ldd "$program"
+done | sort -u | awk '$2 == "=>" { print $1, $3 }' | while read -r name path; do
     if [ "$path" = not ]; then
         echo "bundle: $name is not installed" >&2
         exit 1
