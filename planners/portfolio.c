@@ -283,6 +283,16 @@ out:
     return st;
 }
 
+/* Whether the plan meets what was proved, and all capacities. */
+static bool is_optimal(const contest *s)
+{
+    bool fits = s->p->n_pools > 0 && s->height[0] <= s->out->bound_bytes;
+
+    for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
+        fits = fits && s->height[pool] <= s->p->pool_capacity[pool];
+    return fits;
+}
+
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
@@ -304,7 +314,9 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
         MPL_TRY(mpl_problem_fold(run->ctx, p, &s.folded, s.into));
     }
     MPL_TRY(hold(&s));
-    if (out->claim != MPL_FEASIBLE && out->claim != MPL_INFEASIBLE)
+    if (out->claim == MPL_FEASIBLE && is_optimal(&s))
+        out->claim = MPL_OPTIMAL;
+    if (out->claim == MPL_UNKNOWN)
         MPL_FAIL(run->ctx, MPL_ELIMIT, "no member of the portfolio found a plan in %" PRIu64 " ticks",
                  run->ticks);
 out:

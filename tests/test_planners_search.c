@@ -423,6 +423,32 @@ static void plans_to_begin_from_are_kept(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Fault: what the complete search proved above the load is lost, or its refutation is. */
+static void proofs_are_taken_over(void **state)
+{
+    static const uint32_t birth[] = {3, 2, 4, 5, 1, 3, 2, 1}, death[] = {5, 4, 7, 7, 2, 4, 5, 3};
+    static const uint64_t bytes[] = {1, 3, 4, 4, 4, 1, 2, 3};
+    mpl_problem *p = NULL;
+    mpl_plan *plan;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_problem_new(&ctx, "above its load", 8, &p));
+    p->n_steps = 7;
+    memcpy(p->birth, birth, sizeof birth);
+    memcpy(p->death, death, sizeof death);
+    memcpy(p->bytes, bytes, sizeof bytes);
+    plan = plan_by(&ctx, p, "portfolio", 1000000, 1, NULL);
+    assert_int_equal(plan->claim, MPL_OPTIMAL);
+    assert_int_equal(plan->bound_bytes, 9);
+    assert_int_equal(plan->refutation.within, 8);
+    assert_non_null(plan->refutation.steps);
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 static const struct {
     const char *members;
     mpl_status st;
@@ -562,6 +588,7 @@ int main(void)
         cmocka_unit_test(local_search_beats_hill_climb),
         cmocka_unit_test(placements_are_the_lowest),
         cmocka_unit_test(plans_to_begin_from_are_kept),
+        cmocka_unit_test(proofs_are_taken_over),
         cmocka_unit_test(portfolios_have_members),
         cmocka_unit_test(zoo_is_planned_at_its_bound),
         cmocka_unit_test(planted_lists_are_solved),
