@@ -144,52 +144,134 @@ static bool budget_left(const solver *s)
 
 /* ---- heuristics ------------------------------------------------------------------------------------------------ */
 
-enum { BY_SIZE, BY_AREA, BY_LIFETIME, N_GREEDY };
+#define REPAIR_N        2000 /* buffers of a part from which on the orders are repaired */
+#define REPAIR_PATIENCE 50   /* placements in a row that repair nothing */
 
-static uint64_t greedy_key(const mpl_problem *p, mpl_buffer b, int kind)
+/* First the buffers that stand high in the key; ties go to the longer lifetime. */
+static const struct greedy {
+    enum { BY_SIZE, BY_AREA, BY_LIFETIME, BY_PEAK } key;
+    mpl_fit fit;
+} greedies[] = {
+    {BY_SIZE, MPL_FIT_LOWEST},
+    {BY_AREA, MPL_FIT_LOWEST},
+    {BY_LIFETIME, MPL_FIT_LOWEST},
+    {BY_PEAK, MPL_FIT_BEST},
+};
+
+enum { N_GREEDIES = sizeof greedies / sizeof *greedies };
+
+/* One placement after another. */
+typedef struct greed {
+    mpl_plan *plan;
+    mpl_buffer *order, *next; /* [n] */
+    uint64_t *key;            /* [n] */
+    uint32_t *peak;           /* [n_pools] the heaviest step */
+} greed;
+
+static uint64_t greedy_key(const mpl_problem *p, const greed *g, mpl_buffer b, int kind)
 {
     uint64_t lifetime = p->death[b] - p->birth[b], area;
+    uint32_t peak = g->peak[p->pool[b]];
 
     if (kind == BY_SIZE)
         return p->bytes[b];
     if (kind == BY_LIFETIME)
         return lifetime;
+    if (kind == BY_PEAK)
+        return p->birth[b] <= peak && peak < p->death[b];
     return mpl_mul_bytes(lifetime, p->bytes[b], &area) ? area : UINT64_MAX;
 }
 
-static mpl_status try_greedy(solver *s)
+static bool all_done(const solver *s)
+{
+    bool done = true;
+
+    for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
+        done = done && pool_height(s, pool) <= goal(s, pool);
+    return done;
+}
+
+static mpl_status place(solver *s, greed *g, mpl_fit fit)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = s->p->n;
+
+    MPL_TRY(mpl_place_all(s->run, s->p, g->order, fit, g->plan));
+    offer(s, g->plan->offset);
+    s->effort.ticks += (uint64_t)n * (16 + n / 64);
+    s->effort.by_clock = mpl_run_late(s->run);
+out:
+    return st;
+}
+
+/* Who ends too high may choose before all others the next time, until that has long repaired nothing. */
+static mpl_status repair(solver *s, greed *g, mpl_fit fit)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = s->p;
+    uint64_t best = UINT64_MAX;
+
+    for (uint32_t idle = 0; idle < REPAIR_PATIENCE && budget_left(s) && !all_done(s); idle++) {
+        uint64_t high = 0;
+        uint32_t n = 0;
+
+        for (int late = 0; late < 2; late++)
+            for (uint32_t i = 0; i < p->n; i++) {
+                mpl_buffer b = g->order[i];
+                uint64_t end = g->plan->offset[b] + p->bytes[b], most = goal(s, p->pool[b]);
+
+                high = end > most ? mpl_max_u64(high, end - most) : high;
+                if ((end <= most) == late)
+                    g->next[n++] = b;
+            }
+        memcpy(g->order, g->next, p->n * sizeof *g->order);
+        idle = high < best ? 0 : idle;
+        best = mpl_min_u64(best, high);
+        MPL_TRY(place(s, g, fit));
+    }
+out:
+    return st;
+}
+
+/* Simple orders; with `repairs`, what comes of each is repaired, the last first: on large problems it comes closest. */
+static mpl_status try_greedy(solver *s, bool repairs)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = s->run->ctx;
     const mpl_problem *p = s->p;
-    mpl_plan *plan = NULL;
-    mpl_buffer *order = NULL;
-    uint64_t *key = NULL;
+    greed g = {0};
 
-    MPL_TRY(mpl_plan_new(ctx, p, &plan));
-    MPL_TRY(mpl_new(ctx, order, p->n));
-    MPL_TRY(mpl_new(ctx, key, p->n));
-    for (int kind = 0; kind < N_GREEDY; kind++) {
-        bool done = true;
+    MPL_TRY(mpl_plan_new(ctx, p, &g.plan));
+    MPL_TRY(mpl_new(ctx, g.order, p->n));
+    MPL_TRY(mpl_new(ctx, g.next, p->n));
+    MPL_TRY(mpl_new(ctx, g.key, p->n));
+    MPL_TRY(mpl_new(ctx, g.peak, p->n_pools));
+    for (uint32_t pool = 0; pool < p->n_pools; pool++) {
+        uint64_t live;
 
-        mpl_ids_ascending(p->n, order);
-        for (int second = 1; second >= 0; second--) { /* ties go to the longer lifetime */
+        MPL_TRY(mpl_peak_live(ctx, p, pool, &live, NULL, &g.peak[pool]));
+    }
+    for (size_t i = 0; i < N_GREEDIES; i++) {
+        const struct greedy *one = &greedies[repairs ? N_GREEDIES - 1 - i : i];
+
+        mpl_ids_ascending(p->n, g.order);
+        for (int second = 1; second >= 0; second--) {
             for (mpl_buffer b = 0; b < p->n; b++)
-                key[b] = UINT64_MAX - greedy_key(p, b, second ? BY_LIFETIME : kind);
-            MPL_TRY(mpl_sort_ids(ctx, p->n, order, key));
+                g.key[b] = UINT64_MAX - greedy_key(p, &g, b, second ? BY_LIFETIME : (int)one->key);
+            MPL_TRY(mpl_sort_ids(ctx, p->n, g.order, g.key));
         }
-        MPL_TRY(mpl_place_all(s->run, p, order, MPL_FIT_LOWEST, plan));
-        offer(s, plan->offset);
-        s->effort.ticks += p->n;
-        for (uint32_t pool = 0; pool < p->n_pools; pool++)
-            done = done && pool_height(s, pool) <= goal(s, pool);
-        if (done)
+        MPL_TRY(place(s, &g, one->fit));
+        if (repairs)
+            MPL_TRY(repair(s, &g, one->fit));
+        if (!budget_left(s) || all_done(s))
             break;
     }
 out:
-    mpl_plan_free(ctx, plan);
-    mpl_free(ctx, order);
-    mpl_free(ctx, key);
+    mpl_plan_free(ctx, g.plan);
+    mpl_free(ctx, g.order);
+    mpl_free(ctx, g.next);
+    mpl_free(ctx, g.key);
+    mpl_free(ctx, g.peak);
     return st;
 }
 
@@ -247,16 +329,33 @@ out:
     return st;
 }
 
+/* Whether some part is so large that searches alone come to little. */
+static bool needs_repair(const solver *s, uint32_t pool)
+{
+    bool large = false;
+
+    for (uint32_t k = 0; k < s->n_parts; k++)
+        large = large || (s->pool[k] == pool && (s->part[k].vast || s->part[k].n >= REPAIR_N));
+    return large;
+}
+
 static mpl_status search_pool(solver *s, uint32_t pool)
 {
     mpl_status st = MPL_OK;
 
     for (uint32_t lap = 0; budget_left(s) && pool_height(s, pool) > goal(s, pool) &&
                            pool_bound(s, pool) <= s->p->pool_capacity[pool];
-         lap++)
+         lap++) {
+        uint64_t ticks = s->effort.ticks;
+
         for (uint32_t k = 0; k < s->n_parts; k++)
             if (s->pool[k] == pool)
                 MPL_TRY(search_part(s, pool, &s->part[k], lap));
+        if (lap == 0 && needs_repair(s, pool))
+            MPL_TRY(try_greedy(s, true));
+        else if (s->effort.ticks == ticks)
+            break; /* nothing left that can be searched */
+    }
 out:
     return st;
 }
@@ -289,7 +388,9 @@ static mpl_status prove(solver *s, mpl_claim claim, mpl_refutation *out)
         return MPL_OK;
     MPL_TRY(mpl_lower_bound(s->run->ctx, s->p, 0, &live, NULL));
     for (uint32_t k = s->n_parts; k-- > 0;)
-        if (claim == MPL_INFEASIBLE && s->part[k].bound > s->p->pool_capacity[s->pool[k]]) {
+        if (s->part[k].vast) {
+            continue;
+        } else if (claim == MPL_INFEASIBLE && s->part[k].bound > s->p->pool_capacity[s->pool[k]]) {
             part = &s->part[k];
             *out = (mpl_refutation){.pool = s->pool[k], .within = s->p->pool_capacity[s->pool[k]]};
         } else if (claim != MPL_INFEASIBLE && s->pool[k] == 0 && s->part[k].bound == bound && bound > live) {
@@ -308,7 +409,7 @@ static mpl_status solve(solver *s, mpl_claim *claim, uint64_t *bound, mpl_refuta
     mpl_status st = MPL_OK;
 
     MPL_TRY(make_parts(s));
-    MPL_TRY(try_greedy(s));
+    MPL_TRY(try_greedy(s, false));
     report(s);
     if (s->run->start_offsets != NULL)
         offer(s, s->run->start_offsets);

@@ -143,16 +143,16 @@ static mpl_status fill_sections(mpl_ctx *ctx, mpl_exact_case *c)
     for (int32_t i = 0; i < c->n; i++) {
         n_members += (size_t)(c->right[i] - c->left[i]);
         c->first[c->left[i] + 1] = i + 1;
+    }
+    for (int32_t s = 0; s < c->n_sections; s++)
+        c->first[s + 1] = c->first[s + 1] > c->first[s] ? c->first[s + 1] : c->first[s];
+    if (n_members > MPL_EXACT_MEMBERS)
+        goto out;
+    for (int32_t i = 0; i < c->n; i++)
         for (int32_t s = c->left[i]; s < c->right[i]; s++)
             c->begin[s + 1]++;
-    }
-    if (n_members > INT32_MAX)
-        MPL_FAIL(ctx, MPL_ELIMIT, "%zu lifetimes in sections are more than an exact search can hold",
-                 n_members);
-    for (int32_t s = 0; s < c->n_sections; s++) {
+    for (int32_t s = 0; s < c->n_sections; s++)
         c->begin[s + 1] += c->begin[s];
-        c->first[s + 1] = c->first[s + 1] > c->first[s] ? c->first[s + 1] : c->first[s];
-    }
     MPL_TRY(mpl_new(ctx, c->member, n_members));
     for (int32_t i = 0; i < c->n; i++)
         for (int32_t s = c->left[i]; s < c->right[i]; s++)

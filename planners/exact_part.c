@@ -61,25 +61,39 @@ static uint64_t find_unit(const mpl_problem *p, const mpl_buffer *buffer, uint32
     return unit;
 }
 
-/* Live sums over time, less the largest rest among the live: what the topmost one leaves out. */
-static uint64_t find_bound(const mpl_exact_part *part, const mpl_exact_case *c)
+/* What the unit adds to an item's bytes, which the topmost one leaves out. [byte] */
+static uint64_t rest_of(const mpl_exact_part *part, uint32_t item)
 {
-    uint64_t bound = 0;
+    return (uint64_t)part->item[item].size * part->unit - part->item[item].bytes;
+}
 
+/* Live sums over time, less the largest rest among the live; of a vast part, less the largest of all. */
+static mpl_status find_bound(mpl_exact_part *part, const mpl_exact_case *c)
+{
+    mpl_status st = MPL_OK;
+    mpl_len *change = NULL, live = 0;
+    uint64_t largest = 0;
+
+    MPL_TRY(mpl_new(part->ctx, change, (size_t)c->n_sections + 1));
+    for (int32_t i = 0; i < c->n; i++) {
+        change[c->left[i]] += c->size[i];
+        change[c->right[i]] -= c->size[i];
+        largest = mpl_max_u64(largest, rest_of(part, c->item[i]));
+    }
     for (int32_t s = 0; s < c->n_sections; s++) {
-        uint64_t sum = 0, rest = 0;
+        uint64_t rest = part->vast ? largest : 0;
 
-        for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++) {
-            const mpl_exact_item *item = &part->item[c->item[c->member[k]]];
-
-            sum += (uint64_t)item->size * part->unit;
-            rest = mpl_max_u64(rest, (uint64_t)item->size * part->unit - item->bytes);
-        }
-        bound = mpl_max_u64(bound, sum - rest);
+        live += change[s];
+        for (int32_t k = c->begin[s]; k < c->begin[s + 1] && rest < largest; k++)
+            rest = mpl_max_u64(rest, rest_of(part, c->item[c->member[k]]));
+        part->bound = mpl_max_u64(part->bound, (uint64_t)live * part->unit - rest);
     }
     for (uint32_t i = 0; i < part->n; i++)
-        bound = mpl_max_u64(bound, (uint64_t)part->item[i].start * part->unit + part->item[i].bytes);
-    return bound;
+        part->bound =
+            mpl_max_u64(part->bound, (uint64_t)part->item[i].start * part->unit + part->item[i].bytes);
+out:
+    mpl_free(part->ctx, change);
+    return st;
 }
 
 mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *buffer, uint32_t n,
@@ -111,7 +125,8 @@ mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *b
                      p->name);
     }
     MPL_TRY(mpl_exact_case_new(ctx, part->item, n, false, &part->side[0].c));
-    part->bound = find_bound(part, part->side[0].c);
+    part->vast = part->side[0].c->member == NULL;
+    MPL_TRY(find_bound(part, part->side[0].c));
 out:
     return st;
 }
@@ -316,7 +331,8 @@ mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap, 
     set_cap(part, cap);
     mpl_rng_init(&rng, effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
     *verdict = MPL_EXACT_STOPPED;
-    for (size_t k = 0; k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED; k++) {
+    for (size_t k = 0; !part->vast && k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED;
+         k++) {
         if (effort->by_clock || effort->ticks >= effort->tick_limit)
             break;
         MPL_TRY(try_member(part, &members[k], lap, &rng, effort, verdict));
@@ -383,7 +399,7 @@ mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t stag
     uint32_t order[MPL_EXACT_BEAMS];
 
     *verdict = MPL_EXACT_STOPPED;
-    if (part->n > BEAM_LARGEST_N || width * part->n > BEAM_NUMBERS)
+    if (part->vast || part->n > BEAM_LARGEST_N || width * part->n > BEAM_NUMBERS)
         return MPL_OK;
     set_cap(part, cap);
     for (uint32_t k = 0; k < MPL_EXACT_BEAMS; k++)

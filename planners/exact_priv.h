@@ -44,9 +44,11 @@ typedef struct mpl_exact_case {
     int32_t *twin;      /* [n] the item before, if it differs in nothing; else -1 */
     int32_t *first;     /* [n_sections + 1] first item with left >= s */
     int32_t *begin;     /* [n_sections + 1] into member: the items of each section */
-    int32_t *member;
-    mpl_len cap; /* largest limit [unit] */
+    int32_t *member;    /* NULL: more than MPL_EXACT_MEMBERS, nothing to search in */
+    mpl_len cap;        /* largest limit [unit] */
 } mpl_exact_case;
+
+#define MPL_EXACT_MEMBERS (UINT64_C(1) << 23) /* of all sections: a state has 12 bytes for each */
 
 /* The case of item[n]; with `mirrored`, time runs backwards. Limits are not set. O(n log n + members). */
 mpl_status mpl_exact_case_new(mpl_ctx *ctx, const mpl_exact_item *item, uint32_t n, bool mirrored,
@@ -246,6 +248,7 @@ typedef struct mpl_exact_part {
     mpl_buffer *buffer;   /* [n] ascending by birth */
     mpl_exact_item *item; /* [n] */
     uint64_t unit;        /* [byte] */
+    bool vast;            /* too many lifetimes in sections to search in: try and beam give up at once */
     uint64_t bound;       /* proved: no plan is lower [byte] */
     uint64_t height;      /* of the best plan known [byte] */
     uint64_t *offset;     /* [n] that plan [byte] */
