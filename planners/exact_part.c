@@ -103,6 +103,9 @@ mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *b
     uint64_t sum = 0;
 
     *part = (mpl_exact_part){.ctx = ctx, .n = n, .buffer = buffer, .memo.ctx = ctx};
+    part->tick_limit = UINT64_MAX;
+    part->node_limit = (uint64_t)NODES_PER_ITEM * n;
+    part->n_members = sizeof members / sizeof *members;
     part->unit = find_unit(p, buffer, n);
     MPL_TRY(mpl_new(ctx, part->item, n));
     MPL_TRY(mpl_new(ctx, part->offset, n));
@@ -290,7 +293,7 @@ static mpl_status try_member(mpl_exact_part *part, const struct member *member, 
     mpl_status st = MPL_OK;
     mpl_exact_side *side = &part->side[member->mirrored];
     mpl_exact_search *q = &side->search;
-    uint64_t nodes = (uint64_t)NODES_PER_ITEM * part->n;
+    uint64_t nodes = part->node_limit;
 
     MPL_TRY(side_open(part, member->mirrored));
     for (uint32_t k = 0; k < lap && nodes < UINT64_MAX / 4; k++)
@@ -298,13 +301,14 @@ static mpl_status try_member(mpl_exact_part *part, const struct member *member, 
     make_noise(side, member->order, NOISE_PER_LAP * lap, rng);
     mpl_exact_state_reset(side->x);
     side->x->ticks = 0;
-    side->x->filter_sweeps = lap % 2 == 0 ? 1 : UINT32_MAX; /* cheap nodes, or few */
+    side->x->filter_sweeps = lap % 2 == 0 ? 1 : 4; /* cheap nodes, or few */
     q->memo = &part->memo;
+    q->tiles = part->full;
     q->rank = side->noisy;
     q->pick = (mpl_exact_pick)member->pick;
     q->nodes = 0;
     q->node_limit = nodes;
-    q->tick_limit = effort->tick_limit - effort->ticks;
+    q->tick_limit = mpl_min_u64(part->tick_limit, effort->tick_limit - effort->ticks);
     q->deadline_ns = effort->deadline_ns;
     q->watch = effort->watch;
     *verdict = mpl_exact_search_run(q);
@@ -331,8 +335,7 @@ mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap, 
     set_cap(part, cap);
     mpl_rng_init(&rng, effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
     *verdict = MPL_EXACT_STOPPED;
-    for (size_t k = 0; !part->vast && k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED;
-         k++) {
+    for (size_t k = 0; !part->vast && k < part->n_members && *verdict == MPL_EXACT_STOPPED; k++) {
         if (effort->by_clock || effort->ticks >= effort->tick_limit)
             break;
         MPL_TRY(try_member(part, &members[k], lap, &rng, effort, verdict));

@@ -5,6 +5,7 @@
  *   exact_search.c  depth-first search by cells, complete unless its limit stops it
  *   exact_beam.c    the same steps, many states at once: finds, proves nothing
  *   exact_part.c    one component: which search next, at which height
+ *   exact_perfect.c a part without slack: items that lie side by side become one
  *   exact_proof.c   a refutation, found once more and written down
  *   exact.c         the planner: pools, components, claims */
 #ifndef MPL_EXACT_PRIV_H
@@ -160,9 +161,11 @@ typedef struct mpl_exact_search {
     uint64_t tick_limit; /* of the state's ticks */
     int64_t deadline_ns;
     const mpl_watch *watch;            /* NULL: nobody */
+    bool tiles;                        /* looks at what can fill a floor: pays where nothing may be wasted */
     bool by_clock;                     /* the deadline stopped it */
     mpl_len *value_left, *value_right; /* [n_sections + 1] scratch */
     int32_t *run_begin, *run_end;      /* [n_sections] scratch: sections around with the same floor */
+    uint8_t *from_left, *from_right;   /* [n_sections + 1] scratch: what can be tiled from a run's ends */
     int32_t *stack;                    /* children of the nodes above */
     size_t n_stack, stack_room;
 } mpl_exact_search;
@@ -184,6 +187,9 @@ mpl_exact_verdict mpl_exact_search_run(mpl_exact_search *q);
 mpl_exact_cell mpl_exact_choose(mpl_exact_search *q, int32_t a, int32_t b);
 /* Pushes the distinct candidates of the cell on q->stack, by rank; returns how many, or -1 without memory. */
 int32_t mpl_exact_candidates(mpl_exact_search *q, const mpl_exact_cell *cell);
+/* Raises the items of sections [a, b) that cannot lie on their floor, since what lies beside them there could not be filled;
+ * whether there are any. */
+bool mpl_exact_tile(mpl_exact_search *q, int32_t a, int32_t b);
 /* Nobody covers the cell: its candidates move up. */
 void mpl_exact_nobody(mpl_exact_search *q, int32_t section);
 
@@ -248,6 +254,7 @@ typedef struct mpl_exact_part {
     mpl_buffer *buffer;   /* [n] ascending by birth */
     mpl_exact_item *item; /* [n] */
     uint64_t unit;        /* [byte] */
+    bool full;            /* no section has slack at the height of the bound */
     bool vast;            /* too many lifetimes in sections to search in: try and beam give up at once */
     uint64_t bound;       /* proved: no plan is lower [byte] */
     uint64_t height;      /* of the best plan known [byte] */
@@ -255,6 +262,9 @@ typedef struct mpl_exact_part {
     uint64_t cap;         /* the height that sides and memo are set to; 0: none [byte] */
     mpl_exact_side side[2];
     mpl_exact_memo memo;
+    uint64_t node_limit;   /* of a search in lap 0 */
+    uint64_t tick_limit;   /* of any search */
+    uint32_t n_members;    /* searches of a lap */
     uint64_t search_ticks; /* of effort->ticks */
     uint64_t beam_ticks;   /* likewise, of the beams at the goal */
     uint32_t beam_stage;   /* of the next beams at the goal */
@@ -281,6 +291,11 @@ void mpl_exact_part_fini(mpl_exact_part *part);
  * none, and the bound is the next height that a plan can have. */
 mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap, mpl_exact_effort *effort,
                               mpl_exact_verdict *verdict);
+
+/* Looks for a plan of `cap` bytes where every section is that full, by guessing which items lie side by side. FOUND or
+ * STOPPED. */
+mpl_status mpl_exact_part_perfect(mpl_exact_part *part, uint64_t cap, mpl_exact_effort *effort,
+                                  mpl_exact_verdict *verdict);
 
 /* Looks for a plan within `cap` bytes by beams of each kind, whose width doubles with each stage (0, 1, ..). FOUND or
  * STOPPED. */

@@ -303,6 +303,94 @@ void mpl_exact_nobody(mpl_exact_search *q, int32_t s)
     }
 }
 
+/* ---- tiling a floor -------------------------------------------------------------------------------------------- */
+
+static bool starts_at_floor(const mpl_exact_search *q, int32_t i, int32_t s)
+{
+    return !q->x->placed[i] && q->x->est[i] == q->x->floor[s];
+}
+
+/* from_left[t]: sections [a, t) of a run can be filled by items side by side on the floor and by cells that may stay empty;
+ * from_right[t]: so can [t, b). Items that reach beyond the run count with what they have in it. */
+static void tile_run(mpl_exact_search *q, int32_t a, int32_t b)
+{
+    const mpl_exact_state *x = q->x;
+    const mpl_exact_case *c = x->c;
+    const int32_t *order = x->order + c->begin[a];
+
+    memset(q->from_left + a, 0, (size_t)(b - a) + 1);
+    memset(q->from_right + a, 0, (size_t)(b - a) + 1);
+    q->from_left[a] = q->from_right[b] = 1;
+    for (int32_t k = 0; k < x->count[a]; k++)
+        if (c->left[order[k]] < a && x->est[order[k]] == x->floor[a])
+            q->from_left[c->right[order[k]] < b ? c->right[order[k]] : b] = 1;
+    for (int32_t s = a; s < b; s++) {
+        if (q->from_left[s] == 0)
+            continue;
+        if (mpl_exact_slack(x, s) > 0)
+            q->from_left[s + 1] = 1;
+        for (int32_t i = c->first[s]; i < c->first[s + 1]; i++)
+            if (starts_at_floor(q, i, s))
+                q->from_left[c->right[i] < b ? c->right[i] : b] = 1;
+    }
+    for (int32_t s = b; s-- > a;) {
+        q->from_right[s] = mpl_exact_slack(x, s) > 0 && q->from_right[s + 1] != 0;
+        for (int32_t i = c->first[s]; i < c->first[s + 1] && q->from_right[s] == 0; i++)
+            q->from_right[s] =
+                starts_at_floor(q, i, s) && q->from_right[c->right[i] < b ? c->right[i] : b] != 0;
+    }
+}
+
+/* Least end of an open item that item i could rest on. */
+static mpl_len support_of(const mpl_exact_search *q, int32_t i)
+{
+    const mpl_exact_state *x = q->x;
+    const mpl_exact_case *c = x->c;
+    const int32_t *order = x->order + c->begin[c->left[i]];
+    mpl_len end = MPL_LEN_MAX;
+
+    for (int32_t k = 0; k < x->count[c->left[i]]; k++)
+        if (order[k] != i && x->est[order[k]] + c->size[order[k]] < end)
+            end = x->est[order[k]] + c->size[order[k]];
+    for (int32_t t = c->left[i] + 1; t < c->right[i]; t++)
+        end = q->value_left[t] < end ? q->value_left[t] : end;
+    return end;
+}
+
+/* Raises item i, which begins at the floor of run [a, b), if the rest of the run cannot be filled beside it. */
+static void tile_item(mpl_exact_search *q, int32_t i, int32_t a, int32_t b)
+{
+    const mpl_exact_case *c = q->x->c;
+
+    if (q->from_left[c->left[i] > a ? c->left[i] : a] == 0 ||
+        q->from_right[c->right[i] < b ? c->right[i] : b] == 0)
+        mpl_exact_raise(q->x, i, support_of(q, i));
+}
+
+bool mpl_exact_tile(mpl_exact_search *q, int32_t a, int32_t b)
+{
+    mpl_exact_state *x = q->x;
+    const mpl_exact_case *c = x->c;
+    size_t before = x->n_trail;
+
+    find_runs(q, a, b);
+    find_values(q, a, b);
+    for (int32_t s = a; s < b && !x->dead; s = q->run_end[s]) {
+        const int32_t *order = x->order + c->begin[s];
+        int32_t end = q->run_end[s];
+
+        tile_run(q, s, end);
+        for (int32_t k = 0; k < x->count[s] && !x->dead; k++)
+            if (c->left[order[k]] < s && x->est[order[k]] == x->floor[s])
+                tile_item(q, order[k], s, end);
+        for (int32_t i = c->first[s]; i < c->first[end] && !x->dead; i++)
+            if (starts_at_floor(q, i, s))
+                tile_item(q, i, s, end);
+    }
+    x->ticks += (uint64_t)(c->first[b] - c->first[a]);
+    return x->n_trail > before;
+}
+
 /* ---- search -------------------------------------------------------------------------------------------------- */
 
 static bool out_of_budget(mpl_exact_search *q)
@@ -427,6 +515,11 @@ static mpl_exact_verdict solve(mpl_exact_search *q, int32_t a, int32_t b)
                 return MPL_EXACT_FAILED;
             continue;
         }
+        if (q->tiles && mpl_exact_tile(q, a, b)) {
+            if (!mpl_exact_settle(x))
+                return x->no_memory ? MPL_EXACT_STOPPED : MPL_EXACT_FAILED;
+            continue;
+        }
         cell = mpl_exact_choose(q, a, b);
         if (cell.score > 1)
             return branch(q, a, b, &cell);
@@ -469,6 +562,8 @@ mpl_status mpl_exact_search_init(mpl_exact_search *q, mpl_exact_state *x)
     MPL_TRY(mpl_new(x->ctx, q->value_right, sections + 1));
     MPL_TRY(mpl_new(x->ctx, q->run_begin, sections));
     MPL_TRY(mpl_new(x->ctx, q->run_end, sections));
+    MPL_TRY(mpl_new(x->ctx, q->from_left, sections + 1));
+    MPL_TRY(mpl_new(x->ctx, q->from_right, sections + 1));
 out:
     if (st != MPL_OK)
         mpl_exact_search_fini(q);
@@ -477,7 +572,8 @@ out:
 
 void mpl_exact_search_fini(mpl_exact_search *q)
 {
-    void *arrays[] = {q->value_left, q->value_right, q->run_begin, q->run_end, q->stack};
+    void *arrays[] = {q->value_left, q->value_right, q->run_begin, q->run_end,
+                      q->from_left,  q->from_right,  q->stack};
 
     for (size_t i = 0; q->x != NULL && i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(q->x->ctx, arrays[i]);

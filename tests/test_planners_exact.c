@@ -65,6 +65,7 @@ static void assert_searches(mpl_ctx *ctx, const small *p, uint32_t optimum)
                     q.pick = (mpl_exact_pick)pick;
                     q.memo = k == 0 || pick % 2 == 0 ? NULL : &memo;
                     x->filter_slack = slacks[k];
+                    q.tiles = (pick + k) % 2 == 0;
                     mpl_exact_state_reset(x);
                     verdict = mpl_exact_search_run(&q);
                     assert_int_equal(verdict, cap < optimum ? MPL_EXACT_FAILED : MPL_EXACT_FOUND);
@@ -168,7 +169,7 @@ static void optima_above_the_bound(void **state)
             p = kept[below(&rng, n_kept < PARENTS ? n_kept : PARENTS)];
         for (uint32_t k = round < 2 ? 0 : 1 + below(&rng, 3); k > 0; k--)
             p = mutated(&rng, &p);
-        if (p.n < 4 || brute_fits(&p, load(&p)))
+        if (p.n < 4 || p.n > 8 || brute_fits(&p, load(&p)))
             continue;
         kept[n_kept++ % PARENTS] = p;
         assert_searches(&ctx, &p, brute_optimum(&p));
@@ -284,7 +285,11 @@ static void cut_rectangles(void **state)
     static const struct {
         const char *source;
         uint32_t n;
-    } rows[] = {{"guillotine:n=1", 1}, {"guillotine:n=20,seed=7", 20}, {"guillotine:n=150", 150}};
+    } rows[] = {{"guillotine:n=1", 1},
+                {"guillotine:n=20,seed=7", 20},
+                {"guillotine:n=150", 150},
+                {"guillotine:n=300,seed=3", 300},
+                {"guillotine:n=1000,seed=7", 1000}};
     mpl_read_options options = {0};
     mpl_source source;
     mpl_ctx ctx;
@@ -337,6 +342,40 @@ static void threads_change_nothing(void **state)
     }
     for (uint32_t k = 0; k < 3; k++)
         mpl_plan_free(&ctx, plan[k]);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Lifetimes in more sections than a search can hold: placements and their repair alone, within the budget. */
+static void too_many_to_search(void **state)
+{
+    enum { MANY = 9000, TICKS = 60000000 };
+    mpl_problem *p = NULL;
+    mpl_plan *plan, *first;
+    uint64_t live;
+    mpl_run run;
+    mpl_rng rng;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 5);
+    assert_ok(&ctx, mpl_problem_new(&ctx, "many", MANY, &p));
+    p->n_steps = 2 * MANY;
+    for (mpl_buffer b = 0; b < MANY; b++) {
+        p->birth[b] = below(&rng, MANY);
+        p->death[b] = p->birth[b] + 1 + below(&rng, MANY);
+        p->bytes[b] = 1 + below(&rng, 1u << below(&rng, 20));
+    }
+    assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &live, NULL, NULL));
+    first = planned(&ctx, p, 1, 1, &run);
+    plan = planned(&ctx, p, TICKS, 1, &run);
+    assert_true(plan->peak_bytes < first->peak_bytes);
+    assert_int_equal(plan->bound_bytes, live);
+    assert_true(plan->peak_bytes < live + live / 10);
+    assert_true(run.ticks < 2 * TICKS);
+    mpl_plan_free(&ctx, first);
+    mpl_plan_free(&ctx, plan);
     mpl_problem_free(&ctx, p);
     assert_int_equal(ctx.n_live, 0);
 }
@@ -413,31 +452,40 @@ static void pools_are_apart(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+static void assert_memory_may_run_out(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_status st = MPL_EMEM;
+
+    for (int64_t k = 0; st == MPL_EMEM; k++) {
+        int64_t live = ctx->n_live;
+        mpl_plan *plan = NULL;
+        mpl_run run;
+
+        mpl_run_init(&run, ctx);
+        ctx->fail_after = ctx->n_allocs + k;
+        st = mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan);
+        ctx->fail_after = -1;
+        if (st != MPL_EMEM)
+            assert_ok(ctx, st);
+        mpl_plan_free(ctx, plan);
+        assert_int_equal(ctx->n_live, live);
+        assert_true(k < 2000);
+    }
+}
+
 static void memory_runs_out(void **state)
 {
     small hard = roots[1];
     mpl_ctx ctx;
     mpl_problem *p;
-    mpl_status st = MPL_EMEM;
 
     (void)state;
     mpl_ctx_init(&ctx);
     p = problem_of(&ctx, &hard);
-    for (int64_t k = 0; st == MPL_EMEM; k++) {
-        int64_t live = ctx.n_live;
-        mpl_plan *plan = NULL;
-        mpl_run run;
-
-        mpl_run_init(&run, &ctx);
-        ctx.fail_after = ctx.n_allocs + k;
-        st = mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan);
-        ctx.fail_after = -1;
-        if (st != MPL_EMEM)
-            assert_ok(&ctx, st);
-        mpl_plan_free(&ctx, plan);
-        assert_int_equal(ctx.n_live, live);
-        assert_true(k < 2000);
-    }
+    assert_memory_may_run_out(&ctx, p);
+    mpl_problem_free(&ctx, p);
+    assert_ok(&ctx, mpl_problem_synthetic_guillotine(&ctx, 200, 7, &p));
+    assert_memory_may_run_out(&ctx, p);
     mpl_problem_free(&ctx, p);
     assert_int_equal(ctx.n_live, 0);
 }
@@ -449,6 +497,7 @@ int main(void)
         cmocka_unit_test(known_optima),           cmocka_unit_test(budgets_prove_nothing),
         cmocka_unit_test(cut_rectangles),         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(pools_are_apart),        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(too_many_to_search),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
