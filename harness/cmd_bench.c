@@ -121,7 +121,8 @@ static mpl_status parse_planners(bench *b)
     for (uint32_t i = 0; i < b->options->planners.n; i++)
         MPL_TRY(add_planners(b, b->options->planners.item[i]));
     for (uint32_t i = 0; b->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
-        MPL_TRY(add_planner(b, mpl_planners[i]->name, false));
+        if ((mpl_planners[i]->traits & MPL_SPREADS) == 0)
+            MPL_TRY(add_planner(b, mpl_planners[i]->name, false));
     for (uint32_t i = 0; i < b->options->peer.n; i++)
         MPL_TRY(add_planner(b, b->options->peer.item[i], true));
 out:

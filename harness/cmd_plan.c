@@ -12,6 +12,21 @@ static double mib(uint64_t bytes)
     return (double)bytes / 1048576;
 }
 
+/* The memories of pool 0 where it has several: nobody compares their bytes with a bound. */
+static void print_memories(const mpl_spread *spread)
+{
+    char gap[32], capacity[32];
+
+    for (uint32_t k = 0; k < spread->n; k++) {
+        snprintf(capacity, sizeof capacity, "%" PRIu64, spread->capacity[k]);
+        printf("memory %" PRIu32 " %12" PRIu64 " bytes  %10.3f MiB  of %s, %" PRIu64 " a byte\n", k,
+               spread->bytes[k], mib(spread->bytes[k]),
+               spread->capacity[k] == MPL_NO_CAPACITY ? "any number" : capacity, spread->price[k]);
+    }
+    printf("cost     %12" PRIu64 ", bound %" PRIu64 ", gap %s\n", spread->cost, spread->cost_bound,
+           mpl_gap_text(spread->cost, spread->cost_bound, gap));
+}
+
 static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_record *row)
 {
     uint64_t planned = 0, packed = 0, bound = 0, plan_ns = 0;
@@ -27,8 +42,11 @@ static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_re
            mpl_claim_name(plan->claim));
     if (packed != planned)
         printf("packed   %12" PRIu64 " bytes  %10.3f MiB  blocks in one arena\n", packed, mib(packed));
-    printf("bound    %12" PRIu64 " bytes  %10.3f MiB  %s, gap %s\n", bound, mib(bound),
-           mpl_record_get_text(row, MPL_FIELD_bound_kind), mpl_gap_text(planned, bound, gap));
+    if (plan->spread.n > 0)
+        print_memories(&plan->spread);
+    else
+        printf("bound    %12" PRIu64 " bytes  %10.3f MiB  %s, gap %s\n", bound, mib(bound),
+               mpl_record_get_text(row, MPL_FIELD_bound_kind), mpl_gap_text(planned, bound, gap));
     printf("naive    %12" PRIu64 " bytes  %10.3f MiB  nothing shared\n", job->naive_bytes,
            mib(job->naive_bytes));
     for (uint32_t k = 1; k < plan->n_pools; k++)

@@ -119,8 +119,22 @@ mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan 
     mpl_record_int(row, MPL_FIELD_packed_bytes, packed);
     mpl_record_int(row, MPL_FIELD_bound_bytes, searched ? plan->bound_bytes : job->bound_bytes);
     mpl_record_text(row, MPL_FIELD_bound_kind, searched ? "search" : job->bound_kind);
+    mpl_record_null(row, MPL_FIELD_cost);
+    mpl_record_null(row, MPL_FIELD_cost_bound);
     mpl_record_null(row, MPL_FIELD_pools);
-    for (uint32_t k = 0; k < plan->n_pools; k++)
+    if (plan->spread.n > 0) { /* what the memories need together says little, and its bound nothing */
+        mpl_record_int(row, MPL_FIELD_cost, plan->spread.cost);
+        mpl_record_int(row, MPL_FIELD_cost_bound, plan->spread.cost_bound);
+        mpl_record_null(row, MPL_FIELD_bound_bytes);
+        mpl_record_null(row, MPL_FIELD_bound_kind);
+    }
+    for (uint32_t k = 0; k < plan->spread.n; k++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "memory %u", k);
+        mpl_record_item_bytes(row, MPL_FIELD_pools, name, plan->spread.bytes[k]);
+    }
+    for (uint32_t k = plan->spread.n > 0 ? 1 : 0; k < plan->n_pools; k++)
         mpl_record_item_bytes(row, MPL_FIELD_pools, job->problem->pool_name[k], plan->pool_bytes[k]);
     mpl_record_bool(row, MPL_FIELD_verified, true);
 out:
@@ -258,15 +272,26 @@ const char *mpl_row_status(mpl_status st)
 void mpl_row_fail(mpl_record *row, const char *status, const char *reason)
 {
     static const mpl_field results[] = {
-        MPL_FIELD_claim,           MPL_FIELD_naive_bytes,
-        MPL_FIELD_planned_bytes,   MPL_FIELD_packed_bytes,
-        MPL_FIELD_bound_bytes,     MPL_FIELD_bound_kind,
-        MPL_FIELD_pools,           MPL_FIELD_verified,
-        MPL_FIELD_run_ns,          MPL_FIELD_measured_bytes,
-        MPL_FIELD_rss_bytes,       MPL_FIELD_holds,
-        MPL_FIELD_copied_bytes,    MPL_FIELD_workspace_bytes,
-        MPL_FIELD_reordered_bytes, MPL_FIELD_loop_carry_bytes,
-        MPL_FIELD_plan_each_ns,    MPL_FIELD_self_ns,
+        MPL_FIELD_claim,
+        MPL_FIELD_naive_bytes,
+        MPL_FIELD_planned_bytes,
+        MPL_FIELD_packed_bytes,
+        MPL_FIELD_bound_bytes,
+        MPL_FIELD_bound_kind,
+        MPL_FIELD_cost,
+        MPL_FIELD_cost_bound,
+        MPL_FIELD_pools,
+        MPL_FIELD_verified,
+        MPL_FIELD_run_ns,
+        MPL_FIELD_measured_bytes,
+        MPL_FIELD_rss_bytes,
+        MPL_FIELD_holds,
+        MPL_FIELD_copied_bytes,
+        MPL_FIELD_workspace_bytes,
+        MPL_FIELD_reordered_bytes,
+        MPL_FIELD_loop_carry_bytes,
+        MPL_FIELD_plan_each_ns,
+        MPL_FIELD_self_ns,
     };
 
     mpl_record_text(row, MPL_FIELD_status, status);

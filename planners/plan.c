@@ -19,6 +19,20 @@ out:
     return st;
 }
 
+mpl_status mpl_plan_spread(mpl_ctx *ctx, mpl_plan *plan, uint32_t n)
+{
+    mpl_status st = MPL_OK;
+    mpl_spread *spread = &plan->spread;
+
+    MPL_TRY(mpl_new(ctx, spread->capacity, n));
+    MPL_TRY(mpl_new(ctx, spread->price, n));
+    MPL_TRY(mpl_new(ctx, spread->bytes, n));
+    MPL_TRY(mpl_new(ctx, spread->memory, plan->n));
+    spread->n = n;
+out:
+    return st; /* what was made goes with the plan */
+}
+
 void mpl_plan_free(mpl_ctx *ctx, mpl_plan *plan)
 {
     if (plan == NULL)
@@ -27,6 +41,10 @@ void mpl_plan_free(mpl_ctx *ctx, mpl_plan *plan)
     mpl_free(ctx, plan->block);
     mpl_free(ctx, plan->witness);
     mpl_free(ctx, plan->refutation.steps);
+    mpl_free(ctx, plan->spread.capacity);
+    mpl_free(ctx, plan->spread.price);
+    mpl_free(ctx, plan->spread.memory);
+    mpl_free(ctx, plan->spread.bytes);
     mpl_free(ctx, plan->pool_bytes);
     mpl_free(ctx, plan);
 }
@@ -45,6 +63,8 @@ mpl_status mpl_plan_bound(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
     uint64_t bytes;
     uint32_t n = 0;
 
+    if (plan->spread.n > 0)
+        return MPL_OK;
     MPL_TRY(mpl_new(ctx, member, p->n));
     MPL_TRY(mpl_lower_bound(ctx, p, 0, &bytes, member));
     if (bytes < plan->bound_bytes)

@@ -13,6 +13,18 @@ typedef struct mpl_refutation {
     char *steps;     /* the text (proof.h); NULL: there is none. Owned. */
 } mpl_refutation;
 
+/* The buffers of pool 0 spread over several memories, near ones first (planners/spill.c). Then their offsets count from
+ * the base of their memory, `optimal` speaks of the cost, and bound_bytes is 0. */
+typedef struct mpl_spread {
+    uint32_t n;          /* memories; 0: pool 0 is one, and the rest is not there */
+    uint64_t *capacity;  /* [n] or MPL_NO_CAPACITY. Owned, like those below. [byte] */
+    uint64_t *price;     /* [n] of a byte that lies there */
+    uint32_t *memory;    /* [plan's n] where each buffer lies; 0 for those of other pools */
+    uint64_t cost;       /* bytes * price, over the buffers of pool 0 */
+    uint64_t cost_bound; /* proved by the planner: nobody pays less */
+    uint64_t *bytes;     /* [n] written by mpl_verify alone: highest end of a buffer in each [byte] */
+} mpl_spread;
+
 typedef struct mpl_plan {
     uint32_t n;
     uint64_t *offset; /* [n] from the base of the buffer's pool. [byte] */
@@ -30,17 +42,33 @@ typedef struct mpl_plan {
     /* Certificate where a search proved more than any such set: of bound_bytes (pool 0, one byte less), or of `infeasible`. */
     mpl_refutation refutation;
 
+    mpl_spread spread;
+
     /* Written by mpl_verify alone, the same way for every planner. */
     uint32_t n_pools;
-    uint64_t *pool_bytes; /* [n_pools] highest end of a buffer in each pool [byte] */
+    uint64_t *pool_bytes; /* [n_pools] highest end of a buffer in each pool;
+                           * pool 0 spread: the sum over its memories [byte] */
     uint64_t peak_bytes;  /* pool_bytes[0]: DESIGN's planned_bytes [byte] */
 } mpl_plan;
 
 /* Raises the plan's bound to what the problem itself proves, with its witness; a plan that meets it is optimal,
- * whoever made it. peak_bytes must be known. */
+ * whoever made it. peak_bytes must be known. Nothing for a plan whose pool 0 is spread: it claims nothing of bytes. */
 mpl_status mpl_plan_bound(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan);
 
 mpl_status mpl_plan_new(mpl_ctx *ctx, const mpl_problem *p, mpl_plan **out); /* all offsets 0, one arena */
+/* Makes room for n > 0 memories in a new plan: all of them with capacity and price 0, all buffers in the first. */
+mpl_status mpl_plan_spread(mpl_ctx *ctx, mpl_plan *plan, uint32_t n);
+/* Which arena a buffer lies in, of mpl_plan_n_arenas: the memories of pool 0, then the other pools. */
+static inline uint32_t mpl_plan_arena(const mpl_problem *p, const mpl_plan *plan, mpl_buffer b)
+{
+    return plan->spread.n == 0 ? p->pool[b]
+           : p->pool[b] == 0   ? plan->spread.memory[b]
+                               : plan->spread.n - 1 + p->pool[b];
+}
+static inline uint32_t mpl_plan_n_arenas(const mpl_plan *plan)
+{
+    return plan->n_pools + (plan->spread.n > 0 ? plan->spread.n - 1 : 0);
+}
 void mpl_plan_free(mpl_ctx *ctx, mpl_plan *plan);
 const char *mpl_claim_name(mpl_claim claim);
 

@@ -1,7 +1,8 @@
 /* plan_file.c -- plans as JSON files that stand alone. The format is DESIGN's "A plan file"; see plan.h.
  *
  * Beside the fields named there a file has `name` and `n_steps` of the problem, `claim`, `bound_bytes` and
- * `planned_bytes`, and `fixed: [[buffer, offset], ..]`. Keys keep their order and numbers are whole, so the same plan
+ * `planned_bytes`, and `fixed: [[buffer, offset], ..]`. Where pool 0 is spread over memories it has `memories: [{bytes,
+ * capacity, price}, ..]`, `cost` and `cost_bound`, and each buffer its `memory`. Keys keep their order and numbers are whole, so the same plan
  * gives the same bytes. Names that are not UTF-8 are written with '?' for the bytes that do not fit; names do not enter
  * the hash.
  * The reader believes nothing: types, ranges, counts and the embedded hash are checked, and the partial order is closed
@@ -114,6 +115,28 @@ out:
     return st;
 }
 
+/* The memories of pool 0, where it has several. */
+static mpl_status put_memories(mpl_ctx *ctx, json_t *root, const mpl_spread *spread)
+{
+    mpl_status st = MPL_OK;
+    json_t *list = json_array();
+
+    MPL_TRY(put(ctx, root, "memories", json_incref(list)));
+    for (uint32_t k = 0; k < spread->n; k++) {
+        json_t *memory = json_object();
+
+        MPL_TRY(push(ctx, list, memory));
+        MPL_TRY(put(ctx, memory, "bytes", number(spread->bytes[k])));
+        MPL_TRY(put(ctx, memory, "capacity", number(spread->capacity[k])));
+        MPL_TRY(put(ctx, memory, "price", number(spread->price[k])));
+    }
+    MPL_TRY(put(ctx, root, "cost", number(spread->cost)));
+    MPL_TRY(put(ctx, root, "cost_bound", number(spread->cost_bound)));
+out:
+    json_decref(list);
+    return st;
+}
+
 static mpl_status put_buffers(mpl_ctx *ctx, json_t *root, const mpl_problem *p, const mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
@@ -133,6 +156,8 @@ static mpl_status put_buffers(mpl_ctx *ctx, json_t *root, const mpl_problem *p, 
         MPL_TRY(put(ctx, one, "bytes", number(p->bytes[b])));
         MPL_TRY(put(ctx, one, "align", number(p->align[b])));
         MPL_TRY(put(ctx, one, "pool", number(p->pool[b])));
+        if (plan->spread.n > 0)
+            MPL_TRY(put(ctx, one, "memory", number(plan->spread.memory[b])));
         MPL_TRY(put(ctx, one, "birth", steps ? number(p->birth[b]) : json_null()));
         MPL_TRY(put(ctx, one, "death", steps ? number(p->death[b]) : json_null()));
         MPL_TRY(put(ctx, one, "offset", number(plan->offset[b])));
@@ -240,6 +265,8 @@ static mpl_status build(mpl_ctx *ctx, json_t *root, const mpl_problem *p, const 
     MPL_TRY(put(ctx, root, "bound_bytes", number(plan->bound_bytes)));
     MPL_TRY(put(ctx, root, "planned_bytes", number(plan->peak_bytes)));
     MPL_TRY(put_pools(ctx, root, p, plan));
+    if (plan->spread.n > 0)
+        MPL_TRY(put_memories(ctx, root, &plan->spread));
     MPL_TRY(put_buffers(ctx, root, p, plan));
     MPL_TRY(put_relations(ctx, root, p));
     MPL_TRY(put(ctx, root, "bindings", json_array()));
@@ -378,6 +405,34 @@ out:
     return st;
 }
 
+static mpl_status read_memories(reader *r)
+{
+    mpl_status st = MPL_OK;
+    mpl_spread *spread = &r->plan->spread;
+    json_t *list;
+
+    if (json_object_get(r->root, "memories") == NULL)
+        goto out;
+    MPL_TRY(read_list(r, "memories", &list));
+    if (json_array_size(list) == 0)
+        REFUSE(r, "%s: 'memories' is empty", r->path);
+    MPL_TRY(mpl_plan_spread(r->ctx, r->plan, (uint32_t)json_array_size(list)));
+    for (uint32_t k = 0; k < spread->n; k++) {
+        const json_t *memory = json_array_get(list, k), *capacity = json_object_get(memory, "capacity");
+
+        spread->capacity[k] = MPL_NO_CAPACITY;
+        if (!json_is_null(capacity))
+            MPL_TRY(read_number(r, capacity, "a memory's capacity", INT64_MAX, &spread->capacity[k]));
+        MPL_TRY(read_number(r, json_object_get(memory, "price"), "a memory's price", INT64_MAX,
+                            &spread->price[k]));
+    }
+    MPL_TRY(read_number(r, json_object_get(r->root, "cost"), "cost", INT64_MAX, &spread->cost));
+    MPL_TRY(
+        read_number(r, json_object_get(r->root, "cost_bound"), "cost_bound", INT64_MAX, &spread->cost_bound));
+out:
+    return st;
+}
+
 static mpl_status read_buffer(reader *r, mpl_buffer b, const json_t *one, bool steps)
 {
     mpl_status st = MPL_OK;
@@ -404,6 +459,9 @@ static mpl_status read_buffer(reader *r, mpl_buffer b, const json_t *one, bool s
         REFUSE(r, "%s: some buffers have a block and some have none", r->path);
     if (r->plan->block != NULL)
         MPL_TRY(read_u32(r, block, "a buffer's block", p->n - 1, &r->plan->block[b]));
+    if (r->plan->spread.n > 0)
+        MPL_TRY(read_u32(r, json_object_get(one, "memory"), "a buffer's memory", r->plan->spread.n - 1,
+                         &r->plan->spread.memory[b]));
 out:
     return st;
 }
@@ -595,6 +653,7 @@ static mpl_status read_problem(reader *r)
         mpl_problem_new(r->ctx, name != NULL ? name : r->path, (uint32_t)json_array_size(buffers), &r->p));
     MPL_TRY(read_pools(r, pools));
     MPL_TRY(mpl_plan_new(r->ctx, r->p, &r->plan));
+    MPL_TRY(read_memories(r));
     MPL_TRY(read_u32(r, json_object_get(r->root, "n_steps"), "n_steps", UINT32_MAX, &r->p->n_steps));
     MPL_TRY(read_buffers(r, buffers, json_is_null(before)));
     MPL_TRY(read_pairs(r));
@@ -627,8 +686,9 @@ out:
 static mpl_status keep_fields(const reader *r, char **fields_json)
 {
     static const char *const own[] = {
-        "schema", "kind",    "name",   "problem_hash", "n_steps", "claim", "bound_bytes", "planned_bytes",
-        "pools",  "buffers", "before", "in_place",     "inside",  "fixed", "bindings",    "certificate"};
+        "schema",        "kind",        "name",    "problem_hash", "n_steps",   "claim",  "bound_bytes",
+        "planned_bytes", "pools",       "buffers", "before",       "in_place",  "inside", "fixed",
+        "bindings",      "certificate", "cost",    "memories",     "cost_bound"};
     mpl_status st = MPL_OK;
     size_t n;
 

@@ -17,6 +17,7 @@ enum {
     MPL_FOREIGN =
         128, /* not of this program: checks its own parameters; its claim and bound are not believed */
     MPL_ROUNDED = 256, /* proves in floating point: its bounds are of kind ilp */
+    MPL_SPREADS = 512, /* spreads pool 0 over memories that its parameters name: never called without them */
 };
 
 /* Who looks on while a planner works. */
@@ -65,7 +66,7 @@ typedef struct mpl_planner {
     const char *source; /* key in PAPER.md, or "this project" */
     const char *params; /* "level=0|1,..": what it takes, for help and checks; NULL: nothing */
     unsigned traits;
-    /* Writes offset[], where it applies block[], the claim and the bound of `out` (made by mpl_plan_new), and
+    /* Writes offset[], where it applies block[] and spread, the claim and the bound of `out` (made by mpl_plan_new), and
      * run->ticks; nothing else. NULL: not in this build. */
     mpl_status (*plan)(mpl_run *run, const mpl_problem *p, mpl_plan *out);
 } mpl_planner;

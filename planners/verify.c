@@ -36,8 +36,10 @@ typedef struct check {
     uint8_t *overwritten;                 /* [n] 1: a buffer born at this step lies on it in place */
     mpl_buffer *waiting;                  /* [n] born in place at the last step, not yet in `live` */
     uint32_t n_waiting;
-    bitset live;          /* ranks */
-    uint64_t *pool_bytes; /* [n_pools] */
+    bitset live;    /* ranks */
+    uint32_t *home; /* [n] the arena of each buffer: its pool; of pool 0 spread, first its memories */
+    uint32_t n_homes;
+    uint64_t *home_bytes; /* [n_homes] */
 } check;
 
 static int by_key(const void *a, const void *b)
@@ -119,8 +121,7 @@ static uint64_t end_of(const check *c, mpl_buffer b)
 
 static bool share_memory(const check *c, mpl_buffer a, mpl_buffer b)
 {
-    return c->p->pool[a] == c->p->pool[b] && c->plan->offset[a] < end_of(c, b) &&
-           c->plan->offset[b] < end_of(c, a);
+    return c->home[a] == c->home[b] && c->plan->offset[a] < end_of(c, b) && c->plan->offset[b] < end_of(c, a);
 }
 
 /* Whether the problem offers (in, out) as an in-place pair. The pairs are sorted by (step, out, in) where steps exist;
@@ -163,18 +164,27 @@ static bool is_before(const mpl_before *before, mpl_buffer a, mpl_buffer b)
     return before->row[(size_t)a * before->n_words + b / 64] >> (b % 64) & 1;
 }
 
+static const char *home_label(const check *c, mpl_buffer b, char text[80])
+{
+    if (c->plan->spread.n > 0 && c->p->pool[b] == 0)
+        snprintf(text, 80, "memory %u", c->home[b]);
+    else
+        snprintf(text, 80, "pool '%.60s'", c->p->pool_name[c->p->pool[b]]);
+    return text;
+}
+
 static mpl_status refuse_pair(const check *c, mpl_buffer a, mpl_buffer b, uint32_t step)
 {
-    char text_a[24], text_b[24], when[32] = "";
+    char text_a[24], text_b[24], text[80], when[32] = "";
     const mpl_problem *p = c->p;
 
     if (step != MPL_NONE)
         snprintf(when, sizeof when, " at step %u", step);
     return mpl_fail(c->ctx, MPL_EINVALID, __FILE__, __LINE__,
                     "buffers '%.100s' and '%.100s' overlap%s: bytes [%" PRIu64 ", %" PRIu64 ") and [%" PRIu64
-                    ", %" PRIu64 ") of pool '%.60s'",
+                    ", %" PRIu64 ") of %s",
                     mpl_buffer_label(p, a, text_a), mpl_buffer_label(p, b, text_b), when, c->plan->offset[a],
-                    end_of(c, a), c->plan->offset[b], end_of(c, b), p->pool_name[p->pool[a]]);
+                    end_of(c, a), c->plan->offset[b], end_of(c, b), home_label(c, a, text));
 }
 
 /* ---- what holds of each buffer alone ------------------------------------------------------------------------- */
@@ -183,8 +193,9 @@ static mpl_status check_place(check *c, mpl_buffer b)
 {
     mpl_status st = MPL_OK;
     const mpl_problem *p = c->p;
+    const mpl_spread *spread = &c->plan->spread;
     uint64_t offset = c->plan->offset[b], end, capacity = p->pool_capacity[p->pool[b]];
-    char text[24];
+    char text[24], home[80];
     const char *label = mpl_buffer_label(p, b, text);
 
     if (!mpl_add_bytes(offset, p->bytes[b], &end) || end > INT64_MAX)
@@ -193,15 +204,43 @@ static mpl_status check_place(check *c, mpl_buffer b)
     if (offset % p->align[b] != 0)
         MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' at offset %" PRIu64 " is not aligned to %u bytes",
                  label, offset, p->align[b]);
+    if (spread->n > 0 && p->pool[b] == 0)
+        capacity = mpl_min_u64(capacity, spread->capacity[spread->memory[b]]);
     if (capacity != MPL_NO_CAPACITY && end > capacity)
         MPL_FAIL(c->ctx, MPL_EINVALID,
-                 "buffer '%.100s' ends at byte %" PRIu64 ", beyond the %" PRIu64 " bytes of pool '%.60s'",
-                 label, end, capacity, p->pool_name[p->pool[b]]);
+                 "buffer '%.100s' ends at byte %" PRIu64 ", beyond the %" PRIu64 " bytes of %s", label, end,
+                 capacity, home_label(c, b, home));
     if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED && p->fixed[b] != offset)
         MPL_FAIL(c->ctx, MPL_EINVALID,
                  "buffer '%.100s' is fixed at offset %" PRIu64 ", and the plan has it at %" PRIu64, label,
                  p->fixed[b], offset);
-    c->pool_bytes[p->pool[b]] = mpl_max_u64(c->pool_bytes[p->pool[b]], end);
+    c->home_bytes[c->home[b]] = mpl_max_u64(c->home_bytes[c->home[b]], end);
+out:
+    return st;
+}
+
+/* Where each buffer is at home. */
+static mpl_status find_homes(check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_spread *spread = &c->plan->spread;
+    const uint32_t *pool = c->p->pool;
+    char text[24];
+
+    c->n_homes = spread->n > 0 ? spread->n + c->p->n_pools - 1 : c->p->n_pools;
+    MPL_TRY(mpl_new(c->ctx, c->home, c->p->n));
+    MPL_TRY(mpl_new(c->ctx, c->home_bytes, c->n_homes));
+    if (spread->n > 0 && c->plan->block != NULL)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "a plan has blocks or several memories, not both");
+    for (mpl_buffer b = 0; b < c->p->n; b++) {
+        if (spread->n > 0 && spread->memory[b] >= (pool[b] == 0 ? spread->n : 1))
+            MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' of pool %u is in memory %u of %u",
+                     mpl_buffer_label(c->p, b, text), pool[b], spread->memory[b], spread->n);
+        if (spread->n == 0)
+            c->home[b] = pool[b];
+        else
+            c->home[b] = pool[b] == 0 ? spread->memory[b] : spread->n + pool[b] - 1;
+    }
 out:
     return st;
 }
@@ -218,7 +257,7 @@ static mpl_status check_whole(check *c)
     if (plan->claim != MPL_FEASIBLE && plan->claim != MPL_OPTIMAL)
         MPL_FAIL(c->ctx, MPL_EINVALID, "the plan claims '%s': it places nothing that could be checked",
                  mpl_claim_name(plan->claim));
-    MPL_TRY(mpl_new(c->ctx, c->pool_bytes, c->p->n_pools));
+    MPL_TRY(find_homes(c));
     for (mpl_buffer b = 0; b < c->p->n; b++)
         MPL_TRY(check_place(c, b));
 out:
@@ -246,7 +285,7 @@ static mpl_status name_conflict(check *c, uint32_t step)
             continue;
         if (reach != MPL_NONE && share_memory(c, reach, b))
             candidate[reach] = candidate[b] = 1;
-        if (reach == MPL_NONE || p->pool[reach] != p->pool[b] || end_of(c, b) > end_of(c, reach))
+        if (reach == MPL_NONE || c->home[reach] != c->home[b] || end_of(c, b) > end_of(c, reach))
             reach = b;
     }
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -463,11 +502,37 @@ out:
     return st;
 }
 
+/* What a plan over several memories says of its cost; it has nothing to say of bytes. */
+static mpl_status check_cost(const check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_spread *spread = &c->plan->spread;
+    uint64_t cost = 0, one;
+
+    if (c->plan->bound_bytes != 0 || c->plan->n_witness != 0)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "a plan over several memories claims a bound on bytes");
+    for (mpl_buffer b = 0; b < c->p->n; b++)
+        if (c->p->pool[b] == 0 && (!mpl_mul_bytes(c->p->bytes[b], spread->price[spread->memory[b]], &one) ||
+                                   !mpl_add_bytes(cost, one, &cost)))
+            MPL_FAIL(c->ctx, MPL_EINVALID, "the plan's cost passes 2^64");
+    if (cost != spread->cost)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan costs %" PRIu64 ", and claims to cost %" PRIu64, cost,
+                 spread->cost);
+    if (cost < spread->cost_bound || (c->plan->claim == MPL_OPTIMAL && cost != spread->cost_bound))
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the plan costs %" PRIu64 " and claims to be %s, and nobody to pay less than %" PRIu64, cost,
+                 mpl_claim_name(c->plan->claim), spread->cost_bound);
+out:
+    return st;
+}
+
 static mpl_status check_claims(const check *c)
 {
     mpl_status st = MPL_OK;
-    uint64_t peak = c->pool_bytes[0], bound = c->plan->bound_bytes;
+    uint64_t peak = c->home_bytes[0], bound = c->plan->bound_bytes;
 
+    if (c->plan->spread.n > 0)
+        return check_cost(c);
     if (peak < bound)
         MPL_FAIL(c->ctx, MPL_EINVALID,
                  "the plan needs %" PRIu64 " bytes, less than the %" PRIu64
@@ -477,6 +542,25 @@ static mpl_status check_claims(const check *c)
         MPL_FAIL(c->ctx, MPL_EINVALID,
                  "the plan claims to be optimal with %" PRIu64 " bytes, and its bound is %" PRIu64, peak,
                  bound);
+out:
+    return st;
+}
+
+/* The only thing that the verifier writes. */
+static mpl_status put_bytes(const check *c, mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = plan->spread.n > 0 ? plan->spread.n : 1;
+    uint64_t sum = 0;
+
+    for (uint32_t k = 0; k < n; k++)
+        if (!mpl_add_bytes(sum, c->home_bytes[k], &sum) || sum > INT64_MAX)
+            MPL_FAIL(c->ctx, MPL_EINVALID, "the memories together pass 2^63 - 1 bytes");
+    if (plan->spread.n > 0)
+        memcpy(plan->spread.bytes, c->home_bytes, n * sizeof *plan->spread.bytes);
+    plan->peak_bytes = plan->pool_bytes[0] = sum;
+    for (uint32_t pool = 1; pool < c->p->n_pools; pool++)
+        plan->pool_bytes[pool] = c->home_bytes[n - 1 + pool];
 out:
     return st;
 }
@@ -491,7 +575,7 @@ mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
     MPL_TRY(mpl_new(ctx, c.by_offset, p->n));
     MPL_TRY(mpl_new(ctx, c.rank, p->n));
     for (mpl_buffer b = 0; b < p->n; b++)
-        c.by_offset[b] = (key){plan->offset[b], p->pool[b], b};
+        c.by_offset[b] = (key){plan->offset[b], c.home[b], b};
     qsort(c.by_offset, p->n, sizeof *c.by_offset, by_key);
     for (uint32_t i = 0; i < p->n; i++)
         c.rank[c.by_offset[i].id] = i;
@@ -500,12 +584,12 @@ mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
         MPL_TRY(check_blocks(&c));
     MPL_TRY(check_claims(&c));
     MPL_TRY(check_witness(&c));
-    memcpy(plan->pool_bytes, c.pool_bytes, p->n_pools * sizeof *plan->pool_bytes);
-    plan->peak_bytes = plan->pool_bytes[0];
+    MPL_TRY(put_bytes(&c, plan));
 out:
     for (uint32_t i = 0; i < c.live.n_levels; i++)
         mpl_free(ctx, c.live.word[i]);
-    void *arrays[] = {c.by_offset, c.by_birth, c.by_death, c.rank, c.overwritten, c.waiting, c.pool_bytes};
+    void *arrays[] = {c.by_offset,   c.by_birth, c.by_death, c.rank,
+                      c.overwritten, c.waiting,  c.home,     c.home_bytes};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
     return st;

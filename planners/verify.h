@@ -8,6 +8,8 @@
  * two conflicting buffers of a pool overlap unless they are an in-place pair at the same offset. On success writes pool_bytes
  * and peak_bytes into the plan and checks its bound and claim against them (a plan below its own bound is refused).
  * A plan that claims neither feasible nor optimal has nothing to check and is refused; blocks must not overlap each other.
+ * Where pool 0 is spread over memories: each buffer's memory is there, the above holds in each memory, and the cost is what the
+ * plan says, not below its bound.
  * MPL_EINVALID with one line that names the two buffers, the step and the byte range of the first conflict in
  * (step, lower id, higher id) order. MPL_EINPUT: the problem itself is broken. Serial: O(n log n) sweep.
  */

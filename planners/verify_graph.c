@@ -183,7 +183,8 @@ static mpl_status check_overlaps(const checker *c)
 
     MPL_TRY(mpl_new(c->ctx, list, c->p->n));
     for (mpl_buffer b = 0; b < c->p->n; b++)
-        list[b] = (placed){c->plan->offset[b], c->plan->offset[b] + c->p->bytes[b], c->p->pool[b], b};
+        list[b] = (placed){c->plan->offset[b], c->plan->offset[b] + c->p->bytes[b],
+                           mpl_plan_arena(c->p, c->plan, b), b};
     qsort(list, c->p->n, sizeof *list, by_place);
     for (uint32_t i = 0; i < c->p->n; i++)
         for (uint32_t k = i + 1; k < c->p->n && list[k].pool == list[i].pool && list[k].begin < list[i].end;

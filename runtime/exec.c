@@ -418,9 +418,12 @@ static mpl_status measure(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
 
-    if (!exec->ran)
-        MPL_TRY(exec->backend->resident(exec->dev, exec->slab[0].base, exec->slab[0].bytes,
-                                        &exec->measured_bytes));
+    for (uint32_t i = 0; !exec->ran && i < exec->n_memories; i++) {
+        uint64_t bytes = 0;
+
+        MPL_TRY(exec->backend->resident(exec->dev, exec->slab[i].base, exec->slab[i].bytes, &bytes));
+        exec->measured_bytes += bytes;
+    }
     exec->ran = true;
 out:
     return st;
@@ -498,15 +501,14 @@ const char *mpl_exec_how(const mpl_exec *exec, mpl_op op)
 mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
 {
     *facts = (mpl_exec_facts){
-        .arena_bytes = exec->slab[0].bytes,
         .measured_bytes = exec->measured_bytes,
         .workspace_bytes = exec->slab[exec->n_pools + MPL_SLAB_WORKSPACE].bytes,
         .weight_bytes = exec->weight_bytes,
         .pinned_bytes = exec->pinned_bytes,
         .copied_bytes = exec->copied_bytes,
     };
-    for (uint32_t i = 1; i < exec->n_pools; i++)
-        facts->workspace_bytes += exec->slab[i].bytes;
+    for (uint32_t i = 0; i < exec->n_pools; i++)
+        *(i < exec->n_memories ? &facts->arena_bytes : &facts->workspace_bytes) += exec->slab[i].bytes;
     if (exec->backend->facts != NULL) {
         mpl_device_facts device;
 

@@ -44,8 +44,8 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
 mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data);
 
 typedef struct mpl_exec_facts {
-    uint64_t arena_bytes;     /* allocated for pool 0: planned bytes [byte] */
-    uint64_t measured_bytes;  /* pages of that arena that became resident [byte] */
+    uint64_t arena_bytes;     /* allocated for pool 0, each of its memories: planned bytes [byte] */
+    uint64_t measured_bytes;  /* pages of it that became resident [byte] */
     uint64_t workspace_bytes; /* arena of the workspace pool [byte] */
     uint64_t weight_bytes;    /* weights [byte] */
     uint64_t pinned_bytes;    /* inputs and outputs [byte] */

@@ -37,6 +37,7 @@ struct mpl_exec {
     mpl_op *order; /* [n_ops] */
 
     uint32_t n_pools, n_slabs; /* slab i < n_pools is the arena of pool i */
+    uint32_t n_memories;       /* of pool 0: where it is spread, its arenas come first */
     mpl_slab *slab;
     uint32_t n_blocks;
     mpl_block *block;

@@ -69,18 +69,21 @@ static mpl_status take_buffers(mpl_exec *exec, const mpl_problem *p, const mpl_p
     mpl_status st = MPL_OK;
 
     for (uint32_t i = 0; i < exec->n_pools; i++)
-        exec->slab[i].bytes = plan->pool_bytes[i];
+        exec->slab[i].bytes = plan->spread.n == 0  ? plan->pool_bytes[i]
+                              : i < plan->spread.n ? plan->spread.bytes[i]
+                                                   : plan->pool_bytes[i - plan->spread.n + 1];
     for (mpl_buffer b = 0; b < p->n; b++) {
+        uint32_t arena = mpl_plan_arena(p, plan, b);
         uint64_t end;
 
-        if (p->pool[b] >= exec->n_pools || !mpl_add_bytes(plan->offset[b], p->bytes[b], &end) ||
-            end > plan->pool_bytes[p->pool[b]] || plan->offset[b] % p->align[b] != 0)
+        if (arena >= exec->n_pools || !mpl_add_bytes(plan->offset[b], p->bytes[b], &end) ||
+            end > exec->slab[arena].bytes || plan->offset[b] % p->align[b] != 0)
             MPL_FAIL(exec->ctx, MPL_EINVALID,
                      "buffer %u at offset %" PRIu64 " lies outside of its arena, or not at a "
                      "multiple of %u bytes",
                      b, plan->offset[b], p->align[b]);
-        exec->block[b] = (mpl_block){p->pool[b], plan->offset[b], p->bytes[b], MPL_NONE, 0,
-                                     MPL_NONE,   MPL_NONE,        MPL_NONE,    0};
+        exec->block[b] =
+            (mpl_block){arena, plan->offset[b], p->bytes[b], MPL_NONE, 0, MPL_NONE, MPL_NONE, MPL_NONE, 0};
     }
     exec->n_blocks = p->n;
 out:
@@ -132,7 +135,8 @@ mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_val
 
     if (p != NULL && (map->n_values != g->n_values || plan->n != p->n || plan->n_pools != p->n_pools))
         MPL_FAIL(ctx, MPL_EINVALID, "graph, problem and plan do not belong together");
-    exec->n_pools = p != NULL ? p->n_pools : 1;
+    exec->n_pools = p != NULL ? mpl_plan_n_arenas(plan) : 1;
+    exec->n_memories = p != NULL && plan->spread.n > 0 ? plan->spread.n : 1;
     exec->n_slabs = exec->n_pools + MPL_N_FIXED_SLABS;
     MPL_TRY(mpl_new(ctx, exec->slab, exec->n_slabs));
     MPL_TRY(mpl_new(ctx, exec->block, (size_t)n_buffers + g->n_values + g->n_ops));

@@ -145,7 +145,8 @@ int main(int argc, char **argv)
         }
     printf("list\tplanner\tn\tplan_ms\tpeak_mb\tplanned_bytes\n");
     for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++) {
-        if (!wanted(names, (*planner)->name) || (*planner)->plan == NULL)
+        if (!wanted(names, (*planner)->name) || (*planner)->plan == NULL ||
+            ((*planner)->traits & MPL_SPREADS) != 0)
             continue;
         for (int i = optind; i < argc; i++)
             failed |= row(*planner, argv[i], 0, repeats);

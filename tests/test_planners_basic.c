@@ -150,7 +150,8 @@ static void rows_have_exact_peaks(void **state)
 /* Whether a planner takes such a problem at all. */
 static bool takes(const mpl_planner *planner, const mpl_problem *p)
 {
-    return planner->plan != NULL && ((planner->traits & MPL_SERIAL_ONLY) == 0 || p->before == NULL);
+    return planner->plan != NULL && (planner->traits & MPL_SPREADS) == 0 &&
+           ((planner->traits & MPL_SERIAL_ONLY) == 0 || p->before == NULL);
 }
 
 /* Searches end soon. */
