@@ -474,6 +474,7 @@ static mpl_status decide(mpl_spill *s, const mpl_problem *q, mpl_plan *plan, mpl
     run.param_key = no_proof;
     run.param_value = no_proof + 1;
     run.n_threads = 1;
+    run.start_offsets = NULL; /* a plan of another problem */
     run.ticks = 0;
     run.stopped_by_clock = false;
     run.budget_ticks = mpl_min_u64(s->call_limit, s->tick_limit - s->ticks);
