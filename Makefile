@@ -108,7 +108,7 @@ $B/features.mk: scripts/features.sh scripts/install-deps.sh Makefile
 	$(Q)scripts/install-deps.sh
 	$(Q)CC="$(CC)" scripts/features.sh $B
 
-# Which build this is, and the suites as C strings; rewritten only when they change.
+# Which build this is, the suites and the viewer's page as C strings; rewritten only when they change.
 GENERATED = $(Q)mkdir -p $(@D) && { $1; } >$@.new && { cmp -s $@.new $@ && rm $@.new || mv $@.new $@; }
 $O/gen/version_gen.h: FORCE
 	$(call GENERATED,printf '#define MPL_GEN_%s\n' 'VERSION "$(VERSION)"' \
@@ -121,6 +121,9 @@ $B/gen/suites_gen.h: $(sort $(wildcard harness/suites/*.suite)) Makefile
 	$(call GENERATED,for f in $(filter %.suite,$^); do printf 'SUITE("%s",\n' "$$(basename $$f .suite)"; \
 	    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo ')'; done)
 $O/harness/suite.o: $B/gen/suites_gen.h
+$B/gen/viewer_gen.h: harness/viewer.html Makefile
+	$(call GENERATED,sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $<)
+$O/harness/viewer.o: $B/gen/viewer_gen.h
 
 -include $(OBJ:.o=.d) $(TEST:%.c=$O/%.d) $O/tests/cuda_fake.d
 
@@ -211,7 +214,7 @@ certify-mutations: deps-test $O/tests/test_planners_certify
 
 # All of results/ and the numbers of PAPER.md, measured anew; and whether they are what the committed rows make.
 paper: all $O/tests/bench_speed $O/tests/bench_exact
-	$(Q)scripts/paper.sh $B/memplan $O/tests/bench_speed $O/tests/bench_exact
+	$(Q)scripts/paper.sh $O/memplan $O/tests/bench_speed $O/tests/bench_exact
 paper-check: $O/memplan
 	$(Q)$O/memplan paper --check
 

@@ -1,4 +1,5 @@
-/* cmd_plot.c -- memplan plot: a plan as a picture, drawn by gnuplot: time across, address up, one rectangle a buffer.
+/* cmd_plot.c -- memplan plot: a plan as a picture: time across, address up, one rectangle a buffer. As SVG or PNG drawn by gnuplot,
+ * as HTML with a script of its own (viewer.c).
  *
  * gnuplot draws the boxes of one data set in its order; in the SVG each then gets a <title>, which browsers show on hover. */
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include "harness/gnuplot.h"
 #include "harness/grid.h"
 #include "harness/job.h"
+#include "harness/viewer.h"
 
 static const double MIB = 1048576;
 enum {
@@ -27,10 +29,31 @@ static void put_quoted(FILE *to, const char *text)
     fputc('"', to);
 }
 
-static void put_axes(FILE *to, const mpl_job *job, const mpl_record *row, const mpl_plan *plan, bool png)
+static const char *planner_of(const mpl_record *row)
+{
+    const char *planner = row != NULL ? mpl_record_get_text(row, MPL_FIELD_planner) : NULL;
+
+    return planner != NULL ? planner : "plan";
+}
+
+/* "resnet50, pool: .."; title holds 300 bytes. */
+static const char *title_of(const mpl_job *job, const mpl_record *row, const mpl_plan *plan, char *title)
+{
+    char gap[32];
+
+    snprintf(title, 300, "%.150s, %.40s%s: %.2f MiB planned, bound %.2f MiB, %s", job->text, planner_of(row),
+             job->problem->before != NULL ? ", parallel" : "", (double)plan->peak_bytes / MIB,
+             (double)job->bound_bytes / MIB,
+             plan->peak_bytes == job->bound_bytes ? "at the bound"
+                                                  : mpl_gap_text(plan->peak_bytes, job->bound_bytes, gap));
+    return title;
+}
+
+static void put_axes(FILE *to, const mpl_job *job, const mpl_record *row, const mpl_plan *plan,
+                     const mpl_spans_across *across, bool png)
 {
     const mpl_problem *p = job->problem;
-    char title[300], gap[32];
+    char title[300];
     uint64_t bound = job->bound_bytes, top = mpl_max_u64(mpl_max_u64(plan->peak_bytes, bound), 1);
     uint64_t least = UINT64_MAX, most = 1;
 
@@ -42,22 +65,18 @@ static void put_axes(FILE *to, const mpl_job *job, const mpl_record *row, const 
     fprintf(to, "set terminal %s\n",
             png ? "pngcairo size 1600,1000 fontscale 1.9 linewidth 1.6 noenhanced background '#ffffff'"
                 : "svg size 800,500 font 'sans-serif,12' noenhanced background '#ffffff'");
-    snprintf(title, sizeof title, "%.150s, %.40s: %.2f MiB planned, bound %.2f MiB, %s", job->text,
-             row != NULL ? mpl_record_get_text(row, MPL_FIELD_planner) : "plan",
-             (double)plan->peak_bytes / MIB, (double)bound / MIB,
-             plan->peak_bytes == bound ? "at the bound" : mpl_gap_text(plan->peak_bytes, bound, gap));
     fprintf(to, "set tmargin 4\nset label 1 ");
-    put_quoted(to, title);
+    put_quoted(to, title_of(job, row, plan, title));
     fprintf(to,
             " at graph 0, graph 1.1 left\nset key at graph 1, graph 1.02 right bottom horizontal samplen 2\n"
-            "set xlabel 'time [step]'\nset ylabel 'address [MiB]'\nset cblabel 'buffer size [MiB]'\n"
+            "set xlabel '%s'\nset ylabel 'address [MiB]'\nset cblabel 'buffer size [MiB]'\n"
             "set xrange [0:%" PRIu32 "]\nset yrange [0:%.17g]\n"
             "set tics out nomirror\nset border 3\nset style fill solid 1.0 border lc rgb '#101820'\n"
             /* light to dark without a step back: it reads in grey, and to the colour-blind eye */
             "set palette defined (0 '#fdf0b0', 0.25 '#bcc596', 0.5 '#7f9f98', 0.75 '#4f789c', 1 '#2c5286')\n"
             "set logscale cb 10\nset cbrange [%.17g:%.17g]\nset format cb '%%g'\n",
-            p->n_steps, (double)top / MIB * 1.04, pow(10, floor(log10((double)least / MIB) - 0.01)),
-            pow(10, ceil(log10((double)most / MIB))));
+            across->unit, across->n_steps, (double)top / MIB * 1.04,
+            pow(10, floor(log10((double)least / MIB) - 0.01)), pow(10, ceil(log10((double)most / MIB))));
 }
 
 /* The live bytes as stairs; of many steps the largest of each few, or the line would hide what is below it. */
@@ -84,19 +103,22 @@ static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const m
 {
     mpl_status st = MPL_OK;
     const mpl_problem *p = job->problem;
+    mpl_spans_across across = {0};
     uint64_t *live = NULL, peak;
     uint32_t few;
     char what[64];
 
+    MPL_TRY(mpl_across(ctx, p, &across));
     MPL_TRY(mpl_new(ctx, live, p->n_steps));
-    MPL_TRY(mpl_peak_live(ctx, p, 0, &peak, live, NULL));
-    put_axes(to, job, row, plan, png);
+    if (p->before == NULL)
+        MPL_TRY(mpl_peak_live(ctx, p, 0, &peak, live, NULL));
+    put_axes(to, job, row, plan, &across, png);
     fprintf(to, "set output ");
     put_quoted(to, picture);
     fprintf(to, "\n$buffers << EOD\n");
     for (mpl_buffer b = 0; b < p->n; b++)
         if (p->pool[b] == 0)
-            fprintf(to, "%" PRIu32 " %" PRIu32 " %.17g %.17g %.17g\n", p->birth[b], p->death[b],
+            fprintf(to, "%" PRIu32 " %" PRIu32 " %.17g %.17g %.17g\n", across.from[b], across.to[b],
                     (double)plan->offset[b] / MIB, (double)(plan->offset[b] + p->bytes[b]) / MIB,
                     (double)p->bytes[b] / MIB);
     fprintf(to, "EOD\n");
@@ -107,10 +129,12 @@ static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const m
     fprintf(to,
             "plot $buffers using (($1+$2)/2):(($3+$4)/2):1:2:3:4:5 with boxxyerror lw %s fillcolor palette "
             "notitle, "
-            "$live using 1:2 with lines lw 1.2 lc rgb '#d55e00' title '%s', "
-            "%.17g with lines dt 2 lw 1.5 lc rgb '#000000' title 'bound'\n",
-            p->n > MANY ? "0.4" : "1", what, (double)job->bound_bytes / MIB);
+            "%s%s%s%.17g with lines dt 2 lw 1.5 lc rgb '#000000' title 'bound'\n",
+            p->n > MANY ? "0.4" : "1",
+            p->before == NULL ? "$live using 1:2 with lines lw 1.2 lc rgb '#d55e00' title '" : "",
+            p->before == NULL ? what : "", p->before == NULL ? "', " : "", (double)job->bound_bytes / MIB);
 out:
+    mpl_across_fini(ctx, &across);
     mpl_free(ctx, live);
     return st;
 }
@@ -151,8 +175,10 @@ static void put_titles(FILE *to, const char *svg, const mpl_problem *p, const mp
         fwrite(at, 1, (size_t)(end - at), to);
         fputs("><title>", to);
         put_xml(to, mpl_buffer_label(p, *next, label));
-        fprintf(to, "\n%" PRIu64 " bytes at %" PRIu64 "\nsteps [%" PRIu32 ", %" PRIu32 ")</title></polygon>",
-                p->bytes[*next], plan->offset[*next], p->birth[*next], p->death[*next]);
+        fprintf(to, "\n%" PRIu64 " bytes at %" PRIu64, p->bytes[*next], plan->offset[*next]);
+        if (p->before == NULL)
+            fprintf(to, "\nsteps [%" PRIu32 ", %" PRIu32 ")", p->birth[*next], p->death[*next]);
+        fputs("</title></polygon>", to);
         at = polygon = end + 2;
         *next = next_drawn(p, *next + 1);
     }
@@ -203,21 +229,38 @@ out:
     return st;
 }
 
+static mpl_status write_page(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row, const mpl_plan *plan,
+                             const char *path)
+{
+    mpl_status st = MPL_OK;
+    mpl_new_file file = {0};
+    char title[300];
+
+    MPL_TRY(mpl_file_begin(ctx, path, &file));
+    MPL_TRY(mpl_viewer_write(ctx, file.stream, title_of(job, row, plan, title), planner_of(row), job, plan));
+    MPL_TRY(mpl_file_commit(ctx, &file));
+out:
+    mpl_file_end(ctx, &file);
+    return st;
+}
+
 mpl_status mpl_cmd_plot(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
     const char *suffix = options->output != NULL ? strrchr(options->output, '.') : NULL;
     bool png = suffix != NULL && strcmp(suffix, ".png") == 0;
+    bool page = suffix != NULL && strcmp(suffix, ".html") == 0;
     mpl_job job = {0};
     mpl_plan *plan = NULL;
     mpl_record *row = NULL;
 
-    if (suffix == NULL || (!png && strcmp(suffix, ".svg") != 0))
-        MPL_FAIL(ctx, MPL_EINPUT, "plot: -o FILE.svg or FILE.png is needed");
+    if (suffix == NULL || (!png && !page && strcmp(suffix, ".svg") != 0))
+        MPL_FAIL(ctx, MPL_EINPUT, "plot: -o FILE.svg, FILE.png or FILE.html is needed");
     MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
-    if (job.problem->before != NULL)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "plot needs steps: a plan under parallel has none");
-    MPL_TRY(draw(ctx, &job, row, plan, options->output, png));
+    if (page)
+        MPL_TRY(write_page(ctx, &job, row, plan, options->output));
+    else
+        MPL_TRY(draw(ctx, &job, row, plan, options->output, png));
 out:
     mpl_plan_free(ctx, plan);
     mpl_record_free(ctx, row);

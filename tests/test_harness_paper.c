@@ -252,6 +252,68 @@ static void test_touched_picture(void **state)
     mpl_free(&ctx, svg);
 }
 
+/* ---- the tables that it is made of ---- */
+
+#define SIDE(graph, planner, safety, in_place, planned, bound)                                               \
+    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"safety\":\"" safety                           \
+    "\",\"order\":\"given\",\"in_place\":" in_place ",\"planner\":\"" planner                                \
+    "\",\"planned_bytes\":" planned ",\"bound_bytes\":" bound                                                \
+    ",\"naive_bytes\":4194304,\"measured_bytes\":" planned                                                   \
+    ",\"run_ns\":[3000000,1000000,2000000],\"outputs\":\"equal\",\"plan_ns\":1500000}\n"
+
+static const struct {
+    const char *kind, *rows, *tsv;
+} tables[] = {
+    {"safety",
+     SIDE("../l/A.7.csv", "p", "serial", "true", "2097152", "1048576")
+         SIDE("../l/A.7.csv", "q", "serial", "true", "1048576", "1048576")
+             SIDE("../l/A.7.csv", "p", "parallel", "true", "3145728", "2097152")
+                 SIDE("b", "p", "serial", "true", "1048576", "1"),
+     "graph\tserial bound MiB\tserial best MiB\tserial by\tparallel bound MiB\tparallel best MiB\tparallel "
+     "by\tparallel over "
+     "serial\nA\t1.000\t1.000\tq\t2.000\t3.000\tp\t3.000\nb\t0.000\t1.000\tp\t-\t-\t-\t-\n"},
+    {"in_place",
+     SIDE("g", "p", "serial", "false", "2097152", "1048576")
+         SIDE("g", "p", "serial", "true", "1048576", "1048576"),
+     "graph\toff bound MiB\toff best MiB\toff by\ton bound MiB\ton best MiB\ton by\ton over off\n"
+     "g\t1.000\t2.000\tp\t1.000\t1.000\tp\t0.500\n"},
+    {"summary",
+     SIDE("g", "p", "serial", "true", "1048576", "1048576")
+         SIDE("h", "p", "serial", "true", "1572864", "1048576")
+             SIDE("i", "p", "serial", "true", "1310720", "1048576"),
+     "planner\tgraphs\tat the bound\tmean above bound\tmost above bound\ton\t~plan ms\n"
+     "p\t3\t1\t25.00 %\t50.00 %\th\t4.500\n"},
+    {"executed",
+     SIDE("g", "none", "serial", "true", "4194304", "1048576")
+         SIDE("g", "p", "serial", "true", "1048576", "1048576"),
+     "graph\tplanner\tplanned MiB\tmeasured MiB\tdifference\toutputs\t~run ms\t~beside none\n"
+     "g\tnone\t4.000\t4.000\t0\tequal\t2.000\t1.00\ng\tp\t1.000\t1.000\t0\tequal\t2.000\t1.00\n"},
+    {"published", SIDE("../l/A.7.csv", "p", "serial", "true", "2097152", "1048576"),
+     "graph\tsafety\tplanner\tquantity\tpublished\tours\tdifference\tsource\tnote\n"
+     "A\tserial\tp\tplanned_kib\t1024\t2048\t+100.00 "
+     "%\tbook\t\nA\tserial\tp\tnaive_mib\t4.00\t4.00\t0\tbook\t\n"
+     "A\tserial\tp\tover_bound\t4.0\t2.0\t-50.00 %\tbook\tx\n"},
+};
+
+static void test_tables(void **state)
+{
+    (void)state;
+    put("results/published.tsv",
+        "# a "
+        "book\ngraph\tsafety\tplanner\tquantity\tvalue\tsource\tnote\nA\tserial\tp\tplanned_"
+        "kib\t1024\tbook\t\n"
+        "A\tserial\tp\tnaive_mib\t4.00\tbook\t\nA\tparallel\tp\tnaive_mib\t4.00\tbook\t\n"
+        "A\tserial\tp\tover_bound\t4.0\tbook\tx\n");
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        char arguments[200];
+
+        put("rows.jsonl", tables[i].rows);
+        snprintf(arguments, sizeof arguments, "table %s --tsv -r rows.jsonl", tables[i].kind);
+        assert_int_equal(run(arguments), 0);
+        assert_string_equal(said, tables[i].tsv);
+    }
+}
+
 static const struct {
     const char *file, *text, *why;
 } wrong[] = {
@@ -291,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_markers),         cmocka_unit_test(test_memory_runs_out),
         cmocka_unit_test(test_made_and_fresh),  cmocka_unit_test(test_stale),
         cmocka_unit_test(test_touched_picture), cmocka_unit_test(test_wrong_input),
+        cmocka_unit_test(test_tables),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

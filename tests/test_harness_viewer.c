@@ -1,0 +1,300 @@
+/* test_harness_viewer.c -- plans as HTML pages: small enough, alone, safe against names, right about conflicts. */
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "graphs/base/file.h"
+#include "harness/viewer.h"
+#include "planners/planner.h"
+#include "tests/random_problem.h"
+
+/* The page of a plan; the caller's (free). */
+static char *page_of(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, size_t *size)
+{
+    mpl_job job = {.text = "list", .problem = p, .bound_bytes = 1};
+    char *text = NULL;
+    FILE *f = open_memstream(&text, size);
+
+    assert_non_null(f);
+    assert_ok(ctx, mpl_viewer_write(ctx, f, "a & b <c>", "greedy_size", &job, plan));
+    assert_int_equal(fclose(f), 0);
+    return text;
+}
+
+static mpl_plan *plan_of(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_run run;
+    mpl_plan *plan = NULL;
+
+    mpl_run_init(&run, ctx);
+    assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan));
+    return plan;
+}
+
+static uint32_t count(const char *text, const char *part)
+{
+    uint32_t n = 0;
+
+    for (; (text = strstr(text, part)) != NULL; text++)
+        n++;
+    return n;
+}
+
+static void test_ten_thousand(void **state)
+{
+    mpl_ctx ctx;
+    mpl_problem *p = NULL;
+    mpl_plan *plan;
+    char *page, *again;
+    size_t size, size_again;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 10000, 100, 1, &p));
+    assert_ok(&ctx, mpl_new(&ctx, p->buffer_name, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++) { /* as long as a network's names are */
+        char name[120];
+
+        snprintf(name, sizeof name, "/model/layers.%u/attention/projection/MatMul_output_%u", b / 9, b);
+        p->buffer_name[b] = mpl_strdup(&ctx, name);
+    }
+    plan = plan_of(&ctx, p);
+    page = page_of(&ctx, p, plan, &size);
+    again = page_of(&ctx, p, plan, &size_again);
+    if (size >= 2000000)
+        fail_msg("%zu bytes for 10,000 buffers", size);
+    assert_int_equal(size, size_again);
+    assert_memory_equal(page, again, size);
+    free(page);
+    free(again);
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Names that would end the script. */
+static const char *const names[] = {
+    "</script><script>alert(1)</script>",
+    "<!-- <script>",
+    "quote \" backslash \\ newline \n",
+};
+
+static void test_alone_and_safe(void **state)
+{
+    static const char *const outside[] = {"http", "src=", "href", "url(", "@import", "@TITLE@", "@DATA@"};
+    mpl_ctx ctx;
+    mpl_problem *p = NULL;
+    mpl_plan *plan;
+    char *page;
+    size_t size;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_problem_synthetic(&ctx, sizeof names / sizeof *names, 3, 1, &p));
+    assert_ok(&ctx, mpl_new(&ctx, p->buffer_name, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        p->buffer_name[b] = mpl_strdup(&ctx, names[b]);
+    plan = plan_of(&ctx, p);
+    page = page_of(&ctx, p, plan, &size);
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
+        if (strstr(page, outside[i]) != NULL)
+            fail_msg("'%s' is in the page", outside[i]);
+    assert_int_equal(count(page, "<script"), 1);
+    assert_int_equal(count(page, "</script"), 1);
+    assert_int_equal(count(page, "<!--"), 0);
+    assert_int_equal(count(page, "<title>a &amp; b &lt;c&gt;</title>"), 1);
+    assert_int_equal(count(page, "?"),
+                     count(strstr(page, "/* ---- who"), "?")); /* no character was cut in two */
+    assert_int_equal(count(page, "\\u003c/script>"), 2);
+    free(page);
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+}
+
+/* Long names of two-byte characters at even and odd places: none is cut in two, which JSON would make a '?'. */
+static void test_long_names(void **state)
+{
+    mpl_ctx ctx;
+    mpl_problem *p = NULL;
+    mpl_plan *plan;
+    char *page, *at, name[300];
+    size_t size;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 4, 3, 1, &p));
+    assert_ok(&ctx, mpl_new(&ctx, p->buffer_name, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        size_t n = (size_t)snprintf(name, sizeof name, "%.*s", (int)b % 2, "x");
+
+        for (int k = 0; k < 100; k++)
+            n += (size_t)snprintf(name + n, sizeof name - n, "\xc3\xa4");
+        snprintf(name + n, sizeof name - n, "%.*s", (int)b / 2, "y");
+        p->buffer_name[b] = mpl_strdup(&ctx, name);
+    }
+    plan = plan_of(&ctx, p);
+    page = page_of(&ctx, p, plan, &size);
+    at = strstr(page, "\nname: [");
+    assert_non_null(at);
+    *strstr(at, "],") = '\0';
+    assert_int_equal(count(at, "?"), 0);
+    assert_int_equal(count(at, ".."), 4);
+    assert_true(strlen(at) < 4 * 90);
+    free(page);
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+}
+
+/* Under parallel: what is before another ends where that begins, or earlier; so what shares bytes never overlaps. */
+static void test_across_chains(void **state)
+{
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 5);
+    for (int round = 0; round < 200; round++) {
+        mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, 16), RANDOM_PARALLEL);
+        mpl_spans_across across = {0};
+
+        assert_ok(&ctx, mpl_across(&ctx, p, &across));
+        for (mpl_buffer a = 0; a < p->n; a++) {
+            assert_true(across.from[a] < across.to[a] && across.to[a] <= across.n_steps);
+            for (mpl_buffer b = 0; b < p->n; b++)
+                if (mpl_is_before(p->before, a, b))
+                    assert_true(across.to[a] <= across.from[b]);
+        }
+        mpl_across_fini(&ctx, &across);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* The longest chain, not any: 3 -> 2 -> 0 and 3 -> 0, 3 -> 1, ids against the order. */
+static void test_longest_chain(void **state)
+{
+    static const uint32_t arc_from[] = {3, 2, 3, 3}, arc_to[] = {2, 0, 0, 1};
+    static const uint32_t from[] = {2, 1, 1, 0}, to[] = {3, 3, 2, 1};
+    mpl_ctx ctx;
+    mpl_problem *p = NULL;
+    mpl_before *before = NULL;
+    mpl_spans_across across = {0};
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_problem_new(&ctx, "chain", 4, &p));
+    assert_ok(&ctx, mpl_before_from_arcs(&ctx, 4, 4, arc_from, arc_to, &before));
+    p->before = before;
+    assert_ok(&ctx, mpl_across(&ctx, p, &across));
+    assert_memory_equal(across.from, from, sizeof from);
+    assert_memory_equal(across.to, to, sizeof to);
+    assert_int_equal(across.n_steps, 3);
+    mpl_across_fini(&ctx, &across);
+    mpl_problem_free(&ctx, p);
+}
+
+/* What the page's script says, against mpl_conflict; in-place partners at one offset are none. */
+static void test_conflicts(void **state)
+{
+    mpl_ctx ctx;
+    mpl_rng rng;
+    char file[] = "/tmp/memplan-page-XXXXXX", command[200], line[4096];
+    int fd = mkstemp(file);
+
+    (void)state;
+    skip_without("/usr/bin/node");
+    assert_true(fd >= 0);
+    snprintf(command, sizeof command, "node tests/data/viewer.js %s", file);
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 7);
+    for (unsigned round = 0; round < 12; round++) {
+        mpl_problem *p =
+            random_problem(&ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
+        mpl_plan *plan;
+        char *page;
+        size_t size;
+        FILE *f;
+
+        drop_impossible_pairs(p);
+        plan = plan_of(&ctx, p);
+        page = page_of(&ctx, p, plan, &size);
+        assert_int_equal(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, page, size, 0), size);
+        f = popen(command, "r");
+        assert_non_null(f);
+        for (mpl_buffer a = 0; a < p->n; a++) {
+            char want[4096];
+            int n = 0;
+
+            want[0] = '\0';
+            for (mpl_buffer b = 0; b < p->n; b++) {
+                bool meet = a != b && mpl_conflict(p, a, b);
+
+                for (uint32_t k = 0; k < p->n_in_place; k++)
+                    if (plan->offset[a] == plan->offset[b] &&
+                        ((p->in_place_in[k] == a && p->in_place_out[k] == b) ||
+                         (p->in_place_in[k] == b && p->in_place_out[k] == a)))
+                        meet = false;
+                if (meet)
+                    n += snprintf(want + n, sizeof want - (size_t)n, "%s%u", n > 0 ? " " : "", b);
+            }
+            assert_non_null(fgets(line, sizeof line, f));
+            line[strcspn(line, "\n")] = '\0';
+            assert_string_equal(line, want);
+        }
+        assert_int_equal(pclose(f), 0);
+        free(page);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    close(fd);
+    unlink(file);
+}
+
+static void test_memory_runs_out(void **state)
+{
+    mpl_ctx ctx;
+    mpl_rng rng;
+    mpl_problem *p;
+    mpl_plan *plan;
+    int64_t live;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 3);
+    p = random_problem(&ctx, &rng, 6, RANDOM_PARALLEL);
+    plan = plan_of(&ctx, p);
+    live = ctx.n_live;
+    for (int64_t k = 0;; k++) {
+        mpl_job job = {.text = "list", .problem = p};
+        FILE *f = fopen("/dev/null", "w");
+        mpl_status st;
+
+        assert_non_null(f);
+        ctx.fail_after = k;
+        ctx.n_allocs = 0;
+        st = mpl_viewer_write(&ctx, f, "t", "p", &job, plan);
+        fclose(f);
+        assert_int_equal(ctx.n_live, live);
+        if (st == MPL_OK)
+            break;
+        assert_status(&ctx, st, MPL_EMEM);
+    }
+    ctx.fail_after = -1;
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ten_thousand),    cmocka_unit_test(test_alone_and_safe),
+        cmocka_unit_test(test_long_names),      cmocka_unit_test(test_across_chains),
+        cmocka_unit_test(test_longest_chain),   cmocka_unit_test(test_conflicts),
+        cmocka_unit_test(test_memory_runs_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
