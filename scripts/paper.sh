@@ -36,7 +36,7 @@ for suite in results/paper/*.suite; do
 done
 scripts/bench-speed.sh "$bench_speed" >/dev/null
 if [ -d ../shared/data/minimalloc ]; then
-    "$bench_exact" -l 60 -o results/tables/exact.tsv >/dev/null
+    "$bench_exact" -l 20 -o results/tables/exact.tsv >/dev/null
 else
     echo "paper: no ../shared/data/minimalloc here; results/tables/exact.tsv stays as it is" >&2
 fi
