@@ -736,6 +736,8 @@ static mpl_status bench_unit(bench *b, uint32_t unit)
     opened = mpl_job_open(ctx, b->options, path != NULL ? path : graph, &job);
     job.text = graph; /* for the rows of one that could not be opened */
     snprintf(why, sizeof why, "%s", ctx->message);
+    if (opened != MPL_OK)
+        MPL_TRY(mpl_machine_get(ctx, &job.machine));
     for (uint32_t k = 0; k < b->n_backends && !mpl_interrupted(); k++) {
         bool list = job.source.problem != NULL; /* cannot be executed: planned, and once is enough */
 
@@ -810,6 +812,7 @@ static mpl_status unit_over(mpl_ctx *ctx, void *arg, uint32_t unit, const char *
     if (strncmp(graph, data_mark, sizeof data_mark - 1) == 0)
         graph += sizeof data_mark - 1;
     job.text = graph;
+    MPL_TRY(mpl_machine_get(ctx, &job.machine));
     for (uint32_t i = 0; why != NULL && i < b->n_backends * b->n_specs; i++) {
         uint32_t k = i / b->n_specs, p = i % b->n_specs;
 

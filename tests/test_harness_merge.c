@@ -319,6 +319,30 @@ static void workers_that_die_are_replaced(void **state)
     }
 }
 
+/* Fault: a bench that ends with its worker, a row of its unit that is missing, or one of another shard. */
+static void a_worker_that_dies_is_rows(void **state)
+{
+    char arguments[300];
+
+    (void)state;
+    for (int i = 1; i <= 2; i++) {
+        snprintf(arguments, sizeof arguments,
+                 "bench t.suite -q --backends none --planners 'none,best_fit,pool,exec:axe=kill -9 $PPID' "
+                 "--jobs 2 "
+                 "--shard %d/2 -o axe%d.jsonl",
+                 i, i);
+        if (run(arguments) == 2) {
+            print_message("skip: %s: one core\n", __func__);
+            skip();
+        }
+    }
+    run("merge axe1.jsonl axe2.jsonl -o axe.jsonl");
+    if (strstr(text, "24 rows of 24") == NULL)
+        fail_msg("%s", text);
+    slurp("axe.jsonl", text, sizeof text);
+    assert_non_null(strstr(text, "the worker ended by signal 9"));
+}
+
 /* ---- rows ---- */
 
 #define ROW(graph, planner, bytes, ns, commit, cpu)                                                          \
@@ -440,6 +464,7 @@ int main(void)
         cmocka_unit_test(wrong_usage_is_told),
         cmocka_unit_test(suites_are_whole),
         cmocka_unit_test(workers_that_die_are_replaced),
+        cmocka_unit_test(a_worker_that_dies_is_rows),
         cmocka_unit_test(rows_are_compared_and_joined),
         cmocka_unit_test(plans_are_compared),
     };
