@@ -34,6 +34,18 @@ static void thread_main(void)
     thread_ended[threadIdx.x] = true;
 }
 
+static void begin_thread(unsigned t)
+{
+    ucontext_t *c = &thread_context[t];
+
+    getcontext(c);
+    c->uc_stack.ss_sp = stacks + (size_t)t * STACK_BYTES;
+    c->uc_stack.ss_size = STACK_BYTES;
+    c->uc_link = &scheduler;
+    makecontext(c, thread_main, 0);
+    thread_ended[t] = false;
+}
+
 /* Threads that meet at barriers: each runs on a stack of its own up to the next one. */
 static void run_block_that_meets(void)
 {
@@ -41,14 +53,8 @@ static void run_block_that_meets(void)
 
     if (stacks == NULL)
         stacks = malloc((size_t)MOST_THREADS * STACK_BYTES);
-    for (unsigned t = 0; t < blockDim.x; t++) {
-        getcontext(&thread_context[t]);
-        thread_context[t].uc_stack.ss_sp = stacks + (size_t)t * STACK_BYTES;
-        thread_context[t].uc_stack.ss_size = STACK_BYTES;
-        thread_context[t].uc_link = &scheduler;
-        makecontext(&thread_context[t], thread_main, 0);
-        thread_ended[t] = false;
-    }
+    for (unsigned t = 0; t < blockDim.x; t++)
+        begin_thread(t);
     while (any) {
         any = false;
         for (unsigned t = blockDim.x;
@@ -169,6 +175,9 @@ typedef struct event {
 
 typedef struct graph {
     task *first, **end;
+    uint32_t origin;
+    bool joined
+        [MOST_STREAMS]; /* streams that the capture reached: the origin, and who waited for an event of such */
 } graph;
 
 static stream streams[MOST_STREAMS];
@@ -382,11 +391,28 @@ static void enqueue(task *t)
     s->end = &t->next;
 }
 
+/* Whether an event was recorded in the capture so far. */
+static bool recorded_there(const graph *g, uint32_t which)
+{
+    for (const task *t = g->first; t != NULL; t = t->next)
+        if (t->kind == RECORD && t->event == which)
+            return true;
+    return false;
+}
+
 static int put_or_capture(task *t)
 {
     if (capturing == NULL) {
         enqueue(t);
         return 0;
+    }
+    if (t->kind == WAIT && recorded_there(capturing, t->event))
+        capturing->joined[t->stream] = true;
+    if (!capturing
+             ->joined[t->stream]) { /* what is not part of the capture would run now, on the real device */
+        fake.n_misused++;
+        free_task(t);
+        return NOT_IN_CAPTURE;
     }
     t->next = NULL;
     *capturing->end = t;
@@ -714,6 +740,8 @@ static int capture_begin(mpl_cuda *c, void *handle)
         return code != 0 ? code : 1;
     capturing = calloc(1, sizeof *capturing);
     capturing->end = &capturing->first;
+    capturing->origin = s;
+    capturing->joined[s] = true;
     return 0;
 }
 
@@ -726,6 +754,24 @@ static void free_graph(graph *g)
     free(g);
 }
 
+/* Whether the work of every other stream ends in an event that somebody waits for. */
+static bool all_come_back(const graph *g)
+{
+    for (uint32_t s = 0; s < MOST_STREAMS; s++) {
+        const task *last = NULL;
+        bool waited = s == g->origin;
+
+        for (const task *t = g->first; t != NULL; t = t->next)
+            if (t->stream == s)
+                last = t;
+        for (const task *t = last; t != NULL && last->kind == RECORD; t = t->next)
+            waited |= t->kind == WAIT && t->event == last->event;
+        if (last != NULL && !waited)
+            return false;
+    }
+    return true;
+}
+
 static int capture_end(mpl_cuda *c, void *handle, void **out)
 {
     int code = enter(true);
@@ -734,6 +780,10 @@ static int capture_end(mpl_cuda *c, void *handle, void **out)
     (void)c, (void)handle;
     capturing = NULL;
     *out = NULL;
+    if (code == 0 && g != NULL && !all_come_back(g)) {
+        fake.n_misused++;
+        code = NOT_IN_CAPTURE;
+    }
     if (code != 0 || g == NULL) {
         free_graph(g);
         return code != 0 ? code : 1;

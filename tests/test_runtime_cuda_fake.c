@@ -230,6 +230,45 @@ static void any_order_any_streams(void **state)
     end(&b);
 }
 
+/* Two outputs that nothing brings together: each ends on a stream of its own, and both are there when the run is over. */
+static void every_stream_ends_with_the_run(void **state)
+{
+    static const char *const params[] = {NULL, "graph=on"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        bench b = {.backend = fake_backend()};
+        float x[] = {1, -2, 3, -4}, got[4];
+        const char *names[] = {"negative", "absolute"};
+        mpl_value in, out[2];
+
+        mpl_ctx_init(&b.ctx);
+        fake_reset();
+        assert_ok(&b.ctx, mpl_graph_new(&b.ctx, "g", &b.g));
+        assert_ok(&b.ctx,
+                  mpl_graph_add_value(&b.ctx, b.g, "x", MPL_INPUT, MPL_TYPE_f32, &(mpl_shape){1, {4}}, &in));
+        for (int k = 0; k < 2; k++) {
+            assert_ok(&b.ctx, mpl_graph_add_op(&b.ctx, b.g, k == 0 ? MPL_OP_neg : MPL_OP_abs, names[k], 1,
+                                               &in, 0, NULL, 1, &names[k], &out[k]));
+            assert_ok(&b.ctx, mpl_graph_add_output(&b.ctx, b.g, out[k]));
+        }
+        assert_ok(&b.ctx, mpl_graph_finish(&b.ctx, b.g));
+        assert_ok(&b.ctx, make(&b, &(how){"", true, false, false, true, params[i]}));
+        assert_ok(&b.ctx, mpl_exec_set_input(b.exec, 0, x));
+        assert_ok(&b.ctx, mpl_exec_run(b.exec, NULL));
+        for (uint32_t k = 0; k < 2; k++) {
+            assert_ok(&b.ctx, mpl_exec_output(b.exec, k, got));
+            for (int j = 0; j < 4; j++)
+                assert_true(got[j] == (k == 0 || x[j] < 0 ? -x[j] : x[j]));
+        }
+        assert_int_equal(fake.n_streams_used, 2);
+        assert_int_equal(fake.n_misused, 0);
+        if (fake.n_races > 0)
+            fail_msg("%s", fake.race);
+        end(&b);
+    }
+}
+
 /* The fake must see what it is there for: streams that do not wait. */
 static void missing_waits_are_races(void **state)
 {
@@ -483,6 +522,7 @@ static const struct {
     {"a view of the end of a stream", "a B:a c:B", 4, 1, 0},
     {"no more streams than allowed", "a b c d e", 2, 2, 0},
     {"one stream waits for nothing", "a b c d:abc", 1, 1, 0},
+    {"a wait is not repeated", "a b c:ab d:cb", 4, 2, 1},
     {"known once is known", "a b c:ab d:ab", 2, 2, 2},
 };
 
@@ -618,6 +658,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shared_equals_unshared),
         cmocka_unit_test(any_order_any_streams),
+        cmocka_unit_test(every_stream_ends_with_the_run),
         cmocka_unit_test(missing_waits_are_races),
         cmocka_unit_test(out_of_memory_at_every_allocation),
         cmocka_unit_test(launch_failure_at_every_operation),
