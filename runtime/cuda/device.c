@@ -452,13 +452,17 @@ static void sequence_free(mpl_device *dev, mpl_sequence *s)
     mpl_free(dev->ctx, s);
 }
 
-/* A capture that failed on the way must still be ended, or the stream stays in it. */
+/* Runs once before it captures, on whatever the memory holds: code that is loaded at its first use must not be loaded
+ * inside of a capture. One that failed on the way must still be ended, or the stream stays in it. */
 static mpl_status capture(mpl_device *dev, mpl_sequence *s)
 {
     mpl_status st = MPL_OK, put;
     void *graph = NULL;
     int code;
 
+    MPL_TRY(put_all(dev, s));
+    MPL_TRY(fill(dev, dev->flag, 0, sizeof *dev->flag));
+    MPL_TRY(check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), "waiting for", "a run"));
     MPL_TRY(check(dev, dev->api->capture_begin(dev->c, dev->stream[0]), "beginning", "a capture"));
     put = put_all(dev, s);
     code = dev->api->capture_end(dev->c, dev->stream[0], &graph);
