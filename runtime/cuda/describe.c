@@ -780,19 +780,56 @@ static mpl_status dropout(maker *m)
 
 typedef mpl_status describe(maker *m);
 
+/* Those that the element-wise kernels have a case for: one that is added to ops.def must not run as another one. */
+static bool is_elementwise(mpl_op_kind kind)
+{
+    static const mpl_op_kind known[] = {
+        MPL_OP_relu,    MPL_OP_leaky_relu,  MPL_OP_elu,           MPL_OP_selu,        MPL_OP_celu,
+        MPL_OP_gelu,    MPL_OP_sigmoid,     MPL_OP_hard_sigmoid,  MPL_OP_hard_swish,  MPL_OP_swish,
+        MPL_OP_mish,    MPL_OP_softplus,    MPL_OP_softsign,      MPL_OP_tanh,        MPL_OP_thresholded_relu,
+        MPL_OP_shrink,  MPL_OP_exp,         MPL_OP_log,           MPL_OP_sqrt,        MPL_OP_neg,
+        MPL_OP_abs,     MPL_OP_reciprocal,  MPL_OP_floor,         MPL_OP_ceil,        MPL_OP_round,
+        MPL_OP_sign,    MPL_OP_erf,         MPL_OP_sin,           MPL_OP_cos,         MPL_OP_tan,
+        MPL_OP_asin,    MPL_OP_acos,        MPL_OP_atan,          MPL_OP_sinh,        MPL_OP_cosh,
+        MPL_OP_asinh,   MPL_OP_acosh,       MPL_OP_atanh,         MPL_OP_not,         MPL_OP_is_nan,
+        MPL_OP_is_inf,  MPL_OP_bitwise_not, MPL_OP_cast,          MPL_OP_clip,        MPL_OP_add,
+        MPL_OP_sub,     MPL_OP_mul,         MPL_OP_div,           MPL_OP_pow,         MPL_OP_mod,
+        MPL_OP_prelu,   MPL_OP_bitwise_and, MPL_OP_bitwise_or,    MPL_OP_bitwise_xor, MPL_OP_bit_shift,
+        MPL_OP_and,     MPL_OP_or,          MPL_OP_xor,           MPL_OP_equal,       MPL_OP_less,
+        MPL_OP_greater, MPL_OP_less_equal,  MPL_OP_greater_equal, MPL_OP_min,         MPL_OP_max,
+        MPL_OP_sum,     MPL_OP_mean,        MPL_OP_where,
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i] == kind)
+            return true;
+    return false;
+}
+
+static bool is_reduction(mpl_op_kind kind)
+{
+    static const mpl_op_kind known[] = {
+        MPL_OP_reduce_sum,         MPL_OP_reduce_mean,       MPL_OP_reduce_max,      MPL_OP_reduce_min,
+        MPL_OP_reduce_prod,        MPL_OP_reduce_l1,         MPL_OP_reduce_l2,       MPL_OP_reduce_log_sum,
+        MPL_OP_reduce_log_sum_exp, MPL_OP_reduce_sum_square, MPL_OP_global_avg_pool, MPL_OP_global_max_pool,
+        MPL_OP_global_lp_pool,
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i] == kind)
+            return true;
+    return false;
+}
+
 static describe *describe_of(mpl_op_kind kind)
 {
-    if ((mpl_op_table[kind].traits & MPL_ELEMENTWISE) != 0)
+    if (is_elementwise(kind))
         return elementwise;
-    if (kind >= MPL_OP_reduce_sum && kind <= MPL_OP_reduce_sum_square)
+    if (is_reduction(kind))
         return reduce;
     switch (kind) {
     case MPL_OP_batch_norm:
         return elementwise;
-    case MPL_OP_global_avg_pool:
-    case MPL_OP_global_max_pool:
-    case MPL_OP_global_lp_pool:
-        return reduce;
     case MPL_OP_arg_max:
     case MPL_OP_arg_min:
         return arg;
