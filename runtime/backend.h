@@ -21,11 +21,10 @@ typedef struct mpl_device_options {
 /* What one run does, in that order; its arrays outlive the sequence. */
 typedef struct mpl_sequence_spec {
     const mpl_graph *g;
-    const mpl_op *order;             /* [n_ops] */
-    const uint8_t *skipped;          /* [n_ops] 1: nothing to do */
-    mpl_prepared *const *prepared;   /* [n_ops] */
-    const mpl_op_call *call;         /* [n_ops] */
-    const uint64_t *workspace_bytes; /* [n_ops] */
+    const mpl_op *order;           /* [n_ops] */
+    const uint8_t *skipped;        /* [n_ops] 1: nothing to do */
+    mpl_prepared *const *prepared; /* [n_ops] */
+    const mpl_op_call *call;       /* [n_ops] */
     uint32_t
         most_lanes; /* operations at the same time, as the graph's edges allow; 1: one after another; 0: the
                             device's choice */

@@ -227,7 +227,6 @@ static mpl_status make_sequence(mpl_exec *exec, uint32_t lanes)
         .skipped = exec->op_skipped,
         .prepared = exec->op_prepared,
         .call = exec->call,
-        .workspace_bytes = exec->op_workspace_bytes,
         .most_lanes = lanes,
     };
 

@@ -22,8 +22,7 @@ typedef enum mpl_cuda_kernel_id {
     MPL_CUDA_LRN,
     MPL_CUDA_CONV,
     MPL_CUDA_POOL,
-    MPL_CUDA_PRODUCT,
-    MPL_CUDA_N_KERNELS
+    MPL_CUDA_PRODUCT
 } mpl_cuda_kernel_id;
 
 /* Dims of the output, neighbours that all operands treat alike made one, and each operand's strides along
