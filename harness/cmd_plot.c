@@ -189,14 +189,17 @@ static mpl_status draw(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row, 
                        const char *path, bool png)
 {
     mpl_status st = MPL_OK;
-    char script[] = "/tmp/memplan-XXXXXX.gp", picture[sizeof script + 8] = "";
-    int fd = mkstemps(script, 3);
-    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    char script[256], picture[sizeof script + 8] = "";
+    int fd;
+    FILE *f;
     mpl_new_file out_file = {0};
     char *data = NULL;
     size_t size;
     mpl_buffer drawn;
 
+    snprintf(script, sizeof script, "%s/memplan-XXXXXX.gp", mpl_temporary_folder());
+    fd = mkstemps(script, 3);
+    f = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (f == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", script, strerror(errno));
     snprintf(picture, sizeof picture, "%s.out", script);

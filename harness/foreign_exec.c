@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "graphs/base/file.h"
 #include "harness/foreign.h"
 #include "harness/isolate.h"
 
@@ -44,13 +45,9 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 
 static mpl_status make_folder(call *c)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
     mpl_status st = MPL_OK;
-    const char *base = getenv("TMPDIR");
+    const char *base = mpl_temporary_folder();
 
-    /* the paths stand in a command of the shell: one that needs quotes is not used */
-    if (base == NULL || base[0] != '/' || base[strspn(base, plain)] != '\0' || strlen(base) > 200)
-        base = "/tmp";
     snprintf(c->folder, sizeof c->folder, "%s/memplan-exec-XXXXXX", base);
     if (mkdtemp(c->folder) == NULL) {
         c->folder[0] = '\0';

@@ -42,6 +42,16 @@ static bool is_special(const char *path)
     return stat(path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode);
 }
 
+const char *mpl_temporary_folder(void)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
+    const char *folder = getenv("TMPDIR");
+
+    if (folder == NULL || folder[0] != '/' || folder[strspn(folder, plain)] != '\0' || strlen(folder) > 200)
+        return P_tmpdir;
+    return folder;
+}
+
 mpl_status mpl_file_begin(mpl_ctx *ctx, const char *path, mpl_new_file *file)
 {
     mpl_status st = MPL_OK;

@@ -8,6 +8,10 @@
  * opened or read, or is a folder. */
 mpl_status mpl_file_read(mpl_ctx *ctx, const char *path, char **data, size_t *size);
 
+/* Where temporary files go: TMPDIR where it is an absolute path of at most 200 plain characters (it stands in scripts and in
+ * commands of the shell), else the system's own folder. Not to be freed. */
+const char *mpl_temporary_folder(void);
+
 /* A file that appears whole or not at all: what is written goes to a temporary file beside `path`, and mpl_file_commit
  * renames it once every byte is on the disk. What is no regular file (a terminal, a pipe) is written directly. */
 typedef struct mpl_new_file {
