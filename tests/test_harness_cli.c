@@ -481,6 +481,9 @@ static void export_and_plot(void **state)
     assert_int_equal(run("plot " SMALL " -p greedy_size -o @/plan.png"), 0);
     assert_string_equal(err, "");
     assert_int_equal(run("plot " SMALL " -p greedy_size -o @/plan.svg"), 0);
+    assert_int_equal(setenv("TMPDIR", "/no/such/folder", 1), 0); /* where its script goes */
+    assert_int_equal(run("plot " SMALL " -p greedy_size -o @/other.svg"), 2);
+    assert_int_equal(unsetenv("TMPDIR"), 0);
     slurp("plan.svg", svg, sizeof svg);
     assert_non_null(strstr(svg, "<title>hidden1.gemm\n16 bytes at "));
     assert_non_null(strstr(svg, "<title>hidden1.relu\n16 bytes at "));
