@@ -277,8 +277,7 @@ out:
 
 /* ---- search ------------------------------------------------------------------------------------------------------ */
 
-#define PERFECT_N  200 /* items from which on neighbours are guessed first */
-#define BEAM_SHARE 4   /* what beams at the goal may cost, in costs of searches */
+#define BEAM_SHARE 4 /* what beams at the goal may cost, in costs of searches */
 
 /* Between the goal and the height of a part: bisection, where an attempt that is stopped counts as a failure. */
 static mpl_status descend(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
@@ -311,8 +310,8 @@ static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, ui
     uint64_t capacity = s->p->pool_capacity[pool];
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
 
-    if (lap == 0 && part->n >= PERFECT_N && part->height > goal(s, pool))
-        MPL_TRY(mpl_exact_part_perfect(part, goal(s, pool), &s->effort, &verdict));
+    if (part->height > goal(s, pool))
+        MPL_TRY(mpl_exact_part_perfect(part, goal(s, pool), lap, &s->effort, &verdict));
     if (verdict == MPL_EXACT_FOUND)
         return MPL_OK;
     verdict = MPL_EXACT_FAILED;

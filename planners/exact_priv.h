@@ -292,9 +292,9 @@ void mpl_exact_part_fini(mpl_exact_part *part);
 mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap, mpl_exact_effort *effort,
                               mpl_exact_verdict *verdict);
 
-/* Looks for a plan of `cap` bytes where every section is that full, by guessing which items lie side by side. FOUND or
- * STOPPED. */
-mpl_status mpl_exact_part_perfect(mpl_exact_part *part, uint64_t cap, mpl_exact_effort *effort,
+/* Looks for a plan of `cap` bytes where every section is that full, by guessing which items lie side by side, in a few laps
+ * (0, 1, ..). FOUND or STOPPED. */
+mpl_status mpl_exact_part_perfect(mpl_exact_part *part, uint64_t cap, uint32_t lap, mpl_exact_effort *effort,
                                   mpl_exact_verdict *verdict);
 
 /* Looks for a plan within `cap` bytes by beams of each kind, whose width doubles with each stage (0, 1, ..). FOUND or

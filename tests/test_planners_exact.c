@@ -317,6 +317,92 @@ static void cut_rectangles(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Whatever is cut, few ticks are enough to put it together again: what a wrong guess spoils is repaired. */
+static void cut_rectangles_are_quick(void **state)
+{
+    mpl_read_options options = {0};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (uint32_t n = 100; n <= 1000; n += 150)
+        for (uint32_t seed = 1; seed <= 10; seed++) {
+            char text[60];
+            mpl_source source;
+            mpl_plan *plan;
+            mpl_run run;
+
+            snprintf(text, sizeof text, "guillotine:n=%u,seed=%u", n, seed);
+            assert_ok(&ctx, mpl_source_open(&ctx, text, &options, &source));
+            plan = planned(&ctx, source.problem, 20000000, 1, &run);
+            assert_int_equal(plan->peak_bytes, 1048576);
+            mpl_plan_free(&ctx, plan);
+            mpl_source_fini(&ctx, &source);
+        }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+typedef struct rectangle {
+    uint32_t x, y, dx, dy;
+} rectangle;
+
+/* Cuts r[*n - 1] or another: in two, or into a pinwheel, which no full cut takes apart. */
+static void cut_some(mpl_rng *rng, rectangle *r, uint32_t *n)
+{
+    uint32_t i = (uint32_t)mpl_rng_below(rng, *n);
+    rectangle a = r[i];
+
+    if (mpl_rng_below(rng, 8) == 0 && a.dx >= 6 && a.dy >= 6) {
+        uint32_t x = a.dx / 3, y = a.dy / 3, dx = a.dx - x, dy = a.dy - y;
+
+        r[i] = (rectangle){a.x, a.y, dx, y};
+        r[(*n)++] = (rectangle){a.x + dx, a.y, x, dy};
+        r[(*n)++] = (rectangle){a.x + x, a.y + dy, dx, y};
+        r[(*n)++] = (rectangle){a.x, a.y + y, x, dy};
+        r[(*n)++] = (rectangle){a.x + x, a.y + y, dx - x, dy - y};
+    } else if (mpl_rng_below(rng, 2) == 0 && a.dx > 1) {
+        r[i].dx = 1 + (uint32_t)mpl_rng_below(rng, a.dx - 1);
+        r[(*n)++] = (rectangle){a.x + r[i].dx, a.y, a.dx - r[i].dx, a.dy};
+    } else if (a.dy > 1) {
+        r[i].dy = 1 + (uint32_t)mpl_rng_below(rng, a.dy - 1);
+        r[(*n)++] = (rectangle){a.x, a.y + r[i].dy, a.dx, a.dy - r[i].dy};
+    }
+}
+
+/* What no full cut takes apart: some of it is left to the search. */
+static void pinwheels(void **state)
+{
+    enum { N = 120, WIDTH = 700, HEIGHT = 900 };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        rectangle r[N + 4] = {{0, 0, WIDTH, HEIGHT}};
+        uint32_t n = 1;
+        mpl_problem *p;
+        mpl_plan *plan;
+        mpl_run run;
+        mpl_rng rng;
+
+        mpl_rng_init(&rng, seed);
+        while (n < N)
+            cut_some(&rng, r, &n);
+        assert_ok(&ctx, mpl_problem_new(&ctx, "pinwheels", n, &p));
+        for (uint32_t i = 0; i < n; i++) {
+            p->birth[i] = r[i].x;
+            p->death[i] = r[i].x + r[i].dx;
+            p->bytes[i] = r[i].dy;
+        }
+        p->n_steps = WIDTH;
+        plan = planned(&ctx, p, 200000000, 1, &run);
+        assert_int_equal(plan->peak_bytes, HEIGHT);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* A beam of many states, with probes, on any number of threads: the same plan and the same work. */
 static void threads_change_nothing(void **state)
 {
@@ -493,10 +579,16 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(optima_above_the_bound), cmocka_unit_test(random_problems),
-        cmocka_unit_test(known_optima),           cmocka_unit_test(budgets_prove_nothing),
-        cmocka_unit_test(cut_rectangles),         cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(pools_are_apart),        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(optima_above_the_bound),
+        cmocka_unit_test(random_problems),
+        cmocka_unit_test(known_optima),
+        cmocka_unit_test(budgets_prove_nothing),
+        cmocka_unit_test(cut_rectangles),
+        cmocka_unit_test(cut_rectangles_are_quick),
+        cmocka_unit_test(pinwheels),
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(pools_are_apart),
+        cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(too_many_to_search),
     };
 
