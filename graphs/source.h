@@ -32,6 +32,32 @@ mpl_status mpl_onnx_read(mpl_ctx *ctx, const char *path, const mpl_read_options 
 mpl_status mpl_onnx_read_memory(mpl_ctx *ctx, const char *path, const void *data, size_t size,
                                 const mpl_read_options *options, mpl_graph **out);
 
+/* An entry of an ONNX model's metadata_props: what it says beside its graph. */
+typedef struct mpl_onnx_note {
+    const char *key, *value;
+} mpl_onnx_note;
+
+/* Who knows the contents of weights: fill writes all value_bytes of weight v to data. */
+typedef struct mpl_onnx_weights {
+    mpl_status (*fill)(void *arg, mpl_value v, void *data);
+    void *arg;
+} mpl_onnx_weights;
+
+/* The graph as an ONNX model of opset 18, or later where an operator came later: standard operators, weights as initialisers,
+ * the shape of every value, the notes as metadata. Read back it is the same graph, but that floating attributes are 32 bits
+ * wide there, that what depends on weights alone is then computed while reading, and that weights come where they are first
+ * used. One weight at a time is in memory. MPL_EINPUT: the file would pass 2 GiB, an operation that ONNX cannot say. */
+mpl_status mpl_onnx_write(mpl_ctx *ctx, const char *path, const mpl_graph *g, const mpl_onnx_weights *weights,
+                          uint32_t n_notes, const mpl_onnx_note *notes);
+
+/* The ONNX model `from`, byte for byte, with those entries behind; its own whose keys begin with `prefix` are left out. MPL_EINPUT:
+ * no ONNX model, or its weights lie beside it and `to` is in another folder. */
+mpl_status mpl_onnx_annotate(mpl_ctx *ctx, const char *from, const char *to, const char *prefix,
+                             uint32_t n_notes, const mpl_onnx_note *notes);
+
+/* The value of entry `key` in a model; NULL: it has none, or is no model. *n characters, no zero behind. */
+const char *mpl_onnx_note_find(const void *data, size_t size, const char *key, size_t *n);
+
 /* The text format; errors carry the line. Writing and reading back gives the same graph, byte for byte of hash and text. */
 mpl_status mpl_text_read(mpl_ctx *ctx, const char *path, mpl_graph **out);
 mpl_status mpl_text_read_memory(mpl_ctx *ctx, const char *path, const char *data, size_t size,

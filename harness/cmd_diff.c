@@ -334,14 +334,18 @@ out:
 
 /* ---- both ---- */
 
-/* A plan file says so among its first members; a row has no such member. */
+/* A plan file says so among its first members; a row has no such member. An ONNX model may hold a plan, never rows. */
 static mpl_status is_plan(mpl_ctx *ctx, const char *path, bool *plan)
 {
     mpl_status st = MPL_OK;
     char *text = NULL, *at;
-    size_t size;
+    size_t size, n;
 
     MPL_TRY(mpl_file_read(ctx, path, &text, &size));
+    if (mpl_onnx_note_find(text, size, MPL_PLAN_NOTE, &n) != NULL) {
+        *plan = true;
+        goto out;
+    }
     if (size > 200)
         text[200] = '\0';
     at = strstr(text, "\"kind\"");

@@ -108,73 +108,16 @@ static mpl_status write_dot(mpl_ctx *ctx, const mpl_export *what, const char *pa
     return write_operations(ctx, what, path);
 }
 
-/* Last step at which the trace shows a buffer: one that another took over in place ends where that begins. */
-static uint32_t trace_end(const mpl_problem *p, const mpl_plan *plan, mpl_buffer b)
-{
-    uint32_t end = p->death[b];
-
-    for (uint32_t k = 0; k < p->n_in_place; k++)
-        if (p->in_place_in[k] == b && plan->offset[p->in_place_out[k]] == plan->offset[b] &&
-            p->in_place_step[k] < end)
-            end = p->in_place_step[k];
-    return end;
-}
-
-/* Chrome's trace events (also read by Perfetto): a pool is a process, an offset is a thread, a step is a microsecond. */
-static mpl_status write_trace(mpl_ctx *ctx, const mpl_export *what, const char *path)
-{
-    mpl_status st = MPL_OK;
-    const mpl_problem *p = what->job->problem;
-    mpl_new_file file = {0};
-    char *quoted = NULL, label[24];
-    uint64_t *live = NULL, peak;
-
-    if (p->before != NULL)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "export trace needs steps: a plan under parallel has none");
-    MPL_TRY(mpl_new(ctx, live, p->n_steps));
-    MPL_TRY(mpl_peak_live(ctx, p, 0, &peak, live, NULL));
-    MPL_TRY(mpl_file_begin(ctx, path, &file));
-    fprintf(file.stream, "{\"traceEvents\": [\n");
-    for (uint32_t k = 0; k < p->n_pools; k++) {
-        MPL_TRY(mpl_json_quote(ctx, p->pool_name[k], &quoted));
-        fprintf(file.stream,
-                "{\"ph\": \"M\", \"pid\": %" PRIu32
-                ", \"name\": \"process_name\", \"args\": {\"name\": %s}},\n",
-                k, quoted);
-        mpl_free(ctx, quoted);
-        quoted = NULL;
-    }
-    for (mpl_buffer b = 0; b < p->n; b++) {
-        MPL_TRY(mpl_json_quote(ctx, mpl_buffer_label(p, b, label), &quoted));
-        fprintf(file.stream,
-                "{\"ph\": \"X\", \"pid\": %" PRIu32 ", \"tid\": %" PRIu64 ", \"ts\": %" PRIu32
-                ", \"dur\": %" PRIu32 ", \"name\": %s, \"args\": {\"bytes\": %" PRIu64
-                ", \"offset\": %" PRIu64 "}},\n",
-                p->pool[b], what->plan->offset[b], p->birth[b], trace_end(p, what->plan, b) - p->birth[b],
-                quoted, p->bytes[b], what->plan->offset[b]);
-        mpl_free(ctx, quoted);
-        quoted = NULL;
-    }
-    for (uint32_t s = 0; s < p->n_steps; s++)
-        fprintf(file.stream,
-                "{\"ph\": \"C\", \"pid\": 0, \"ts\": %" PRIu32
-                ", \"name\": \"live bytes\", \"args\": {\"bytes\": %" PRIu64 "}}%s\n",
-                s, live[s], s + 1 < p->n_steps ? "," : "");
-    fprintf(file.stream, "], \"displayTimeUnit\": \"ns\"}\n");
-    MPL_TRY(mpl_file_commit(ctx, &file));
-out:
-    mpl_free(ctx, quoted);
-    mpl_free(ctx, live);
-    mpl_file_end(ctx, &file);
-    return st;
-}
-
 const mpl_export_format mpl_export_formats[] = {
     {"csv", "buffers as MiniMalloc reads them; with a plan, their offsets too", false, false, write_csv},
     {"graph", "the graph in memplan's text format", true, false, write_graph},
     {"dot", "as a Graphviz graph: the operations; with a plan, who hands which bytes to whom", false, false,
      write_dot},
-    {"trace", "a plan as a Chrome or Perfetto trace (JSON)", false, true, write_trace},
+    {"trace", "a plan as a Chrome or Perfetto trace (JSON)", false, true, mpl_export_trace},
+    {"onnx", "the graph as an ONNX model, weights from --weights; with a plan, its offsets as metadata", true,
+     false, mpl_export_onnx},
+    {"onnx-metadata", "an ONNX file as it is, with a plan's offsets as metadata", true, true,
+     mpl_export_onnx_metadata},
     {NULL, NULL, false, false, NULL},
 };
 
@@ -202,7 +145,7 @@ mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)
     }
     if (format->needs_graph && job.source.graph == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "export %s: %s is a list of buffers, not a graph", format->name, job.text);
-    what = (mpl_export){&job, plan};
+    what = (mpl_export){options, &job, row, plan};
     MPL_TRY(format->write(ctx, &what, path));
 out:
     mpl_plan_free(ctx, plan);

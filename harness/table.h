@@ -41,9 +41,11 @@ const char *mpl_planner_label(const mpl_record *row, char *text);
 /* Drops all but the last row of each key, keeping the order of first appearance. */
 mpl_status mpl_rows_last(mpl_ctx *ctx, mpl_rows *rows);
 
-/* What an export may use; plan NULL: none was asked for. */
+/* What an export may use; plan and row NULL: none was asked for. */
 typedef struct mpl_export {
+    const mpl_options *options;
     const mpl_job *job;
+    const mpl_record *row;
     const mpl_plan *plan;
 } mpl_export;
 
@@ -55,5 +57,10 @@ typedef struct mpl_export_format {
 } mpl_export_format;
 
 extern const mpl_export_format mpl_export_formats[]; /* ends with name NULL */
+
+/* export_trace.c, export_onnx.c */
+mpl_status mpl_export_trace(mpl_ctx *ctx, const mpl_export *what, const char *path);
+mpl_status mpl_export_onnx(mpl_ctx *ctx, const mpl_export *what, const char *path);
+mpl_status mpl_export_onnx_metadata(mpl_ctx *ctx, const mpl_export *what, const char *path);
 
 #endif

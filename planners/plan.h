@@ -88,7 +88,11 @@ typedef struct mpl_plan_file {
  * renames: a full disk loses nothing. Same plan, same bytes. */
 mpl_status mpl_plan_write(mpl_ctx *ctx, const char *path, const mpl_problem *p, const mpl_plan *plan,
                           const char *fields_json);
-/* MPL_EINPUT with one line for anything that is not a whole, consistent plan file (the embedded hash included). The
+/* The same as text, without an end of line; the caller's (mpl_free). */
+mpl_status mpl_plan_text(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, const char *fields_json,
+                         char **text);
+#define MPL_PLAN_NOTE "memplan.plan" /* the entry of an ONNX model's metadata that holds such a text */
+/* Reads a plan file, or the plan in an ONNX model. MPL_EINPUT with one line for anything that is not a whole, consistent plan file (the embedded hash included). The
  * plan is not verified yet. */
 mpl_status mpl_plan_read(mpl_ctx *ctx, const char *path, mpl_plan_file *out);
 void mpl_plan_file_fini(mpl_ctx *ctx, mpl_plan_file *file);

@@ -9,6 +9,7 @@
  * again from its pairs. */
 #include "graphs/analysis/before.h"
 #include "graphs/base/file.h"
+#include "graphs/source.h"
 #include "planners/plan.h"
 
 #include <jansson.h>
@@ -272,6 +273,23 @@ static mpl_status build(mpl_ctx *ctx, json_t *root, const mpl_problem *p, const 
     MPL_TRY(put(ctx, root, "bindings", json_array()));
     MPL_TRY(put_certificate(ctx, root, plan));
 out:
+    return st;
+}
+
+mpl_status mpl_plan_text(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, const char *fields_json,
+                         char **text)
+{
+    mpl_status st = MPL_OK;
+    json_t *root = json_object();
+    char *dumped = NULL;
+
+    mpl_assert(plan->n == p->n && plan->n_pools == p->n_pools);
+    MPL_TRY(build(ctx, root, p, plan, fields_json));
+    MPL_TRY((dumped = json_dumps(root, JSON_COMPACT)) != NULL ? MPL_OK : no_memory(ctx));
+    MPL_TRY((*text = mpl_strdup(ctx, dumped)) != NULL ? MPL_OK : MPL_EMEM);
+out:
+    free(dumped);
+    json_decref(root);
     return st;
 }
 
@@ -707,10 +725,12 @@ mpl_status mpl_plan_read(mpl_ctx *ctx, const char *path, mpl_plan_file *out)
     mpl_status st = MPL_OK;
     reader r = {.ctx = ctx, .path = path};
     char *text = NULL, *fields = NULL;
-    size_t size = 0;
+    const char *noted;
+    size_t size = 0, n = 0;
 
     MPL_TRY(mpl_file_read(ctx, path, &text, &size));
-    MPL_TRY(parse(ctx, path, text, size, &r.root));
+    noted = mpl_onnx_note_find(text, size, MPL_PLAN_NOTE, &n);
+    MPL_TRY(noted != NULL ? parse(ctx, path, noted, n, &r.root) : parse(ctx, path, text, size, &r.root));
     MPL_TRY(read_head(&r));
     MPL_TRY(read_problem(&r));
     MPL_TRY(read_claim(&r));

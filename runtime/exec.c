@@ -188,8 +188,9 @@ static char *home_of(const mpl_exec *exec, mpl_value v)
     return NULL;
 }
 
-static mpl_status put_value(mpl_exec *exec, mpl_value v, uint64_t offset, const void *data, uint64_t bytes)
+static mpl_status put_value(void *arg, mpl_value v, uint64_t offset, const void *data, uint64_t bytes)
 {
+    mpl_exec *exec = arg;
     char *home = home_of(exec, v);
 
     if (bytes == 0)
@@ -206,7 +207,7 @@ static mpl_status fill_weights(mpl_exec *exec)
 
     for (mpl_value v = 0; v < exec->g->n_values; v++)
         if (exec->g->value_role[v] == MPL_WEIGHT)
-            MPL_TRY(mpl_weights_make(exec, v, put_value));
+            MPL_TRY(mpl_weights_make(exec->g, &exec->options, v, put_value, exec));
 out:
     return st;
 }

@@ -63,6 +63,9 @@ mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts);
 /* What computes an operation: the backend's `how`, or "nothing: a view". Valid until mpl_exec_free. */
 const char *mpl_exec_how(const mpl_exec *exec, mpl_op op);
 
+/* Contents of weight v, value_bytes of them, as mpl_exec_new would fill it in. */
+void mpl_exec_make_weight(const mpl_graph *g, const mpl_exec_options *options, mpl_value v, void *data);
+
 /* Default contents of input i for seed 0: arange(n)/n in its type ("ramp"); otherwise pseudo-random from
  * the seed. */
 mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uint64_t seed, void *data);

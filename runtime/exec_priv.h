@@ -105,10 +105,10 @@ mpl_status mpl_exec_arrive_all(mpl_exec *exec);
 bool mpl_exec_takes_whole(const mpl_exec *exec);
 mpl_status mpl_exec_run_whole(mpl_exec *exec, uint32_t lanes, int64_t *ns);
 
-/* weights.c: the contents of every weight, written to `sink` in pieces from its start. */
-typedef mpl_status mpl_weight_sink(mpl_exec *exec, mpl_value v, uint64_t offset, const void *data,
-                                   uint64_t bytes);
-mpl_status mpl_weights_make(mpl_exec *exec, mpl_value v, mpl_weight_sink *sink);
+/* weights.c: the contents of a weight, written to `sink` in pieces from its start. */
+typedef mpl_status mpl_weight_sink(void *arg, mpl_value v, uint64_t offset, const void *data, uint64_t bytes);
+mpl_status mpl_weights_make(const mpl_graph *g, const mpl_exec_options *options, mpl_value v,
+                            mpl_weight_sink *sink, void *arg);
 
 /* checked.c: around one run, and around each step of it. */
 #define MPL_GUARD_BYTES 4096

@@ -188,21 +188,21 @@ static void seed_by_name(mpl_rng *rng, uint64_t seed, const char *name)
     mpl_rng_init(rng, mpl_hash(mpl_hash(MPL_HASH_SEED, &seed, sizeof seed), name, strlen(name)));
 }
 
-mpl_status mpl_weights_make(mpl_exec *exec, mpl_value v, mpl_weight_sink *sink)
+mpl_status mpl_weights_make(const mpl_graph *g, const mpl_exec_options *options, mpl_value v,
+                            mpl_weight_sink *sink, void *arg)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = exec->g;
     mpl_type type = (mpl_type)g->value_type[v];
     uint64_t size = mpl_type_bytes(type), n = g->value_bytes[v] / size;
     range r = weight_range(g, v);
-    bool random = g->value_data[v] == NULL || (exec->options.random_weights && r.parameter && is_float(type));
+    bool random = g->value_data[v] == NULL || (options->random_weights && r.parameter && is_float(type));
     mpl_rng rng;
     double piece[2048]; /* aligned for every type */
     uint64_t piece_n = sizeof piece / size;
 
     if (!random && !g->value_splat[v])
-        return sink(exec, v, 0, g->value_data[v], g->value_bytes[v]);
-    seed_by_name(&rng, exec->options.weight_seed, g->value_name[v]);
+        return sink(arg, v, 0, g->value_data[v], g->value_bytes[v]);
+    seed_by_name(&rng, options->weight_seed, g->value_name[v]);
     for (uint64_t i = 0; !random && i < piece_n; i++)
         memcpy((char *)piece + i * size, g->value_data[v], size);
     for (uint64_t i = 0; i < n; i += piece_n) {
@@ -210,10 +210,23 @@ mpl_status mpl_weights_make(mpl_exec *exec, mpl_value v, mpl_weight_sink *sink)
 
         if (random)
             put_random(&rng, type, &r, piece, count);
-        MPL_TRY(sink(exec, v, i * size, piece, count * size));
+        MPL_TRY(sink(arg, v, i * size, piece, count * size));
     }
 out:
     return st;
+}
+
+static mpl_status into_memory(void *arg, mpl_value v, uint64_t offset, const void *data, uint64_t bytes)
+{
+    (void)v;
+    if (bytes > 0)
+        memcpy((char *)arg + offset, data, bytes);
+    return MPL_OK;
+}
+
+void mpl_exec_make_weight(const mpl_graph *g, const mpl_exec_options *options, mpl_value v, void *data)
+{
+    mpl_weights_make(g, options, v, into_memory, data);
 }
 
 mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uint64_t seed, void *data)

@@ -474,6 +474,8 @@ static void export_and_plot(void **state)
     assert_non_null(strstr(out, "digraph"));
     assert_int_equal(run("export " SMALL " -f trace -p pool"), 0);
     assert_non_null(strstr(out, "traceEvents"));
+    assert_int_equal(run("export lstm:layers=1,steps=2,hidden=4 -f trace -p nnc_2019 --safety parallel"), 0);
+    assert_non_null(strstr(out, "depth [buffers"));
     if (system("command -v gnuplot >/dev/null") != 0) {
         print_message("skip: %s: no gnuplot here\n", __func__);
         return;
@@ -488,6 +490,44 @@ static void export_and_plot(void **state)
     assert_non_null(strstr(svg, "<title>hidden1.gemm\n16 bytes at "));
     assert_non_null(strstr(svg, "<title>hidden1.relu\n16 bytes at "));
     assert_non_null(strstr(svg, "<title>fc\n8 bytes at "));
+}
+
+/* A model carries graph, weights and plan: what runs, verifies and is checked is what was exported. */
+static void export_onnx(void **state)
+{
+    static const char *const safety[] = {"serial", "parallel"};
+    char command[400], text[1 << 12];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof safety / sizeof *safety; i++) {
+        snprintf(command, sizeof command,
+                 "export mnist_conv:batch=1 -f onnx -p nnc_2019 --safety %s -o @/m.onnx", safety[i]);
+        assert_int_equal(run(command), 0);
+        assert_int_equal(run("verify @/m.onnx @/m.onnx"), 0);
+        assert_non_null(strstr(out, "verified"));
+        assert_int_equal(run("diff @/m.onnx @/m.onnx"), 0);
+        assert_int_equal(run("check --plan @/m.onnx --tolerance 100%"), 0);
+        assert_int_equal(run("export @/m.onnx -f onnx-metadata -p none -o @/n.onnx"), 0);
+        assert_int_equal(run("diff @/m.onnx @/n.onnx"), 1);
+        snprintf(command, sizeof command,
+                 "export @/n.onnx -f onnx-metadata -p nnc_2019 --safety %s -o @/o.onnx", safety[i]);
+        assert_int_equal(run(command), 0);
+        assert_int_equal(run("diff @/m.onnx @/o.onnx"), 0);
+        assert_int_equal(run("verify @/n.onnx @/o.onnx"), 0);
+        assert_int_equal(run("verify mnist_conv:batch=2 @/m.onnx"), 2);
+        check_error("verify another graph");
+    }
+    assert_int_equal(run("run mnist_conv:batch=1 -p pool -b ref --repeat 1 --dump @/dump -q"), 0);
+    assert_int_equal(run("run @/m.onnx -p pool -b ref --repeat 1 --expect @/dump/prob.npy"), 0);
+    assert_non_null(strstr(out, "expected: within"));
+    assert_int_equal(run("export mnist_conv:batch=1 -f onnx --weights random:7 -o @/m.onnx"), 0);
+    assert_int_equal(run("run @/m.onnx -p pool -b ref --repeat 1 --expect @/dump/prob.npy"), 1);
+    assert_int_equal(run("verify @/m.onnx @/m.onnx"), 2); /* no plan in it */
+    check_error("verify without a plan");
+    assert_int_equal(run("export mlp -f onnx-metadata -p pool -o @/x.onnx"), 2);
+    slurp("err", text, sizeof text);
+    assert_non_null(strstr(text, "--format onnx makes one"));
+    assert_int_equal(run("export " SMALL " -f onnx --weights x -o @/x.onnx"), 2);
 }
 
 /* ---- benches ---- */
@@ -711,13 +751,21 @@ static void data_folders(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_input_is_one_line),    cmocka_unit_test(damaged_onnx),
-        cmocka_unit_test(help_of_everything),         cmocka_unit_test(documents_are_up_to_date),
-        cmocka_unit_test(lists_name_what_there_is),   cmocka_unit_test(plans_survive_files),
-        cmocka_unit_test(tampered_plans_are_refused), cmocka_unit_test(plan_files_are_replaced_whole),
-        cmocka_unit_test(runs_report_what_they_did),  cmocka_unit_test(export_and_plot),
-        cmocka_unit_test(killed_benches_resume),      cmocka_unit_test(tables_from_rows),
-        cmocka_unit_test(failures_are_rows),          cmocka_unit_test(data_folders),
+        cmocka_unit_test(wrong_input_is_one_line),
+        cmocka_unit_test(damaged_onnx),
+        cmocka_unit_test(help_of_everything),
+        cmocka_unit_test(documents_are_up_to_date),
+        cmocka_unit_test(lists_name_what_there_is),
+        cmocka_unit_test(plans_survive_files),
+        cmocka_unit_test(tampered_plans_are_refused),
+        cmocka_unit_test(plan_files_are_replaced_whole),
+        cmocka_unit_test(runs_report_what_they_did),
+        cmocka_unit_test(export_and_plot),
+        cmocka_unit_test(export_onnx),
+        cmocka_unit_test(killed_benches_resume),
+        cmocka_unit_test(tables_from_rows),
+        cmocka_unit_test(failures_are_rows),
+        cmocka_unit_test(data_folders),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

@@ -1,10 +1,12 @@
 /* test_harness_viewer.c -- plans as HTML pages: small enough, alone, safe against names, right about conflicts. */
 #include "tests/test.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "graphs/base/file.h"
+#include "harness/table.h"
 #include "harness/viewer.h"
 #include "planners/planner.h"
 #include "tests/random_problem.h"
@@ -253,6 +255,75 @@ static void test_conflicts(void **state)
     unlink(file);
 }
 
+static json_int_t number_of(const json_t *event, const char *key)
+{
+    return json_integer_value(json_object_get(event, key));
+}
+
+/* What a trace shows of each buffer lies over no other, in-place partners apart; and what time stands for is said. */
+static void check_trace(const mpl_problem *p, const json_t *trace)
+{
+    const json_t *events = json_object_get(trace, "traceEvents"), *shown[16] = {NULL}, *event;
+    const char *safety = json_string_value(json_object_get(json_object_get(trace, "otherData"), "safety"));
+    uint32_t n = 0, n_live = 0;
+    size_t i;
+
+    json_array_foreach(events, i, event)
+    {
+        n_live += strcmp(json_string_value(json_object_get(event, "ph")), "C") == 0;
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "X") == 0)
+            shown[n++] = event;
+    }
+    assert_int_equal(n, p->n);
+    assert_string_equal(safety, p->before != NULL ? "parallel" : "serial");
+    assert_int_equal(n_live, p->before != NULL ? 0 : p->n_steps);
+    for (mpl_buffer a = 0; a < p->n; a++)
+        for (mpl_buffer b = 0; b < a; b++) {
+            const json_t *x = shown[a], *y = shown[b];
+            json_int_t at_x = number_of(x, "tid"), at_y = number_of(y, "tid");
+
+            if (number_of(x, "pid") == number_of(y, "pid") && at_x != at_y &&
+                at_x < at_y + number_of(json_object_get(y, "args"), "bytes") &&
+                at_y < at_x + number_of(json_object_get(x, "args"), "bytes"))
+                assert_true(number_of(x, "ts") >= number_of(y, "ts") + number_of(y, "dur") ||
+                            number_of(y, "ts") >= number_of(x, "ts") + number_of(x, "dur"));
+        }
+}
+
+static void test_trace(void **state)
+{
+    mpl_ctx ctx;
+    mpl_rng rng;
+    char file[] = "/tmp/memplan-trace-XXXXXX";
+    int fd = mkstemp(file);
+
+    (void)state;
+    assert_true(fd >= 0);
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 11);
+    for (unsigned round = 0; round < 60; round++) {
+        mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, 15),
+                                        RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
+        mpl_plan *plan;
+        mpl_job job = {.text = "list", .problem = p};
+        mpl_export what = {.job = &job};
+        json_t *trace;
+
+        drop_impossible_pairs(p);
+        what.plan = plan = plan_of(&ctx, p);
+        assert_ok(&ctx, mpl_export_trace(&ctx, &what, file));
+        trace = json_load_file(file, 0, NULL);
+        assert_non_null(trace);
+        check_trace(p, trace);
+        json_decref(trace);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+    close(fd);
+    unlink(file);
+}
+
 static void test_memory_runs_out(void **state)
 {
     mpl_ctx ctx;
@@ -290,10 +361,10 @@ static void test_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ten_thousand),    cmocka_unit_test(test_alone_and_safe),
-        cmocka_unit_test(test_long_names),      cmocka_unit_test(test_across_chains),
-        cmocka_unit_test(test_longest_chain),   cmocka_unit_test(test_conflicts),
-        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_ten_thousand),  cmocka_unit_test(test_alone_and_safe),
+        cmocka_unit_test(test_long_names),    cmocka_unit_test(test_across_chains),
+        cmocka_unit_test(test_longest_chain), cmocka_unit_test(test_conflicts),
+        cmocka_unit_test(test_trace),         cmocka_unit_test(test_memory_runs_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

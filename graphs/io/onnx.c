@@ -8,62 +8,24 @@
 #include "graphs/base/file.h"
 #include "graphs/io/onnx_priv.h"
 
-#define MIN_OPSET   7
-#define MAX_OPSET   27
 #define MAX_NESTING 100 /* of messages, as protobuf's own readers have it */
 
 /* ---- messages of the file --------------------------------------------------------------------------------- */
-
-static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
-{
-    *out = 0;
-    for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
-        uint8_t byte = *(*at)++;
-
-        *out |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128)
-            return true;
-    }
-    return false;
-}
 
 /* Whether messages nest no deeper than `left`. protobuf-c recurses without a limit, so a small file could exhaust the
  * stack. What is malformed is left for protobuf-c to refuse. */
 static bool nests_within(const ProtobufCMessageDescriptor *kind, const uint8_t *at, const uint8_t *end,
                          int left)
 {
-    while (at < end) {
-        uint64_t tag, length, number;
-        const ProtobufCFieldDescriptor *field;
+    onnx_field f;
 
-        if (!read_varint(&at, end, &tag))
-            return true;
-        switch (tag & 7) {
-        case 0:
-            length = 0;
-            if (!read_varint(&at, end, &number))
-                return true;
-            break;
-        case 1:
-            length = 8;
-            break;
-        case 2:
-            if (!read_varint(&at, end, &length))
-                return true;
-            break;
-        case 5:
-            length = 4;
-            break;
-        default:
-            return true;
-        }
-        if (length > (uint64_t)(end - at))
-            return true;
-        field = (tag & 7) == 2 ? protobuf_c_message_descriptor_get_field(kind, (unsigned)(tag >> 3)) : NULL;
+    while (onnx_next_field(&at, end, &f)) {
+        const ProtobufCFieldDescriptor *field =
+            f.data != NULL ? protobuf_c_message_descriptor_get_field(kind, f.number) : NULL;
+
         if (field != NULL && field->type == PROTOBUF_C_TYPE_MESSAGE &&
-            (left == 0 || !nests_within(field->descriptor, at, at + length, left - 1)))
+            (left == 0 || !nests_within(field->descriptor, f.data, f.data + f.size, left - 1)))
             return false;
-        at += length;
     }
     return true;
 }
@@ -327,9 +289,9 @@ static mpl_status find_opset(onnx_reader *r)
     for (size_t i = 0; i < r->proto->n_node; i++)
         if (is_own(r->proto->node[i]->domain))
             r->opset = opset_of(r->model, "");
-    if (r->opset < 0 || (r->opset > 0 && r->opset < MIN_OPSET) || r->opset > MAX_OPSET)
+    if (r->opset < 0 || (r->opset > 0 && r->opset < ONNX_MIN_OPSET) || r->opset > ONNX_MAX_OPSET)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%s: it is written for opset %" PRId64 "; %d to %d are supported",
-                 r->path, r->opset, MIN_OPSET, MAX_OPSET);
+                 r->path, r->opset, ONNX_MIN_OPSET, ONNX_MAX_OPSET);
 out:
     return st;
 }

@@ -50,6 +50,14 @@ bool onnx_type(int32_t number, mpl_type *type, const char **name)
     return true;
 }
 
+int32_t onnx_type_number(mpl_type type)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].type == (int)type)
+            return (int32_t)i;
+    return 0;
+}
+
 static const char *tensor_name(const Onnx__TensorProto *proto)
 {
     return proto->name != NULL && proto->name[0] != '\0' ? proto->name : "(without a name)";

@@ -292,18 +292,31 @@ static const onnx_rule *find_rule(const char *name, int64_t opset, int *first)
     return found;
 }
 
-/* One item of a rule's attributes. */
-typedef struct item {
-    char mark; /* '!', '@', or 0 for an attribute that is copied */
-    const char *name;
-    size_t n_name;
-    uint32_t input;
-    bool drop; /* an input that has no effect */
-    mpl_attr_key key;
-} item;
+/* Whether an ONNX name is that of the kind, but for case and '_'. */
+static bool is_named_so(const char *name, mpl_op_kind kind)
+{
+    const char *at = mpl_op_table[kind].name;
 
-/* Reads the item at `at`; returns what follows, or NULL at the end. */
-static const char *next_item(const char *at, item *out)
+    for (; *name != '\0' || *at != '\0'; name++, at++) {
+        at += *at == '_';
+        if ((*name | 32) != *at)
+            return false;
+    }
+    return true;
+}
+
+const onnx_rule *onnx_rule_for(mpl_op_kind kind, int64_t opset)
+{
+    const onnx_rule *found = NULL;
+
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].kind == kind && rules[i].since <= opset &&
+            (found == NULL || strcmp(rules[i].name, found->name) == 0 || is_named_so(rules[i].name, kind)))
+            found = &rules[i];
+    return found;
+}
+
+const char *onnx_next_item(const char *at, onnx_item *out)
 {
     const char *key;
     char text[32];
@@ -312,7 +325,7 @@ static const char *next_item(const char *at, item *out)
     at += strspn(at, " ");
     if (*at == '\0')
         return NULL;
-    *out = (item){.mark = *at == '!' || *at == '@' ? *at : 0};
+    *out = (onnx_item){.mark = *at == '!' || *at == '@' ? *at : 0};
     out->name = at + (out->mark != 0);
     out->n_name = strcspn(out->name, " :");
     key = out->name[out->n_name] == ':' ? out->name + out->n_name + 1 : out->name;
@@ -416,9 +429,9 @@ static mpl_status translate_attrs(onnx_node *n)
         const Onnx__AttributeProto *a = n->proto->attribute[i];
         const char *name = a->name != NULL ? a->name : "", *at = n->rule->attrs;
         bool found = false;
-        item it;
+        onnx_item it;
 
-        while (!found && (at = next_item(at, &it)) != NULL)
+        while (!found && (at = onnx_next_item(at, &it)) != NULL)
             found = it.mark != '@' && it.n_name == strlen(name) && memcmp(it.name, name, it.n_name) == 0;
         if (!found)
             ONNX_FAIL(n, "attribute '%.100s' is not known", name);
@@ -459,10 +472,10 @@ static mpl_status translate_inputs(onnx_node *n)
     const char *at = n->rule->attrs;
     bool *gone;
     uint32_t kept = 0;
-    item it;
+    onnx_item it;
 
     MPL_TRY(onnx_new(n->r, gone, n->n_in));
-    while ((at = next_item(at, &it)) != NULL) {
+    while ((at = onnx_next_item(at, &it)) != NULL) {
         if (it.mark != '@' || it.input >= n->n_in)
             continue;
         gone[it.input] = true;

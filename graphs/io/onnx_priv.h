@@ -1,7 +1,8 @@
-/* onnx_priv.h -- what the files of the ONNX reader share. The only place that sees protobuf-c.
+/* onnx_priv.h -- what the files of the ONNX reader and writer share. The only place that sees protobuf-c.
  *
  * onnx.c reads the model and walks its nodes; onnx_ops.c turns each node into operations by the rule that
- * onnx_ops.def gives; onnx_shape.c holds the rules of windows, layout and shapes; onnx_const.c makes constants.
+ * onnx_ops.def gives; onnx_shape.c holds the rules of windows, layout and shapes; onnx_const.c makes constants;
+ * onnx_write.c goes the other way by the same rules; onnx_notes.c sees to a model's metadata, field by field.
  * Schema and operators: ONNX (onnx.proto, docs/Operators.md, docs/Changelog.md). */
 #ifndef MPL_ONNX_PRIV_H
 #define MPL_ONNX_PRIV_H
@@ -46,6 +47,18 @@ typedef struct onnx_rule {
     const char *attrs;
 } onnx_rule;
 
+/* One item of a rule's attributes. */
+typedef struct onnx_item {
+    char mark; /* '!', '@', or 0 for an attribute that is copied */
+    const char *name;
+    size_t n_name;
+    uint32_t input;
+    bool drop; /* an input that has no effect */
+    mpl_attr_key key;
+} onnx_item;
+
+#define ONNX_MIN_OPSET 7
+#define ONNX_MAX_OPSET 27
 #define ONNX_MAX_ATTRS 16
 
 /* A node on its way into the graph: operands looked up, attributes translated as the rule says. */
@@ -97,6 +110,12 @@ void onnx_one_line(mpl_ctx *ctx);
 
 /* ---- onnx_ops.c ------------------------------------------------------------------------------------------ */
 
+/* Reads the item of a rule at `at`; what follows, or NULL at the end. */
+const char *onnx_next_item(const char *at, onnx_item *out);
+/* The line by which an operation of that kind is written for that opset: of the ONNX operator with the kind's own name, where
+ * several are read as one. NULL: ONNX has none that early. */
+const onnx_rule *onnx_rule_for(mpl_op_kind kind, int64_t opset);
+
 /* Reads one node. MPL_EINPUT names node, operator and opset. */
 mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto);
 
@@ -135,6 +154,8 @@ mpl_status onnx_lower_group_norm_18(onnx_node *n);
 /* Element type of an ONNX number; false, and *name for messages, where memplan has it not. */
 bool onnx_type(int32_t number, mpl_type *type, const char **name);
 
+int32_t onnx_type_number(mpl_type type);
+
 /* The elements of a tensor; *owned (to be freed) is NULL where they lie in the message. `path` is the model's, for external
  * data. Lengths are checked against dims before anything is allocated. MPL_EINPUT names the tensor. */
 mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *proto, mpl_tensor *out,
@@ -156,6 +177,34 @@ mpl_status onnx_lower_constant(onnx_node *n);
 mpl_status onnx_lower_constant_of_shape(onnx_node *n);
 mpl_status onnx_lower_range(onnx_node *n);
 mpl_status onnx_lower_eye_like(onnx_node *n);
+
+/* ---- onnx_notes.c ---------------------------------------------------------------------------------------- */
+
+/* One field of a message as it lies in memory. */
+typedef struct onnx_field {
+    const uint8_t *all; /* its tag */
+    const uint8_t *end;
+    unsigned number;
+    const uint8_t *data; /* contents of a field that has a length; else NULL */
+    size_t size;
+} onnx_field;
+
+/* Reads the field at *at and steps over it. False: no field begins here, or it is cut. */
+bool onnx_next_field(const uint8_t **at, const uint8_t *end, onnx_field *out);
+
+/* The metadata entry as field 14 of a model. */
+enum { ONNX_MODEL_GRAPH = 7, ONNX_MODEL_NOTE = 14 };
+Onnx__StringStringEntryProto onnx_note_message(const mpl_onnx_note *note);
+
+/* Where messages go: fields of the message that is being written, one after the other. */
+typedef struct onnx_sink {
+    FILE *stream; /* NULL: only counted */
+    uint64_t bytes;
+} onnx_sink;
+void onnx_put_tag(onnx_sink *to, unsigned number, uint64_t size); /* of a field of that length */
+void onnx_put_number(onnx_sink *to, unsigned number, uint64_t x);
+void onnx_put_text(onnx_sink *to, unsigned number, const char *text);
+void onnx_put_message(onnx_sink *to, unsigned number, const ProtobufCMessage *message);
 
 /* Messages come with the context's memory; `failed` tells an allocation that failed from a wrong message. */
 typedef struct onnx_memory {

@@ -1,9 +1,14 @@
-/* memplan.c -- memplan's own plan files as one format among others; planners/plan_file.c reads them. */
+/* memplan.c -- memplan's own plan files, and its plans in ONNX models, as one format among others; planners/plan_file.c reads
+ * them. */
+#include "graphs/source.h"
 #include "planners/import/import_priv.h"
 
 bool mpl_import_is_memplan(const mpl_import_in *in)
 {
-    return mpl_text_first(in->text, in->size) == '{';
+    size_t n;
+
+    return mpl_text_first(in->text, in->size) == '{' ||
+           mpl_onnx_note_find(in->text, in->size, MPL_PLAN_NOTE, &n) != NULL;
 }
 
 mpl_status mpl_import_read_memplan(mpl_ctx *ctx, const mpl_import_in *in, mpl_import *out)

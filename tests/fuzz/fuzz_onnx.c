@@ -44,7 +44,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mpl_graph *g = NULL;
     mpl_status st;
 
+    size_t n = 0;
+
     mpl_ctx_init(&ctx);
+    must(mpl_onnx_note_find(data, size, "k", &n) == NULL || n <= size, &ctx);
     st = mpl_onnx_read_memory(&ctx, "model.onnx", data, size, NULL, &g);
     if (st != MPL_OK && strstr(ctx.message, "give ") != NULL)
         st = mpl_onnx_read_memory(&ctx, "model.onnx", data, size, &some, &g);
