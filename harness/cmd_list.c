@@ -65,8 +65,11 @@ static mpl_status list_orders(mpl_ctx *ctx, bool json)
 {
     mpl_status st = MPL_OK;
 
-    for (const mpl_order_kind *const *o = mpl_orders; *o != NULL; o++)
+    for (const mpl_order_kind *const *o = mpl_orders; *o != NULL; o++) {
         MPL_TRY(entry(ctx, json, (*o)->name, (*o)->about, NULL));
+        if (!json && (*o)->params != NULL)
+            printf("%-14s   parameters: %s\n", "", (*o)->params);
+    }
 out:
     return st;
 }

@@ -5,6 +5,7 @@
 
 #include "graphs/analysis/before.h"
 #include "harness/command.h"
+#include "harness/grid.h"
 #include "harness/job.h"
 #include "runtime/caching.h"
 
@@ -143,6 +144,19 @@ out:
     return st;
 }
 
+/* What an order that searches found, and how good it can be at most. */
+static void show_order(const mpl_options *options, const mpl_job *job)
+{
+    const mpl_order_found *found = &job->order_found;
+    char gap[32];
+
+    printf("order               %14" PRIu64 " bytes  %10.3f MiB live at once in %s\n", found->live_bytes,
+           mib(found->live_bytes), options->order);
+    printf("least order         %14" PRIu64 " bytes  %10.3f MiB, %s, gap %s; %" PRIu64 " ticks, %.3f s\n",
+           found->bound_bytes, mib(found->bound_bytes), mpl_order_proof(job),
+           mpl_gap_text(found->live_bytes, found->bound_bytes, gap), found->ticks, (double)found->ns / 1e9);
+}
+
 /* The buffers that prove the bound: pairwise in each other's way, they add up to it. */
 static mpl_status show_witness(mpl_ctx *ctx, const mpl_problem *p)
 {
@@ -272,6 +286,8 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
            job.problem->n, job.naive_bytes, mib(job.naive_bytes));
     printf("bound               %14" PRIu64 " bytes  %10.3f MiB, %s\n", job.bound_bytes, mib(job.bound_bytes),
            job.bound_kind);
+    if (job.order_found.ns > 0)
+        show_order(options, &job);
     MPL_TRY(show_witness(ctx, job.problem));
     if (workspaces != NULL)
         MPL_TRY(show_workspaces(ctx, &job, workspaces));

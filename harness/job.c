@@ -46,13 +46,13 @@ out:
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
 {
     mpl_status st = MPL_OK;
+    mpl_order_spec order = {0};
     mpl_safety safety;
     unsigned bits;
 
     if (options->safety != NULL)
         MPL_TRY(parse_safety(ctx, options->safety, &safety));
-    if (mpl_order_find(options->order) == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "no order '%s'; see memplan list orders", options->order);
+    MPL_TRY(mpl_order_spec_parse(ctx, options->order, &order));
     if (strcmp(options->concat, "share") == 0)
         MPL_FAIL(ctx, MPL_EUNAVAIL, "--concat share is not available in this version");
     if (strcmp(options->concat, "auto") != 0 && strcmp(options->concat, "copy") != 0)
@@ -65,6 +65,7 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
         MPL_FAIL(ctx, MPL_EINPUT, "--repeat: %" PRIu64 " is not from 1 to 10000", options->repeat);
     MPL_TRY(parse_pin(ctx, options->pin, &bits));
 out:
+    mpl_order_spec_fini(ctx, &order);
     return st;
 }
 
@@ -147,6 +148,52 @@ out:
     return st;
 }
 
+/* Options of the problem that do not depend on a backend. */
+static mpl_status problem_options(mpl_ctx *ctx, const mpl_options *options, mpl_problem_options *po)
+{
+    mpl_status st = MPL_OK;
+    unsigned pin;
+
+    *po = mpl_problem_options_default();
+    MPL_TRY(parse_pin(ctx, options->pin, &pin));
+    po->in_place = options->in_place;
+    po->views = options->views;
+    po->pin_weights = pin & 1;
+    po->pin_inputs = pin & 2;
+    po->pin_outputs = pin & 4;
+    po->capacity = options->given[MPL_OPT_capacity] ? options->capacity : MPL_NO_CAPACITY;
+out:
+    return st;
+}
+
+/* The order of the graph. What is searched for depends on no backend and on no clock, so that a plan file can name it. */
+static mpl_status make_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_spec spec = {0};
+    mpl_problem_options po;
+    mpl_order_run run;
+    int64_t begin;
+
+    MPL_TRY(mpl_new(ctx, job->order, job->source.graph->n_ops));
+    MPL_TRY(mpl_order_spec_parse(ctx, options->order, &spec));
+    MPL_TRY(problem_options(ctx, options, &po));
+    mpl_order_run_init(&run, ctx);
+    run.options = &po;
+    run.seed = options->seed;
+    run.n_params = spec.key.n;
+    run.param_key = spec.key.item;
+    run.param_value = spec.value.item;
+    begin = mpl_clock_ns();
+    MPL_TRY(mpl_order_make(&run, spec.kind, job->source.graph, job->order));
+    if (spec.kind->search != NULL)
+        job->order_found =
+            (mpl_order_found){run.live_bytes, run.bound_bytes, run.ticks, run.method, mpl_clock_ns() - begin};
+out:
+    mpl_order_spec_fini(ctx, &spec);
+    return st;
+}
+
 mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *out)
 {
     mpl_status st = MPL_OK;
@@ -162,8 +209,7 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
     MPL_TRY(mpl_source_open(ctx, graph, &store.options, &job.source));
     if (job.source.graph != NULL) {
         job.graph_hash = mpl_graph_hash(job.source.graph);
-        MPL_TRY(mpl_new(ctx, job.order, job.source.graph->n_ops));
-        MPL_TRY(mpl_order_find(options->order)->make(ctx, job.source.graph, job.order));
+        MPL_TRY(make_order(ctx, options, &job));
     } else {
         job.graph_hash = mpl_problem_hash(job.source.problem);
         MPL_TRY(list_safety(ctx, options, &job));
@@ -180,17 +226,10 @@ out:
 static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
 {
     mpl_status st = MPL_OK;
-    mpl_problem_options po = mpl_problem_options_default();
-    unsigned pin;
+    mpl_problem_options po;
 
-    MPL_TRY(parse_pin(ctx, options->pin, &pin));
+    MPL_TRY(problem_options(ctx, options, &po));
     po.parallel = job->safety == MPL_PARALLEL;
-    po.in_place = options->in_place;
-    po.views = options->views;
-    po.pin_weights = pin & 1;
-    po.pin_inputs = pin & 2;
-    po.pin_outputs = pin & 4;
-    po.capacity = options->given[MPL_OPT_capacity] ? options->capacity : MPL_NO_CAPACITY;
     po.plan_workspaces = strcmp(options->workspaces, "plan") == 0;
     po.op_workspace_bytes = job->workspace_bytes;
     if (job->backend != NULL)
@@ -325,6 +364,8 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
 #undef ADOPT_TEXT
     if (!o->given[MPL_OPT_in_place])
         o->in_place = file->problem->n_in_place > 0; /* the file's member of that name lists the pairs */
+    if (!o->given[MPL_OPT_seed])                     /* of an order that is random */
+        mpl_record_get_int(row, MPL_FIELD_seed, &o->seed);
     if (!o->given[MPL_OPT_views])
         mpl_record_get_bool(row, MPL_FIELD_views, &o->views);
     if (!o->given[MPL_OPT_capacity])

@@ -24,6 +24,13 @@ typedef struct mpl_bindings {
     mpl_binding *item;
 } mpl_bindings;
 
+/* What an order that searches found, all 0 and NULL where the order does not search (problem.h, mpl_order_run). */
+typedef struct mpl_order_found {
+    uint64_t live_bytes, bound_bytes, ticks;
+    const char *method;
+    int64_t ns;
+} mpl_order_found;
+
 /* One GRAPH under the options of the command line. */
 typedef struct mpl_job {
     const char *text; /* GRAPH as it was given */
@@ -31,6 +38,7 @@ typedef struct mpl_job {
     mpl_source source;
     uint64_t graph_hash;
     mpl_op *order; /* [n_ops]; NULL for a list of buffers */
+    mpl_order_found order_found;
     mpl_safety safety;
     mpl_machine machine;
 
@@ -45,6 +53,9 @@ typedef struct mpl_job {
     const char *bound_kind;
 } mpl_job;
 
+/* "proved by cut", "bound by search", ..: what is known of the job's order. */
+const char *mpl_order_proof(const mpl_job *job);
+
 /* Checks those options that no problem is needed for: safety, order, concat, workspaces, pin. MPL_EINPUT, MPL_EUNAVAIL. */
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options);
 /* Reads --input, then the source, then orders it. */
@@ -54,6 +65,17 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
 mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
                            const uint64_t *workspace_bytes, mpl_job *job);
 void mpl_job_fini(mpl_ctx *ctx, mpl_job *job);
+
+/* "O:key=value,..". */
+typedef struct mpl_order_spec {
+    const mpl_order_kind *kind;
+    char *store; /* owned: what the strings point into */
+    mpl_strings key, value;
+} mpl_order_spec;
+
+/* MPL_EINPUT: no such order, a parameter without '='. */
+mpl_status mpl_order_spec_parse(mpl_ctx *ctx, const char *text, mpl_order_spec *out);
+void mpl_order_spec_fini(mpl_ctx *ctx, mpl_order_spec *spec);
 
 /* What --backend names; *out NULL where it is not given. MPL_EINPUT: no such backend; MPL_EUNAVAIL: absent, with the reason. */
 mpl_status mpl_backend_by_option(mpl_ctx *ctx, const char *name, const mpl_backend **out);

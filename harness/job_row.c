@@ -44,6 +44,13 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
 
     mpl_record_text(row, MPL_FIELD_safety, job->safety == MPL_SERIAL ? "serial" : "parallel");
     mpl_record_text(row, MPL_FIELD_order, g != NULL ? o->order : NULL);
+    if (job->order_found.ns > 0) {
+        mpl_record_int(row, MPL_FIELD_order_live_bytes, job->order_found.live_bytes);
+        mpl_record_int(row, MPL_FIELD_order_bound_bytes, job->order_found.bound_bytes);
+        mpl_record_text(row, MPL_FIELD_order_proof, job->order_found.method);
+        mpl_record_int(row, MPL_FIELD_order_ticks, job->order_found.ticks);
+        mpl_record_int(row, MPL_FIELD_order_ns, (uint64_t)job->order_found.ns);
+    }
     mpl_record_bool(row, MPL_FIELD_in_place, o->in_place);
     mpl_record_bool(row, MPL_FIELD_views, o->views);
     mpl_record_text(row, MPL_FIELD_concat, g != NULL ? "copy" : NULL);

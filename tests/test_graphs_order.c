@@ -259,7 +259,8 @@ static void names(void **state)
     size_t n = 0;
 
     (void)state;
-    while (mpl_orders[n] != NULL)
+    while (mpl_orders[n] != NULL &&
+           mpl_orders[n]->search == NULL) /* those that search: test_graphs_least_peak */
         n++;
     assert_int_equal(n, sizeof orders / sizeof *orders);
     assert_null(mpl_order_find("no such order"));

@@ -191,33 +191,18 @@ out:
     return st;
 }
 
-/* Whether output 0 of `op` may be written over its input `i`. */
+/* Whether output 0 of `op` may be written over its input `i` at its step. */
 static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
 {
-    const mpl_graph *g = m->g;
-    const mpl_value *in = g->op_in + g->op_in_begin[op];
-    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
-    unsigned traits = mpl_op_table[g->op_kind[op]].traits;
-    mpl_value out = g->op_out[g->op_out_begin[op]],
-              root = in[i] == MPL_NONE ? MPL_NONE : m->ranges->root[in[i]];
-    bool same_dims;
+    mpl_value in = m->g->op_in[m->g->op_in_begin[op] + i],
+              root = in == MPL_NONE ? MPL_NONE : m->ranges->root[in];
 
-    if (root == MPL_NONE || m->map->value_buffer[in[i]] == MPL_NONE || is_kept(m, root) ||
-        g->value_type[in[i]] != g->value_type[out])
+    if (root == MPL_NONE || m->map->value_buffer[in] == MPL_NONE || is_kept(m, root))
         return false;
     /* A pair needs a step between births: an input that the first operation reads is born with its output. */
-    if (m->ranges->last[root] != m->ranges->step_of[op] || m->ranges->first[root] == m->ranges->step_of[op])
-        return false;
-    /* A view that is copied moves no byte: its new dims do not matter. */
-    same_dims = mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]);
-    if (!same_dims && !(traits & MPL_VIEW))
-        return false;
-    /* The same storage read as another operand: safe where each element is read just before it is written. */
-    for (uint32_t j = 0; j < n_in; j++)
-        if (j != i && in[j] != MPL_NONE && m->ranges->root[in[j]] == root &&
-            !((traits & MPL_ELEMENTWISE) && mpl_shape_equal(&g->value_shape[in[j]], &g->value_shape[in[i]])))
-            return false;
-    return true;
+    return m->ranges->last[root] == m->ranges->step_of[op] &&
+           m->ranges->first[root] != m->ranges->step_of[op] &&
+           mpl_in_place_operand(m->g, m->ranges->root, op, i);
 }
 
 /* Buffers that output 0 of `op` may overwrite, ascending and distinct, into `found`; their number. */
@@ -226,14 +211,10 @@ static uint32_t sources_of(const maker *m, mpl_op op, mpl_buffer *found)
     const mpl_graph *g = m->g;
     const mpl_value *in = g->op_in + g->op_in_begin[op];
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op], n = 0;
-    unsigned traits = mpl_op_table[g->op_kind[op]].traits;
     mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
 
-    if (!(traits & (MPL_IN_PLACE_0 | MPL_IN_PLACE_ANY)) || out == MPL_NONE || m->ranges->root[out] != out ||
-        m->map->value_buffer[out] == MPL_NONE)
+    if (out == MPL_NONE || m->ranges->root[out] != out || m->map->value_buffer[out] == MPL_NONE)
         return 0;
-    if (!(traits & MPL_IN_PLACE_ANY) && n_in > 1)
-        n_in = 1;
     for (uint32_t i = 0; i < n_in; i++) {
         uint32_t at = n;
         mpl_buffer b;

@@ -101,6 +101,28 @@ void mpl_value_roots(const mpl_graph *g, bool views, mpl_value *root)
     }
 }
 
+bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, mpl_op op, uint32_t i)
+{
+    const mpl_value *in = g->op_in + g->op_in_begin[op];
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+    unsigned traits = mpl_op_table[g->op_kind[op]].traits;
+    mpl_value out = g->op_out[g->op_out_begin[op]];
+
+    if (!(traits & MPL_IN_PLACE_ANY) && (!(traits & MPL_IN_PLACE_0) || i > 0))
+        return false;
+    if (in[i] == MPL_NONE || g->value_type[in[i]] != g->value_type[out])
+        return false;
+    /* A view that is copied moves no byte: its new dims do not matter. */
+    if (!mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]) && !(traits & MPL_VIEW))
+        return false;
+    /* The same storage read as another operand: safe where each element is read just before it is written. */
+    for (uint32_t j = 0; j < n_in; j++)
+        if (j != i && in[j] != MPL_NONE && root[in[j]] == root[in[i]] &&
+            !((traits & MPL_ELEMENTWISE) && mpl_shape_equal(&g->value_shape[in[j]], &g->value_shape[in[i]])))
+            return false;
+    return true;
+}
+
 static mpl_status place_steps(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, uint32_t *step_of)
 {
     mpl_status st = MPL_OK;

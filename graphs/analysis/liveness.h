@@ -29,6 +29,10 @@ mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *flow, uint64_t *live_in, 
  * where views is false). O(size). */
 void mpl_value_roots(const mpl_graph *g, bool views, mpl_value *root);
 
+/* Whether output 0 of `op` (which it must have) may be written over its input `i`, as far as the operator, types, dims and the
+ * other operands say: the input's last use must be at `op`, too. O(inputs). */
+bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, mpl_op op, uint32_t i);
+
 /* Live ranges over an order. For a root: first is the step that makes it (0 for inputs and weights), last the last step
  * that reads it or a view of it (first where nobody does). Values that are no roots have MPL_NONE. */
 typedef struct mpl_ranges {

@@ -3,6 +3,7 @@
  * Operations that no output needs come last, as given, in every order but `given`. Nothing here recurses: graphs may be
  * as deep as they have operations. */
 #include "graphs/analysis/liveness.h"
+#include "graphs/orders/orders_priv.h"
 #include "graphs/problem.h"
 
 #include <stdlib.h>
@@ -375,14 +376,26 @@ out:;
 
 /* ---- the table ----------------------------------------------------------------------------------------------------- */
 
-#define ORDER(name, about) static const mpl_order_kind order_##name = {#name, about, make_##name};
+#define ORDER(name, about) static const mpl_order_kind order_##name = {#name, about, make_##name, NULL, NULL};
+#define SEARCH(name, about, params)                                                                          \
+    static mpl_status make_##name(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)                           \
+    {                                                                                                        \
+        mpl_order_run run;                                                                                   \
+                                                                                                             \
+        mpl_order_run_init(&run, ctx);                                                                       \
+        return mpl_order_search_##name(&run, g, order);                                                      \
+    }                                                                                                        \
+    static const mpl_order_kind order_##name = {#name, about, make_##name, params, mpl_order_search_##name};
 #include "graphs/analysis/orders.def"
 #undef ORDER
+#undef SEARCH
 
 const mpl_order_kind *const mpl_orders[] = {
-#define ORDER(name, about) &order_##name,
+#define ORDER(name, about)          &order_##name,
+#define SEARCH(name, about, params) &order_##name,
 #include "graphs/analysis/orders.def"
 #undef ORDER
+#undef SEARCH
     NULL};
 
 const mpl_order_kind *mpl_order_find(const char *name)
@@ -391,4 +404,33 @@ const mpl_order_kind *mpl_order_find(const char *name)
         if (strcmp(mpl_orders[i]->name, name) == 0)
             return mpl_orders[i];
     return NULL;
+}
+
+/* Whether `params`, "a=N,b=N", has the key. */
+static bool has_param(const char *params, const char *key)
+{
+    size_t n = strlen(key);
+
+    for (const char *at = params; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, key, n) == 0 && at[n] == '=')
+            return true;
+    }
+    return false;
+}
+
+mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const mpl_graph *g, mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+
+    run->live_bytes = run->bound_bytes = run->ticks = 0;
+    run->stopped_by_clock = false;
+    run->method = NULL;
+    for (uint32_t i = 0; i < run->n_params; i++)
+        if (!has_param(kind->params, run->param_key[i]))
+            MPL_FAIL(run->ctx, MPL_EINPUT, "order %s has no parameter '%.50s'; it takes: %s", kind->name,
+                     run->param_key[i], kind->params != NULL ? kind->params : "none");
+    MPL_TRY(kind->search != NULL ? kind->search(run, g, order) : kind->make(run->ctx, g, order));
+out:
+    return st;
 }

@@ -1,0 +1,345 @@
+/* least_peak.c -- orders of the least peak, and how far from it they may be. See orders_priv.h and problem.h.
+ *
+ * Idea     Operations that every other one is before or after stand at the same place in every order: what lies between two of
+ *          them is ordered by itself, and the peak is the highest of the parts'. Parts are taken up highest first; none is
+ *          worked on below what another needs anyway. Of each: the best of the plain orders and a beam, a bound by minimum
+ *          cuts (cut.c), the polynomial answer where it is series-parallel (series.c), and best-first search, forwards and
+ *          backwards in turns, each time with more states.
+ * Source   EXACT section 3; see the files named for theirs.
+ * Limits   A budget that ends leaves the best order and the highest bound that were found. */
+#include "graphs/orders/orders_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { CUT = 1, SERIES = 2, SEARCH = 4, BEAM = 8, ANNEAL = 16 };
+
+typedef struct piece {
+    uint32_t from, to; /* operations [from, to) */
+    uint64_t peak;     /* of its operations in the order at hand */
+} piece;
+
+typedef struct planner {
+    mpl_order_run *run;
+    mpl_ctx *ctx;
+    const mpl_order_model *m;
+    unsigned methods;
+    uint64_t width, states, rounds;
+    mpl_effort effort;
+    uint32_t *order; /* [n] */
+    piece *pieces;
+    uint32_t n_pieces;
+    uint64_t bound;
+    const char *method;
+} planner;
+
+bool mpl_effort_spent(mpl_effort *e)
+{
+    if (!e->late && e->deadline_ns != INT64_MAX && mpl_clock_ns() >= e->deadline_ns)
+        e->late = true;
+    return e->late || e->ticks >= e->budget;
+}
+
+void mpl_order_run_init(mpl_order_run *run, mpl_ctx *ctx)
+{
+    *run = (mpl_order_run){.ctx = ctx, .seed = 1, .budget_ticks = UINT64_MAX, .deadline_ns = INT64_MAX};
+}
+
+mpl_status mpl_order_param(const mpl_order_run *run, const char *key, uint64_t min, uint64_t max,
+                           uint64_t otherwise, uint64_t *out)
+{
+    mpl_status st = MPL_OK;
+
+    *out = otherwise;
+    for (uint32_t i = 0; i < run->n_params; i++) {
+        const char *text = run->param_value[i];
+        char *end = NULL;
+        unsigned long long value;
+
+        if (strcmp(run->param_key[i], key) != 0)
+            continue;
+        errno = 0;
+        value = strtoull(text, &end, 10);
+        if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value < min || value > max)
+            MPL_FAIL(run->ctx, MPL_EINPUT,
+                     "order parameter %s=%.50s: a whole number from %" PRIu64 " to %" PRIu64 " is needed",
+                     key, text, min, max);
+        *out = value;
+    }
+out:
+    return st;
+}
+
+/* ---- pieces ------------------------------------------------------------------------------------------------------------ */
+
+/* after[v] 1: every operation is before v, v itself, or after it. v is the only operation up to v that none of those follows,
+ * and the only one from v on that follows none of those. */
+static mpl_status find_pieces(planner *x)
+{
+    mpl_status st = MPL_OK;
+    const mpl_order_model *m = x->m;
+    int32_t *last = NULL, *first = NULL; /* differences of how many such operations there are at each v */
+    int64_t n_last = 0, n_first = 0;
+    uint32_t from = 0;
+
+    MPL_TRY(mpl_new(x->ctx, last, (size_t)m->n + 1));
+    MPL_TRY(mpl_new(x->ctx, first, (size_t)m->n + 1));
+    MPL_TRY(mpl_new(x->ctx, x->pieces, (size_t)m->n + 1));
+    for (uint32_t v = 0; v < m->n; v++) {
+        last[v]++;
+        last[m->after.begin[v] < m->after.begin[v + 1] ? m->after.item[m->after.begin[v]] : m->n]--;
+        first[m->before.begin[v] < m->before.begin[v + 1] ? m->before.item[m->before.begin[v + 1] - 1] + 1
+                                                          : 0]++;
+        first[v + 1]--;
+    }
+    for (uint32_t v = 0; v < m->n; v++) {
+        n_last += last[v];
+        n_first += first[v];
+        if (n_last != 1 || n_first != 1)
+            continue;
+        x->pieces[x->n_pieces++] = (piece){from, v + 1, 0};
+        from = v + 1;
+    }
+    if (from < m->n)
+        x->pieces[x->n_pieces++] = (piece){from, m->n, 0};
+out:
+    mpl_free(x->ctx, last);
+    mpl_free(x->ctx, first);
+    return st;
+}
+
+/* Each piece from that of the plain orders in which it peaks least. */
+static mpl_status begin_orders(planner *x, const mpl_graph *g)
+{
+    static const char *const plain[] = {"given", "dfs", "greedy"};
+    mpl_status st = MPL_OK;
+    mpl_order_walk walk = {0};
+    mpl_op *order = NULL;
+    uint32_t *piece_of = NULL, *at = NULL;
+    uint64_t *peak = NULL;
+
+    MPL_TRY(mpl_order_walk_init(x->ctx, x->m, &walk));
+    MPL_TRY(mpl_new(x->ctx, order, x->m->n));
+    MPL_TRY(mpl_new(x->ctx, piece_of, x->m->n));
+    MPL_TRY(mpl_new(x->ctx, peak, x->n_pieces));
+    MPL_TRY(mpl_new(x->ctx, at, x->n_pieces));
+    for (uint32_t i = 0; i < x->n_pieces; i++) {
+        x->pieces[i].peak = UINT64_MAX;
+        for (uint32_t v = x->pieces[i].from; v < x->pieces[i].to; v++)
+            piece_of[v] = i;
+    }
+    for (size_t k = 0; k < sizeof plain / sizeof *plain; k++) {
+        MPL_TRY(mpl_order_find(plain[k])->make(x->ctx, g, order));
+        memset(peak, 0, x->n_pieces * sizeof *peak);
+        mpl_order_walk_reset(&walk);
+        for (uint32_t i = 0; i < x->m->n; i++) {
+            uint64_t *p = &peak[piece_of[order[i]]];
+
+            *p = mpl_max_u64(*p, mpl_order_walk_cost(&walk, order[i]));
+            mpl_order_walk_run(&walk, order[i]);
+        }
+        for (uint32_t i = 0; i < x->n_pieces; i++)
+            at[i] = x->pieces[i].from;
+        for (uint32_t i = 0; i < x->m->n; i++)
+            if (peak[piece_of[order[i]]] < x->pieces[piece_of[order[i]]].peak)
+                x->order[at[piece_of[order[i]]]++] = order[i];
+        for (uint32_t i = 0; i < x->n_pieces; i++)
+            x->pieces[i].peak = mpl_min_u64(x->pieces[i].peak, peak[i]);
+    }
+out:
+    mpl_order_walk_fini(x->ctx, &walk);
+    mpl_free(x->ctx, order);
+    mpl_free(x->ctx, piece_of);
+    mpl_free(x->ctx, peak);
+    mpl_free(x->ctx, at);
+    return st;
+}
+
+/* ---- one piece ---------------------------------------------------------------------------------------------------------- */
+
+static void raise_bound(planner *x, uint64_t bound, const char *method)
+{
+    if (bound > x->bound) {
+        x->bound = bound;
+        x->method = method;
+    }
+}
+
+static mpl_status try_series(planner *x, const mpl_order_model *m, uint32_t *order, uint64_t *peak)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_walk walk = {0};
+    uint32_t *result = NULL;
+    uint64_t bound, found_peak;
+    bool exact, found;
+
+    MPL_TRY(mpl_new(x->ctx, result, m->n));
+    MPL_TRY(mpl_order_walk_init(x->ctx, m, &walk));
+    MPL_TRY(mpl_order_series(x->ctx, m, order, result, &bound, &exact, &found));
+    if (!found)
+        goto out;
+    found_peak = mpl_order_model_peak(&walk, result);
+    mpl_assert(!exact || found_peak == bound);
+    if (found_peak < *peak) {
+        *peak = found_peak;
+        memcpy(order, result, m->n * sizeof *order);
+    }
+    raise_bound(x, mpl_min_u64(bound, *peak), "series");
+out:
+    mpl_order_walk_fini(x->ctx, &walk);
+    mpl_free(x->ctx, result);
+    return st;
+}
+
+static void turn_round(uint32_t *order, uint32_t n)
+{
+    for (uint32_t i = 0; i < (n + 1) / 2; i++) {
+        uint32_t v = order[i];
+
+        order[i] = n - 1 - order[n - 1 - i];
+        order[n - 1 - i] = n - 1 - v;
+    }
+}
+
+/* Forwards and backwards in turns, each with more states than the last, until one of them ends. */
+static mpl_status try_search(planner *x, const mpl_order_model *m, uint32_t *order, uint64_t *peak)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_model *reverse = NULL;
+    uint64_t bound;
+    bool done = false;
+
+    MPL_TRY(mpl_order_model_reverse(x->ctx, m, &reverse));
+    for (uint64_t states = 10000; !done && !mpl_effort_spent(&x->effort); states *= 8) {
+        states = mpl_min_u64(states, x->states);
+        MPL_TRY(mpl_order_best_first(x->ctx, m, x->bound, states, &x->effort, order, peak, &bound, &done));
+        raise_bound(x, bound, "search");
+        if (done || mpl_effort_spent(&x->effort))
+            break;
+        turn_round(order, m->n);
+        st = mpl_order_best_first(x->ctx, reverse, x->bound, states, &x->effort, order, peak, &bound, &done);
+        turn_round(order, m->n);
+        MPL_TRY(st);
+        raise_bound(x, bound, "search");
+        if (states >= x->states)
+            break;
+    }
+out:
+    mpl_order_model_free(x->ctx, reverse);
+    return st;
+}
+
+/* The whole work on one piece's model; order[m->n] and *peak get better. */
+static mpl_status improve(planner *x, const mpl_order_model *m, uint32_t *order, uint64_t *peak)
+{
+    mpl_status st = MPL_OK;
+    uint64_t room = 4000000 / (m->n + 1) + 1, width = mpl_min_u64(x->width, room), bound;
+
+    MPL_TRY(mpl_order_beam(x->ctx, m, x->bound, 1, &x->effort, order, peak));
+    MPL_TRY(mpl_order_cut_bound(x->ctx, m, order, x->bound, &x->effort, &bound));
+    raise_bound(x, bound, "cut");
+    if (*peak > x->bound && (x->methods & SERIES))
+        MPL_TRY(try_series(x, m, order, peak));
+    if (*peak > x->bound && (x->methods & BEAM))
+        MPL_TRY(mpl_order_beam(x->ctx, m, x->bound, (uint32_t)width, &x->effort, order, peak));
+    if (*peak > x->bound && (x->methods & ANNEAL))
+        MPL_TRY(mpl_order_anneal(x->ctx, m, x->bound, x->run->seed, x->rounds, &x->effort, order, peak));
+    if (*peak > x->bound && (x->methods & SEARCH))
+        MPL_TRY(try_search(x, m, order, peak));
+out:
+    return st;
+}
+
+static mpl_status improve_piece(planner *x, piece *p)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = p->to - p->from;
+    mpl_order_model *part = NULL;
+    uint32_t *order = NULL, *ids = NULL;
+
+    MPL_TRY(mpl_new(x->ctx, order, n));
+    MPL_TRY(mpl_new(x->ctx, ids, x->m->n));
+    for (uint32_t v = 0; v < x->m->n; v++)
+        ids[v] = v;
+    MPL_TRY(mpl_order_model_part(x->ctx, x->m, ids, p->from, p->to, &part));
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = x->order[p->from + i] - p->from;
+    MPL_TRY(improve(x, part, order, &p->peak));
+    for (uint32_t i = 0; i < n; i++)
+        x->order[p->from + i] = order[i] + p->from;
+out:
+    mpl_order_model_free(x->ctx, part);
+    mpl_free(x->ctx, order);
+    mpl_free(x->ctx, ids);
+    return st;
+}
+
+static int by_peak(const void *a, const void *b)
+{
+    const piece *x = a, *y = b;
+
+    if (x->peak != y->peak)
+        return x->peak < y->peak ? 1 : -1;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+/* A piece of one operation costs what it costs: no work, but a bound. */
+static mpl_status improve_all(planner *x)
+{
+    mpl_status st = MPL_OK;
+
+    qsort(x->pieces, x->n_pieces, sizeof *x->pieces, by_peak);
+    for (uint32_t i = 0; i < x->n_pieces; i++)
+        if (x->pieces[i].to - x->pieces[i].from == 1)
+            raise_bound(x, x->pieces[i].peak, "cut");
+    for (uint32_t i = 0; i < x->n_pieces && x->pieces[i].peak > x->bound; i++)
+        MPL_TRY(improve_piece(x, &x->pieces[i]));
+out:
+    return st;
+}
+
+static mpl_status search(mpl_order_run *run, const mpl_graph *g, unsigned methods, uint64_t budget,
+                         mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_model *m = NULL;
+    planner x = {.run = run, .ctx = run->ctx, .methods = methods, .order = order};
+
+    MPL_TRY(mpl_order_param(run, "ticks", 1, UINT64_MAX,
+                            run->budget_ticks < UINT64_MAX ? run->budget_ticks : budget, &x.effort.budget));
+    MPL_TRY(mpl_order_param(run, "width", 1, 100000, 64, &x.width));
+    MPL_TRY(mpl_order_param(run, "states", 1, 100000000, 2000000, &x.states));
+    MPL_TRY(mpl_order_param(run, "rounds", 1, UINT64_MAX, 200000, &x.rounds));
+    x.effort.deadline_ns = run->deadline_ns;
+    MPL_TRY(mpl_order_model_new(run->ctx, g, run->options, &m));
+    x.m = m;
+    MPL_TRY(find_pieces(&x));
+    MPL_TRY(begin_orders(&x, g));
+    MPL_TRY(improve_all(&x));
+    run->live_bytes = 0;
+    for (uint32_t i = 0; i < x.n_pieces; i++)
+        run->live_bytes = mpl_max_u64(run->live_bytes, x.pieces[i].peak);
+    run->bound_bytes = x.bound;
+    run->method = x.method;
+    run->ticks = x.effort.ticks;
+    run->stopped_by_clock = x.effort.late;
+out:
+    mpl_order_model_free(run->ctx, m);
+    mpl_free(run->ctx, x.pieces);
+    return st;
+}
+
+mpl_status mpl_order_search_least_peak(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
+{
+    return search(run, g, CUT | SERIES | BEAM | SEARCH, UINT64_C(2000000000), order);
+}
+
+mpl_status mpl_order_search_beam(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
+{
+    return search(run, g, CUT | BEAM, UINT64_C(2000000000), order);
+}
+
+mpl_status mpl_order_search_anneal(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
+{
+    return search(run, g, CUT | ANNEAL, UINT64_C(2000000000), order);
+}

@@ -1,0 +1,579 @@
+/* model.c -- the memory model of an order. See model.h. */
+#include "graphs/orders/model.h"
+
+#include "graphs/analysis/liveness.h"
+
+#include <stdlib.h>
+
+static const uint64_t MOST = INT64_MAX / 4; /* sums of three such figures do not overflow */
+
+/* ---- lists ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct pair {
+    uint32_t of, item;
+} pair;
+
+typedef struct pairs {
+    size_t n, cap;
+    pair *at;
+} pairs;
+
+static mpl_status add(mpl_ctx *ctx, pairs *list, uint32_t of, uint32_t item)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_reserve(ctx, list->at, list->cap, list->n + 1));
+    list->at[list->n++] = (pair){of, item};
+out:
+    return st;
+}
+
+static int by_both(const void *a, const void *b)
+{
+    const pair *x = a, *y = b;
+
+    if (x->of != y->of)
+        return x->of > y->of ? 1 : -1;
+    return (x->item > y->item) - (x->item < y->item);
+}
+
+/* Distinct pairs as n lists, each ascending. */
+static mpl_status make_lists(mpl_ctx *ctx, uint32_t n, pairs *list, mpl_lists *out)
+{
+    mpl_status st = MPL_OK;
+    uint32_t kept = 0;
+
+    MPL_TRY(mpl_new(ctx, out->begin, (size_t)n + 1));
+    MPL_TRY(mpl_new(ctx, out->item, list->n));
+    if (list->n > 0)
+        qsort(list->at, list->n, sizeof *list->at, by_both);
+    for (size_t i = 0; i < list->n; i++) {
+        if (i > 0 && by_both(&list->at[i - 1], &list->at[i]) == 0)
+            continue;
+        out->item[kept++] = list->at[i].item;
+        out->begin[list->at[i].of + 1] = kept;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (out->begin[i + 1] < out->begin[i])
+            out->begin[i + 1] = out->begin[i];
+out:
+    return st;
+}
+
+/* The same arcs from the other side. */
+static mpl_status turn_lists(mpl_ctx *ctx, uint32_t n, const mpl_lists *in, uint32_t n_items, mpl_lists *out)
+{
+    mpl_status st = MPL_OK;
+    pairs list = {0};
+
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = in->begin[i]; j < in->begin[i + 1]; j++)
+            MPL_TRY(add(ctx, &list, in->item[j], i));
+    MPL_TRY(make_lists(ctx, n_items, &list, out));
+out:
+    mpl_free(ctx, list.at);
+    return st;
+}
+
+static void lists_fini(mpl_ctx *ctx, mpl_lists *l)
+{
+    mpl_free(ctx, l->begin);
+    mpl_free(ctx, l->item);
+}
+
+/* ---- models ---------------------------------------------------------------------------------------------------------- */
+
+static mpl_status model_alloc(mpl_ctx *ctx, uint32_t n, uint32_t k, mpl_order_model **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_model *m = NULL;
+
+    MPL_TRY(mpl_new(ctx, m, 1));
+    m->n = n;
+    m->k = k;
+    MPL_TRY(mpl_new(ctx, m->op, n));
+    MPL_TRY(mpl_new(ctx, m->extra, n));
+    MPL_TRY(mpl_new(ctx, m->saves, n));
+    MPL_TRY(mpl_new(ctx, m->bytes, k));
+    MPL_TRY(mpl_new(ctx, m->first, k));
+    MPL_TRY(mpl_new(ctx, m->kept, k));
+    *out = m, m = NULL;
+out:
+    mpl_order_model_free(ctx, m);
+    return st;
+}
+
+void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *m)
+{
+    if (m == NULL)
+        return;
+    mpl_lists *const lists[] = {&m->before, &m->after, &m->makes, &m->reads, &m->makers, &m->users, &m->over};
+    void *const arrays[] = {m->op, m->extra, m->saves, m->bytes, m->first, m->kept};
+
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        lists_fini(ctx, lists[i]);
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        mpl_free(ctx, arrays[i]);
+    mpl_free(ctx, m);
+}
+
+/* What is derived: after, makes, reads from before, makers, users. */
+static mpl_status model_finish(mpl_ctx *ctx, mpl_order_model *m)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(turn_lists(ctx, m->n, &m->before, m->n, &m->after));
+    MPL_TRY(turn_lists(ctx, m->k, &m->makers, m->n, &m->makes));
+    MPL_TRY(turn_lists(ctx, m->k, &m->users, m->n, &m->reads));
+out:
+    return st;
+}
+
+typedef struct source {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    const mpl_problem *p; /* of the order `given` */
+    const mpl_value_map *map;
+    uint32_t *id; /* [buffers of p] buffer of the model, or MPL_NONE */
+    pairs before, makers, users, over;
+} source;
+
+static bool is_counted(const source *s, mpl_value v)
+{
+    return v != MPL_NONE && s->map->value_buffer[v] != MPL_NONE && s->p->pool[s->map->value_buffer[v]] == 0;
+}
+
+static uint64_t slots(const source *s, mpl_buffer b)
+{
+    return (s->p->bytes[b] + s->p->align[b] - 1) & ~(uint64_t)(s->p->align[b] - 1);
+}
+
+/* Buffers that somebody reads become buffers of the model, others bytes of one step. An input that is not pinned
+ * and that nobody reads counts for the first step, whichever it is: it is left out, since bounds must hold for all. */
+static mpl_status add_buffers(source *s, const uint8_t *is_read, mpl_order_model *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = s->g;
+    uint64_t sum = 0;
+    uint32_t k = 0;
+
+    for (mpl_buffer b = 0; b < s->p->n; b++)
+        if (s->p->pool[b] == 0 && (!mpl_add_bytes(sum, slots(s, b), &sum) || sum > MOST))
+            MPL_FAIL(s->ctx, MPL_EINPUT, "the buffers of '%.100s' together pass 2^61 bytes", g->name);
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        mpl_buffer b = is_counted(s, v) && s->map->value_root[v] == v ? s->map->value_buffer[v] : MPL_NONE;
+
+        if (b == MPL_NONE)
+            continue;
+        if (is_read[v] == 0) {
+            if (g->value_op[v] != MPL_NONE)
+                m->extra[g->value_op[v]] += slots(s, b);
+            continue;
+        }
+        s->id[b] = k;
+        m->bytes[k] = slots(s, b);
+        m->kept[k] = is_read[v] == 2;
+        m->first[k] = g->value_op[v] == MPL_NONE;
+        if (!m->first[k])
+            MPL_TRY(add(s->ctx, &s->makers, k, g->value_op[v]));
+        k++;
+    }
+    m->k = k;
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (s->map->op_workspace[op] != MPL_NONE && s->p->pool[s->map->op_workspace[op]] == 0)
+            m->extra[op] += slots(s, s->map->op_workspace[op]);
+out:
+    return st;
+}
+
+static mpl_status add_operands(source *s, bool in_place, mpl_order_model *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = s->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_value out =
+            g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+        bool can = in_place && is_counted(s, out) && s->map->value_root[out] == out;
+
+        m->op[op] = op;
+        if (can)
+            m->saves[op] = slots(s, s->map->value_buffer[out]);
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+            mpl_value v = g->op_in[i];
+
+            if (v != MPL_NONE && g->value_op[v] != MPL_NONE)
+                MPL_TRY(add(s->ctx, &s->before, op, g->value_op[v]));
+            if (!is_counted(s, v) || s->id[s->map->value_buffer[v]] == MPL_NONE)
+                continue;
+            MPL_TRY(add(s->ctx, &s->users, s->id[s->map->value_buffer[v]], op));
+            if (can && !m->kept[s->id[s->map->value_buffer[v]]] &&
+                mpl_in_place_operand(g, s->map->value_root, op, i - g->op_in_begin[op]))
+                MPL_TRY(add(s->ctx, &s->over, op, s->id[s->map->value_buffer[v]]));
+        }
+    }
+out:
+    return st;
+}
+
+/* is_read[root]: 1 somebody reads it, 2 it is there to the end, whoever reads it. */
+static void mark_read(const source *s, uint8_t *is_read)
+{
+    const mpl_graph *g = s->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            if (g->op_in[i] != MPL_NONE)
+                is_read[s->map->value_root[g->op_in[i]]] = 1;
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        is_read[s->map->value_root[g->output[i]]] = 2;
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (g->value_role[v] == MPL_WEIGHT)
+            is_read[s->map->value_root[v]] = 2;
+}
+
+mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                               mpl_order_model **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem_options o = options != NULL ? *options : mpl_problem_options_default();
+    source s = {.ctx = ctx, .g = g};
+    mpl_problem *p = NULL;
+    mpl_value_map *map = NULL;
+    mpl_op *given = NULL;
+    uint8_t *is_read = NULL;
+    mpl_order_model *m = NULL;
+
+    o.parallel = false;
+    MPL_TRY(mpl_new(ctx, given, g->n_ops));
+    MPL_TRY(mpl_new(ctx, is_read, g->n_values));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        given[op] = op;
+    MPL_TRY(mpl_problem_from_graph(ctx, g, given, &o, &p, &map));
+    s.p = p;
+    s.map = map;
+    MPL_TRY(mpl_new(ctx, s.id, p->n));
+    memset(s.id, 0xff, p->n * sizeof *s.id);
+    mark_read(&s, is_read);
+    MPL_TRY(model_alloc(ctx, g->n_ops, p->n, &m));
+    MPL_TRY(add_buffers(&s, is_read, m));
+    MPL_TRY(add_operands(&s, o.in_place, m));
+    MPL_TRY(make_lists(ctx, m->n, &s.before, &m->before));
+    MPL_TRY(make_lists(ctx, m->k, &s.makers, &m->makers));
+    MPL_TRY(make_lists(ctx, m->k, &s.users, &m->users));
+    MPL_TRY(make_lists(ctx, m->n, &s.over, &m->over));
+    MPL_TRY(model_finish(ctx, m));
+    *out = m, m = NULL;
+out:
+    mpl_order_model_free(ctx, m);
+    mpl_problem_free(ctx, p);
+    mpl_value_map_free(ctx, map);
+    mpl_free(ctx, given);
+    mpl_free(ctx, is_read);
+    mpl_free(ctx, s.id);
+    mpl_free(ctx, s.before.at);
+    mpl_free(ctx, s.makers.at);
+    mpl_free(ctx, s.users.at);
+    mpl_free(ctx, s.over.at);
+    return st;
+}
+
+/* A part of a model while it is made: which operations and buffers of the whole it has. */
+typedef struct part {
+    mpl_ctx *ctx;
+    const mpl_order_model *m;
+    mpl_order_model *sub;
+    uint32_t *place; /* [m->n] position in the order */
+    uint32_t *id;    /* [m->k] buffer of the part, or MPL_NONE */
+    uint32_t from, to;
+    pairs before, makers, users, over;
+} part;
+
+static bool inside(const part *x, uint32_t v)
+{
+    return x->place[v] >= x->from && x->place[v] < x->to;
+}
+
+/* What buffer b is to the part: nothing, alive throughout, or one that its operations make or free. */
+static mpl_status part_buffer(part *x, uint32_t b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_order_model *m = x->m;
+    bool first = m->first[b], kept = m->kept[b], touched = false;
+
+    for (uint32_t i = m->makers.begin[b]; i < m->makers.begin[b + 1]; i++) {
+        first = first || x->place[m->makers.item[i]] < x->from;
+        touched = touched || inside(x, m->makers.item[i]);
+    }
+    for (uint32_t i = m->users.begin[b]; i < m->users.begin[b + 1]; i++) {
+        kept = kept || x->place[m->users.item[i]] >= x->to;
+        touched = touched || inside(x, m->users.item[i]);
+    }
+    if (first && kept)
+        x->sub->base += m->bytes[b];
+    if (!touched || (first && kept))
+        goto out;
+    x->id[b] = x->sub->k;
+    x->sub->bytes[x->sub->k] = m->bytes[b];
+    x->sub->first[x->sub->k] = first;
+    x->sub->kept[x->sub->k] = kept;
+    for (uint32_t i = m->makers.begin[b]; i < m->makers.begin[b + 1]; i++)
+        if (inside(x, m->makers.item[i]))
+            MPL_TRY(add(x->ctx, &x->makers, x->sub->k, x->place[m->makers.item[i]] - x->from));
+    for (uint32_t i = m->users.begin[b]; i < m->users.begin[b + 1]; i++)
+        if (inside(x, m->users.item[i]))
+            MPL_TRY(add(x->ctx, &x->users, x->sub->k, x->place[m->users.item[i]] - x->from));
+    x->sub->k++;
+out:
+    return st;
+}
+
+/* Buffers that lived through before the part began, and were no buffers of the model's lists, are in its base already. An
+ * operand that dies behind the part cannot be overwritten in it; one that is base can not either. */
+static mpl_status part_fill(part *x, const uint32_t *order)
+{
+    mpl_status st = MPL_OK;
+    const mpl_order_model *m = x->m;
+    mpl_order_model *sub = x->sub;
+
+    sub->k = 0;
+    sub->base = m->base;
+    sub->backward = m->backward;
+    for (uint32_t b = 0; b < m->k; b++)
+        MPL_TRY(part_buffer(x, b));
+    for (uint32_t i = x->from; i < x->to; i++) {
+        uint32_t v = order[i], id = i - x->from;
+
+        sub->op[id] = m->op[v];
+        sub->extra[id] = m->extra[v];
+        sub->saves[id] = m->saves[v];
+        for (uint32_t j = m->before.begin[v]; j < m->before.begin[v + 1]; j++)
+            if (inside(x, m->before.item[j]))
+                MPL_TRY(add(x->ctx, &x->before, id, x->place[m->before.item[j]] - x->from));
+        for (uint32_t j = m->over.begin[v]; j < m->over.begin[v + 1]; j++) {
+            uint32_t b = x->id[m->over.item[j]];
+
+            if (b != MPL_NONE)
+                MPL_TRY(add(x->ctx, &x->over, id, b));
+        }
+    }
+    MPL_TRY(make_lists(x->ctx, sub->n, &x->before, &sub->before));
+    MPL_TRY(make_lists(x->ctx, sub->k, &x->makers, &sub->makers));
+    MPL_TRY(make_lists(x->ctx, sub->k, &x->users, &sub->users));
+    MPL_TRY(make_lists(x->ctx, sub->n, &x->over, &sub->over));
+    MPL_TRY(model_finish(x->ctx, sub));
+out:
+    return st;
+}
+
+mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order, uint32_t from,
+                                uint32_t to, mpl_order_model **out)
+{
+    mpl_status st = MPL_OK;
+    part x = {.ctx = ctx, .m = m, .from = from, .to = to};
+
+    MPL_TRY(mpl_new(ctx, x.place, m->n));
+    MPL_TRY(mpl_new(ctx, x.id, m->k));
+    memset(x.id, 0xff, m->k * sizeof *x.id);
+    for (uint32_t i = 0; i < m->n; i++)
+        x.place[order[i]] = i;
+    MPL_TRY(model_alloc(ctx, to - from, m->k, &x.sub));
+    MPL_TRY(part_fill(&x, order));
+    *out = x.sub, x.sub = NULL;
+out:
+    mpl_order_model_free(ctx, x.sub);
+    mpl_free(ctx, x.place);
+    mpl_free(ctx, x.id);
+    mpl_free(ctx, x.before.at);
+    mpl_free(ctx, x.makers.at);
+    mpl_free(ctx, x.users.at);
+    mpl_free(ctx, x.over.at);
+    return st;
+}
+
+/* A copy of n lists: their items turned round in [0, items), they themselves in [0, n) where `turn`. items 0: as they are. */
+static mpl_status mirror(mpl_ctx *ctx, uint32_t n, const mpl_lists *in, bool turn, uint32_t items,
+                         mpl_lists *out)
+{
+    mpl_status st = MPL_OK;
+    pairs list = {0};
+
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = in->begin[i]; j < in->begin[i + 1]; j++)
+            MPL_TRY(add(ctx, &list, turn ? n - 1 - i : i, items > 0 ? items - 1 - in->item[j] : in->item[j]));
+    MPL_TRY(make_lists(ctx, n, &list, out));
+out:
+    mpl_free(ctx, list.at);
+    return st;
+}
+
+mpl_status mpl_order_model_reverse(mpl_ctx *ctx, const mpl_order_model *m, mpl_order_model **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_model *r = NULL;
+
+    MPL_TRY(model_alloc(ctx, m->n, m->k, &r));
+    r->base = m->base;
+    r->backward = !m->backward;
+    for (uint32_t v = 0; v < m->n; v++) {
+        r->op[m->n - 1 - v] = m->op[v];
+        r->extra[m->n - 1 - v] = m->extra[v];
+        r->saves[m->n - 1 - v] = m->saves[v];
+    }
+    for (uint32_t b = 0; b < m->k; b++) {
+        r->bytes[b] = m->bytes[b];
+        r->first[b] = m->kept[b];
+        r->kept[b] = m->first[b];
+    }
+    MPL_TRY(mirror(ctx, m->n, &m->after, true, m->n, &r->before));
+    MPL_TRY(mirror(ctx, m->k, &m->users, false, m->n, &r->makers));
+    MPL_TRY(mirror(ctx, m->k, &m->makers, false, m->n, &r->users));
+    MPL_TRY(mirror(ctx, m->n, &m->over, true, 0, &r->over));
+    MPL_TRY(model_finish(ctx, r));
+    *out = r, r = NULL;
+out:
+    mpl_order_model_free(ctx, r);
+    return st;
+}
+
+/* ---- walks ------------------------------------------------------------------------------------------------------------ */
+
+mpl_status mpl_order_walk_init(mpl_ctx *ctx, const mpl_order_model *m, mpl_order_walk *w)
+{
+    mpl_status st = MPL_OK;
+
+    *w = (mpl_order_walk){.m = m};
+    MPL_TRY(mpl_new(ctx, w->ready, m->n));
+    MPL_TRY(mpl_new(ctx, w->waits, m->n));
+    MPL_TRY(mpl_new(ctx, w->born, m->k));
+    MPL_TRY(mpl_new(ctx, w->left, m->k));
+    MPL_TRY(mpl_new(ctx, w->done, m->n));
+    mpl_order_walk_reset(w);
+out:
+    if (st != MPL_OK)
+        mpl_order_walk_fini(ctx, w);
+    return st;
+}
+
+void mpl_order_walk_fini(mpl_ctx *ctx, mpl_order_walk *w)
+{
+    mpl_free(ctx, w->ready);
+    mpl_free(ctx, w->waits);
+    mpl_free(ctx, w->born);
+    mpl_free(ctx, w->left);
+    mpl_free(ctx, w->done);
+    memset(w, 0, sizeof *w);
+}
+
+void mpl_order_walk_reset(mpl_order_walk *w)
+{
+    const mpl_order_model *m = w->m;
+
+    w->live = m->base;
+    w->n_done = w->n_ready = 0;
+    for (uint32_t v = 0; v < m->n; v++) {
+        w->waits[v] = m->before.begin[v + 1] - m->before.begin[v];
+        w->done[v] = 0;
+        if (w->waits[v] == 0)
+            w->ready[w->n_ready++] = v;
+    }
+    for (uint32_t b = 0; b < m->k; b++) {
+        w->born[b] = m->first[b];
+        w->left[b] = m->users.begin[b + 1] - m->users.begin[b] + m->kept[b];
+        if (m->first[b])
+            w->live += m->bytes[b];
+    }
+}
+
+void mpl_order_walk_copy(mpl_order_walk *to, const mpl_order_walk *from)
+{
+    const mpl_order_model *m = to->m;
+
+    to->live = from->live;
+    to->n_done = from->n_done;
+    to->n_ready = from->n_ready;
+    if (m->n == 0)
+        return;
+    memcpy(to->ready, from->ready, from->n_ready * sizeof *to->ready);
+    memcpy(to->waits, from->waits, m->n * sizeof *to->waits);
+    memcpy(to->done, from->done, m->n);
+    if (m->k > 0) {
+        memcpy(to->born, from->born, m->k * sizeof *to->born);
+        memcpy(to->left, from->left, m->k * sizeof *to->left);
+    }
+}
+
+uint64_t mpl_order_walk_cost(const mpl_order_walk *w, uint32_t v)
+{
+    const mpl_order_model *m = w->m;
+    uint64_t cost = w->live + m->extra[v];
+
+    for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
+        if (w->born[m->makes.item[i]] == 0)
+            cost += m->bytes[m->makes.item[i]];
+    /* v is the last user of what it overwrites; backwards, its first maker. */
+    for (uint32_t i = m->over.begin[v]; i < m->over.begin[v + 1]; i++)
+        if (m->backward ? w->born[m->over.item[i]] == 0 : w->left[m->over.item[i]] == 1)
+            return cost - m->saves[v];
+    return cost;
+}
+
+uint64_t mpl_order_walk_after(const mpl_order_walk *w, uint32_t v)
+{
+    const mpl_order_model *m = w->m;
+    uint64_t live = w->live;
+
+    for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
+        if (w->born[m->makes.item[i]] == 0)
+            live += m->bytes[m->makes.item[i]];
+    for (uint32_t i = m->reads.begin[v]; i < m->reads.begin[v + 1]; i++)
+        if (w->left[m->reads.item[i]] == 1)
+            live -= m->bytes[m->reads.item[i]];
+    return live;
+}
+
+void mpl_order_walk_run(mpl_order_walk *w, uint32_t v)
+{
+    const mpl_order_model *m = w->m;
+
+    mpl_assert(w->waits[v] == 0 && !w->done[v]);
+    w->done[v] = 1;
+    w->n_done++;
+    for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
+        if (w->born[m->makes.item[i]]++ == 0)
+            w->live += m->bytes[m->makes.item[i]];
+    for (uint32_t i = m->reads.begin[v]; i < m->reads.begin[v + 1]; i++)
+        if (--w->left[m->reads.item[i]] == 0)
+            w->live -= m->bytes[m->reads.item[i]];
+    for (uint32_t i = m->after.begin[v]; i < m->after.begin[v + 1]; i++)
+        if (--w->waits[m->after.item[i]] == 0)
+            w->ready[w->n_ready++] = m->after.item[i];
+}
+
+void mpl_order_walk_undo(mpl_order_walk *w, uint32_t v, uint64_t live, uint32_t n_ready)
+{
+    const mpl_order_model *m = w->m;
+
+    w->done[v] = 0;
+    w->n_done--;
+    for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
+        w->born[m->makes.item[i]]--;
+    for (uint32_t i = m->reads.begin[v]; i < m->reads.begin[v + 1]; i++)
+        w->left[m->reads.item[i]]++;
+    for (uint32_t i = m->after.begin[v]; i < m->after.begin[v + 1]; i++)
+        w->waits[m->after.item[i]]++;
+    w->live = live;
+    w->n_ready = n_ready;
+}
+
+uint64_t mpl_order_model_peak(mpl_order_walk *w, const uint32_t *order)
+{
+    uint64_t peak = 0;
+
+    mpl_order_walk_reset(w);
+    for (uint32_t i = 0; i < w->m->n; i++) {
+        peak = mpl_max_u64(peak, mpl_order_walk_cost(w, order[i]));
+        mpl_order_walk_run(w, order[i]);
+    }
+    return peak;
+}
