@@ -2,8 +2,12 @@
  *
  * A graph is filled through mpl_graph_add_*, closed by mpl_graph_finish, and const from then on; a pass makes
  * a new one. Ids are dense, in the order in which things were added, which is the order `given`: every operation
- * comes after those that make its inputs. Room is left for what comes as further arrays: blocks of `while` and
- * `case` (the block of each operation), views (strides and offset of each value). */
+ * comes after those that make its inputs.
+ *
+ * Control flow: a block is a run of operations with parameters and results of its own; block 0 is the whole graph. A `while`
+ * owns one block, its body, a `case` one for each branch. Blocks nest; operations and values of all of them stand in the same
+ * arrays, a block's operations one after another, right before the operation that owns it. A block may use the values
+ * of those around it (it captures them); nothing of it is seen outside but its results, through its owner's outputs. */
 #ifndef MPL_GRAPH_H
 #define MPL_GRAPH_H
 
@@ -26,6 +30,7 @@ typedef enum mpl_role {
     MPL_WEIGHT,    /* constant: with data, or filled at run time from a seed */
     MPL_TEMPORARY, /* made by an operation, used by others */
     MPL_OUTPUT,    /* made by an operation, handed to the caller */
+    MPL_PARAMETER, /* of a block: there when the block begins */
     MPL_N_ROLES
 } mpl_role;
 
@@ -78,6 +83,7 @@ enum {
     MPL_VIEW = 4,         /* output 0 is the bytes of input 0 under other dims: needs no memory of its own */
     MPL_ELEMENTWISE = 8,  /* each output element depends on the elements of its own index (broadcast) alone */
     MPL_NO_FOLD = 16,     /* never computed while reading, even from constants */
+    MPL_CONTROL = 32,     /* owns blocks; run by the executor, never by mpl_eval or a backend */
 };
 
 typedef struct mpl_graph {
@@ -112,8 +118,30 @@ typedef struct mpl_graph {
     mpl_value *input;  /* [n_inputs]  in the order of the file */
     mpl_value *output; /* [n_outputs] in the order of the file; any role */
 
-    uint32_t *value_use_begin; /* [n_values + 1] into value_use; made by mpl_graph_finish */
-    mpl_op *value_use;         /* consuming operations in order; one that reads a value twice stands twice */
+    /* Consuming operations in order; one that reads a value twice stands twice. A block's result is used by the owner. Made
+     * by mpl_graph_finish. */
+    uint32_t *value_use_begin; /* [n_values + 1] into value_use */
+    mpl_op *value_use;
+
+    /* Blocks in the order in which they were opened: a nested one has a higher id than that around it. */
+    uint32_t n_blocks;           /* at least 1 */
+    char **block_name;           /* [n_blocks] unique */
+    uint32_t *block_parent;      /* [n_blocks] the block around it; MPL_NONE for block 0 */
+    mpl_op *block_owner;         /* [n_blocks] the operation that runs it; MPL_NONE for block 0 */
+    uint32_t *block_param_begin; /* [n_blocks] into block_param; block_n_params of them */
+    uint32_t *block_n_params;
+    uint32_t *block_result_begin; /* [n_blocks] into block_result; block_n_results of them */
+    uint32_t *block_n_results;
+    mpl_op *block_op_begin;       /* [n_blocks] its operations, those of nested blocks included: begin, end */
+    mpl_op *block_op_end;         /* [n_blocks] */
+    mpl_value *block_value_begin; /* [n_blocks] the values that were added while it was open */
+    mpl_value *block_value_end;   /* [n_blocks] */
+    mpl_value *block_param;
+    mpl_value *block_result; /* MPL_NONE: an optional result left out */
+    uint32_t *op_block;      /* [n_ops] the innermost block that it stands in */
+    uint32_t *value_block;   /* [n_values] the block that it can be seen in, and in those nested there */
+    uint32_t *op_body_begin; /* [n_ops + 1] into op_body: the blocks that an operation owns */
+    uint32_t *op_body;
 
     /* Inputs whose contents decided shapes and were folded away (DESIGN: "the row names them"). */
     uint32_t n_bound;
@@ -135,6 +163,8 @@ typedef struct mpl_shape_call {
     uint32_t n_in, n_out;
     const mpl_shape *const *in_shape; /* [n_in]; NULL: left out */
     const mpl_type *in_type;          /* [n_in] */
+    uint32_t n_bodies;                /* blocks that it owns */
+    const uint32_t *body;             /* [n_bodies] */
     mpl_shape *out_shape;             /* [n_out] to be written */
     mpl_type *out_type;               /* [n_out] to be written */
 } mpl_shape_call;
@@ -195,6 +225,64 @@ mpl_status mpl_graph_add_const(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
 mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name, uint32_t n_in,
                             const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, uint32_t n_out,
                             const char *const *out_name, mpl_value *out);
+
+/* ---- blocks -------------------------------------------------------------------------------------------- */
+
+/* Opens a block inside the one that is open; what is added from now on stands in it, weights and inputs excepted, which
+ * belong to the whole graph. MPL_EINPUT when the name exists. */
+mpl_status mpl_graph_open_block(mpl_ctx *ctx, mpl_graph *g, const char *name, uint32_t *out);
+/* The next parameter of the open block. */
+mpl_status mpl_graph_add_param(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_type type,
+                               const mpl_shape *shape, mpl_value *out);
+/* Closes the open block with its results: values seen in it, or MPL_NONE. */
+mpl_status mpl_graph_close_block(mpl_ctx *ctx, mpl_graph *g, uint32_t n_results, const mpl_value *result);
+/* As mpl_graph_add_op, for an operation that owns blocks: closed ones, in the open block, of which no other operation
+ * is the owner, the last ones that were opened there, with no operation behind them.
+ *
+ * while(trips, go, init.., scan..) body: params (round i64 [], carried.., slice..), results (go, next.., row..). carried=N says how many
+ * are carried. A round begins while round < trips (i64, may be left out), round < `trips` (attribute, the most there can
+ * be) and go is true (bool; at first the input, then the result of the round before; left out: true). A slice is scan[round] along
+ * axis 0, which all scans have in common: they say how many rounds there are, at most. An `exit_unless(c)` directly in
+ * the body ends the loop when c is false: the round counts as never begun, its rows and next values are dropped. Outputs: the carried
+ * values behind the last round (the inits when there was none), then the rows stacked along a new axis 0, as many
+ * as there can be rounds; those of rounds that did not come are zero. scan_reverse has a flag for each scan, then for each
+ * row: 1, the last slice comes first.
+ *
+ * case(index, bypass..) branch..: a branch has no params and one result for each output. index: i64, i32 or bool of one element; below
+ * 0 no branch runs and the outputs are the bypass values (MPL_EINPUT when there are none, or past the last). */
+mpl_status mpl_graph_add_control(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name,
+                                 uint32_t n_in, const mpl_value *in, uint32_t n_attr, const mpl_attr *attr,
+                                 uint32_t n_bodies, const uint32_t *body, uint32_t n_out,
+                                 const char *const *out_name, mpl_value *out);
+/* Block of that name, or MPL_NONE. O(n_blocks). */
+uint32_t mpl_graph_find_block(const mpl_graph *g, const char *name);
+/* Whether `inner` is `outer` or nested in it. */
+bool mpl_block_within(const mpl_graph *g, uint32_t inner, uint32_t outer);
+/* Most rounds of a `while`: by its scans or its attribute `trips`; -1: any number. */
+int64_t mpl_while_most_rounds(const mpl_graph *g, mpl_op op);
+
+/* Goes through a graph in the order in which it was built: what is added to another graph in that order, block by
+ * block, gets the same ids. */
+typedef enum mpl_item {
+    MPL_ITEM_VALUE, /* an input or weight */
+    MPL_ITEM_OPEN,  /* a block, with its parameters */
+    MPL_ITEM_OP,    /* an operation, with its outputs */
+    MPL_ITEM_CLOSE, /* a block, with its results */
+    MPL_ITEM_END
+} mpl_item;
+
+typedef struct mpl_walk {
+    mpl_op op;       /* of MPL_ITEM_OP; those below were given */
+    mpl_value value; /* of MPL_ITEM_VALUE */
+    uint32_t block;  /* of MPL_ITEM_OPEN and _CLOSE */
+    /* private */
+    mpl_op next_op;
+    mpl_value next_value;
+    uint32_t open, next_block;
+} mpl_walk;
+
+mpl_walk mpl_walk_begin(void);
+mpl_item mpl_walk_next(const mpl_graph *g, mpl_walk *walk);
 
 /* Makes v the next output of the graph; a temporary becomes MPL_OUTPUT. */
 mpl_status mpl_graph_add_output(mpl_ctx *ctx, mpl_graph *g, mpl_value v);

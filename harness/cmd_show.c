@@ -22,7 +22,7 @@ static mpl_status show_graph(mpl_ctx *ctx, const mpl_graph *g)
     mpl_status st = MPL_OK;
     uint32_t *count = NULL, n_role[MPL_N_ROLES] = {0};
     uint64_t role_bytes[MPL_N_ROLES] = {0};
-    static const char *const role[] = {"inputs", "weights", "temporaries", "outputs"};
+    static const char *const role[] = {"inputs", "weights", "temporaries", "outputs", "parameters"};
 
     MPL_TRY(mpl_new(ctx, count, MPL_N_OPS));
     for (mpl_op i = 0; i < g->n_ops; i++)
@@ -42,7 +42,7 @@ static mpl_status show_graph(mpl_ctx *ctx, const mpl_graph *g)
         n_role[g->value_role[v]]++;
         role_bytes[g->value_role[v]] += g->value_bytes[v];
     }
-    for (int k = 0; k < MPL_N_ROLES; k++)
+    for (int k = 0; k < MPL_N_ROLES && (k != MPL_PARAMETER || g->n_blocks > 1); k++)
         printf("%-12s %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB\n", role[k], n_role[k], role_bytes[k],
                mib(role_bytes[k]));
     for (uint32_t i = 0; i < g->n_bound; i++)

@@ -66,6 +66,21 @@ static void assert_same(const mpl_graph *a, const mpl_graph *b)
     assert_same_ids(a->input, b->input, a->n_inputs);
     assert_int_equal(a->n_outputs, b->n_outputs);
     assert_same_ids(a->output, b->output, a->n_outputs);
+    assert_int_equal(a->n_blocks, b->n_blocks);
+    assert_same_ids(a->op_block, b->op_block, a->n_ops);
+    assert_same_ids(a->op_body_begin, b->op_body_begin, a->n_ops + 1);
+    assert_same_ids(a->op_body, b->op_body, a->op_body_begin[a->n_ops]);
+    assert_same_ids(a->value_block, b->value_block, a->n_values);
+    assert_same_ids(a->block_parent, b->block_parent, a->n_blocks);
+    for (uint32_t i = 0; i < a->n_blocks; i++) {
+        assert_string_equal(a->block_name[i], b->block_name[i]);
+        assert_int_equal(a->block_n_params[i], b->block_n_params[i]);
+        assert_int_equal(a->block_n_results[i], b->block_n_results[i]);
+        assert_same_ids(a->block_param + a->block_param_begin[i], b->block_param + b->block_param_begin[i],
+                        a->block_n_params[i]);
+        assert_same_ids(a->block_result + a->block_result_begin[i],
+                        b->block_result + b->block_result_begin[i], a->block_n_results[i]);
+    }
     assert_int_equal(a->n_bound, b->n_bound);
     for (uint32_t i = 0; i < a->n_bound; i++)
         assert_string_equal(a->bound_input[i], b->bound_input[i]);
@@ -108,7 +123,8 @@ static void test_zoo_round_trip(void **state)
 
 static void test_data_round_trip(void **state)
 {
-    static const char *const paths[] = {"tests/data/syntax.graph", "tests/data/operators.graph"};
+    static const char *const paths[] = {"tests/data/syntax.graph", "tests/data/operators.graph",
+                                        "tests/data/control.graph"};
     mpl_ctx ctx;
 
     (void)state;
@@ -345,8 +361,8 @@ static const struct {
     {"graph \"a\\x00\"\n", 1, "zero byte"},
     {"graph g\n", 2, "no output"},
     {HEAD "graph h\n", 3, "a second 'graph' line"},
-    {HEAD "while = relu(x)\n", 3, "'while' is reserved"},
-    {HEAD "case {\n", 3, "'case' is reserved"},
+    {HEAD "view = relu(x)\n", 3, "'view' is reserved"},
+    {HEAD "case {\n", 3, "'{' where '=' should stand"},
     {HEAD "}\n", 3, "'}' where the name of a value should stand"},
     {HEAD "y = relu(x);\n", 3, "character 0x3b has no place"},
     {HEAD "\x01", 3, "character 0x01 has no place"},
@@ -380,7 +396,8 @@ static const struct {
     {HEAD "y\n", 3, "where '=' should stand"},
     {HEAD "y = \n", 3, "where an operator should stand"},
     {HEAD "y = rely(x)\n", 3, "'rely' is no operator"},
-    {HEAD "y = relu x\n", 3, "'x' where '(' should stand"},
+    {HEAD "y = relu x\n", 3, "the end of the line where '(' should stand"},
+    {HEAD "y = relu x(x)\n", 3, "no block 'x' stands above"},
     {HEAD "y = relu(x\n", 3, "the end of the line where ',' should stand"},
     {HEAD "y = relu(x x)\n", 3, "'x' where ',' should stand between inputs"},
     {HEAD "y = relu(x, x)\n", 3, "has 2 inputs and 1 outputs"},
@@ -406,6 +423,47 @@ static const struct {
     {HEAD "y = relu(x) axes=[1,,2]\n", 3, "',' where the attribute should be a whole number"},
     {HEAD "y = relu(x) alpha=one\n", 3, "'one' where the attribute should be a number"},
     {HEAD "y = relu(x) mode=[a]\n", 3, "'[' where the attribute should be a word or a string"},
+    /* blocks */
+    {HEAD "block b\noutput x\n", 5, "block 'b' has no end"},
+    {HEAD "block b\nyield x\noutput x\n", 6, "block 'b' is run by no operation"},
+    {HEAD "block b\nblock b\n", 4, "block 'b' is made twice"},
+    {HEAD "block b\nblock c\nyield\nyield\n", 6, "block 'c' is run by no operation"},
+    {HEAD "yield x\n", 3, "results outside of a block"},
+    {HEAD "param p f32 []\n", 3, "parameter 'p' stands outside of a block"},
+    {HEAD "block b\ny = relu(x)\nparam p f32 []\n", 5, "parameters come first in a block"},
+    {HEAD "block b\nparam x f32 []\n", 4, "'x' is made twice"},
+    {HEAD "exit_unless(x)\n", 3, "it must be one element of type bool"},
+    {HEAD "input c bool []\nexit_unless(c)\noutput x\n", 6, "does not stand in the body of a while"},
+    {HEAD "y = while(_, _, x) carried=1\n", 3, "has 0 blocks; it needs at least one"},
+    {HEAD "block b\nyield x\ny = relu b(x)\n", 5, "has 1 blocks; this operator has none"},
+    {HEAD "block b\nyield x\nz = relu(x)\ny = case b(x)\n", 6,
+     "not one that stands, unused, right before it"},
+    {HEAD "block b\nz = relu(x)\nyield z\ny = relu(z)\n", 6,
+     "'y' reads 'z' of block 'b', which it cannot see"},
+    {HEAD "block b\nz = relu(x)\nyield z\noutput z\n", 6, "'the graph's output' reads 'z' of block 'b'"},
+    {HEAD "block b\nyield x\ny = case b(x)\n", 5, "the index is f32 [1,2]; it must be one element"},
+    {HEAD "input i i64 []\nblock b\nyield i\nblock c\nyield x\ny = case b, c(i)\n", 8,
+     "a branch's result 0 is f32 [1,2]"},
+    {HEAD "input i i64 []\nblock b\nyield x\ny = case b(i, i)\n", 6, "bypass input 1 has not the type"},
+    {HEAD "input i i64 []\nblock b\nyield x, x\ny = case b(i)\n", 6, "must have none and 1"},
+    {HEAD "block b\nparam t i64 []\nyield _\n = while b(_, _) trips=1\n", 6, "where the name of a value"},
+    {HEAD "block b\nparam t i64 []\nparam h f32 [1,2]\nyield _, h\ny = while b(_, _, x) carried=1\n", 7,
+     "nothing can end it"},
+    {HEAD "block b\nparam t i32 []\nparam h f32 [1,2]\nyield _, h\ny = while b(_, _, x) carried=1 trips=2\n",
+     7, "parameter 0 is i32 []; it must be i64 []"},
+    {HEAD "block b\nparam t i64 []\nparam h f32 [2]\nyield _, h\ny = while b(_, _, x) carried=1 trips=2\n", 7,
+     "parameter 1 is f32 [2]; it must be f32 [1,2]"},
+    {HEAD "block b\nparam t i64 []\nparam h f32 [1,2]\nyield _, t\ny = while b(_, _, x) carried=1 trips=2\n",
+     7, "result 1 is i64 []; it must be f32 [1,2]"},
+    {HEAD "block b\nparam t i64 []\nparam h f32 [1,2]\nyield _, h\ny = while b(_, _, x) carried=2 trips=2\n",
+     7, "carried=2 of 3 inputs"},
+    {HEAD "block b\nparam t i64 []\nparam h f32 [1,2]\nyield _, h\ny = while b(_, _, x) carried=1 trips=-2\n",
+     7, "trips=-2; it must be at least 0"},
+    {HEAD "block b\nparam t i64 []\nparam s f32 [2]\nyield _, s\ny = while b(_, _, x) trips=2\n", 7,
+     "input 2 has 1 slices where others, or trips=, say 2"},
+    {HEAD "block b\nparam t i64 []\nparam s f32 [2]\nyield _, s\ny = while b(_, _, x) scan_reverse=[1]\n", 7,
+     "scan_reverse has 1 flags for 1 scans and 1 rows"},
+    {HEAD "input n i64 []\nblock b\nparam t i64 []\nyield _, t\ny = while b(n, _)\n", 7, "trips=N must say"},
     /* order */
     {HEAD "y = relu(z)\noutput y\n", 3, "'z' is made by no line"},
     {HEAD "y = relu(z)\n\nz = relu(x)\noutput y\n", 3, "'z' is made on line 5; a line may only use"},

@@ -10,13 +10,19 @@
  *   weight NAME TYPE [D,D,..] = bytes HEX        the same as the bytes in memory (little-endian)
  *   bound NAME TYPE [D,D,..] = data|bytes ..     an input that decided shapes and became a constant
  *   OUT, .. = OPERATOR(IN, ..) KEY=VALUE .. : TYPE [D,..], .. @NAME
+ *   OUT, .. = while BODY(IN, ..) ..              an operation that owns blocks names them
+ *   exit_unless(C)                               an operation without outputs stands alone
+ *   block NAME                                   opens a block; up to its `yield` all lines stand in it
+ *   param NAME TYPE [D,..]                       its parameters come first
+ *   yield A, ..                                  closes it with its results
  *   output NAME                                  any number of them
  *
  * `_` stands for an optional operand left out. Types and dims of outputs are inferred, and checked where they
  * are given. @NAME names the operation, which else has the name of its first output. Operators are those of
  * ir/ops.def, attributes those of ir/attrs.def: whole numbers, numbers, words or strings, and lists in
  * brackets. Names are words of letters, digits and _ . / + - or strings in quotes with \\ \" \xHH.
- * `while`, `case`, `view` and braces are kept for blocks and views. A whole file costs O(size). */
+ * An operation owns the blocks that stand right above it. `view` and braces are kept for views. A whole file costs O(size).
+ * Control flow is described at mpl_graph_add_control. */
 #include "graphs/base/file.h"
 #include "graphs/io/text_priv.h"
 #include "graphs/source.h"
@@ -61,6 +67,8 @@ typedef struct reader {
     mpl_graph *g;
     LIST(char) text;      /* names and strings of this line, unescaped, each with a zero */
     LIST(size_t) out, in; /* names in text, or LEFT_OUT */
+    LIST(size_t) bodies;  /* names of blocks in text */
+    LIST(uint32_t) body;
     LIST(attr_item) attr;
     LIST(int64_t) ints;
     LIST(double) floats;
@@ -184,16 +192,16 @@ out:
 
 /* Copies a word or a string, unescaped and with a zero behind it, into text; *begin: where, *n: its
  * characters. */
-static mpl_status keep(reader *r, size_t *begin, size_t *n)
+static mpl_status keep(reader *r, const token *t, size_t *begin, size_t *n)
 {
     mpl_status st = MPL_OK;
-    const char *at = r->next.start, *end = at + r->next.n;
+    const char *at = t->start, *end = at + t->n;
 
     *begin = r->text.n;
     while (at < end) {
         char c = *at++;
 
-        if (r->next.kind == STRING && c == '\\') {
+        if (t->kind == STRING && c == '\\') {
             if (at < end && (*at == '\\' || *at == '"')) {
                 c = *at++;
             } else if (end - at >= 3 && *at == 'x' && mpl_text_hex(at[1]) >= 0 && mpl_text_hex(at[2]) >= 0) {
@@ -220,7 +228,7 @@ static mpl_status take_name(reader *r, const char *what, size_t *begin)
 
     if (r->next.kind != WORD && r->next.kind != STRING)
         FAIL_AT(r, "%s where the name of %s should stand", show(&r->next, text), what);
-    MPL_TRY(keep(r, begin, &n));
+    MPL_TRY(keep(r, &r->next, begin, &n));
     if (strlen(r->text.item + *begin) != n)
         FAIL_AT(r, "the name of %s holds a zero byte", what);
     MPL_TRY(advance(r));
@@ -395,6 +403,37 @@ out:
     return st;
 }
 
+static mpl_status read_block(reader *r)
+{
+    mpl_status st = MPL_OK;
+    size_t name;
+    uint32_t block;
+
+    MPL_TRY(advance(r));
+    MPL_TRY(take_name(r, "a block", &name));
+    MPL_TRY(expect_end(r));
+    MPL_TRY(located(r, mpl_graph_open_block(r->ctx, r->g, r->text.item + name, &block)));
+out:
+    return st;
+}
+
+static mpl_status read_param(reader *r)
+{
+    mpl_status st = MPL_OK;
+    mpl_type type;
+    mpl_shape shape;
+    mpl_value v;
+    size_t name;
+
+    MPL_TRY(advance(r));
+    MPL_TRY(take_name(r, "a parameter", &name));
+    MPL_TRY(take_type(r, &type, &shape));
+    MPL_TRY(expect_end(r));
+    MPL_TRY(located(r, mpl_graph_add_param(r->ctx, r->g, r->text.item + name, type, &shape, &v)));
+out:
+    return st;
+}
+
 static mpl_status read_output(reader *r)
 {
     mpl_status st = MPL_OK;
@@ -410,7 +449,7 @@ static mpl_status read_output(reader *r)
     v = mpl_graph_find(r->g, r->text.item + begin);
     if (v == MPL_NONE)
         FAIL_AT(r, "output %s is made by no line above", show(&name, text));
-    MPL_TRY(mpl_graph_add_output(r->ctx, r->g, v));
+    MPL_TRY(located(r, mpl_graph_add_output(r->ctx, r->g, v)));
 out:
     return st;
 }
@@ -424,15 +463,35 @@ static mpl_status take_operand(reader *r, const char *what, size_t *begin)
     return advance(r);
 }
 
-/* "OUT, .. = OPERATOR(IN, ..)" into out, op and in. */
-static mpl_status take_call(reader *r, token *op)
+/* "NAME, .." behind an operator that owns blocks, into bodies. */
+static mpl_status take_bodies(reader *r)
+{
+    mpl_status st = MPL_OK;
+    size_t begin;
+
+    for (;;) {
+        MPL_TRY(take_name(r, "a block", &begin));
+        APPEND(r, r->bodies, begin);
+        if (!is_mark(r, ','))
+            break;
+        MPL_TRY(advance(r));
+    }
+out:
+    return st;
+}
+
+/* "OUT, .. = ", or nothing for an operation without outputs, and the operator, into out and op. */
+static mpl_status take_outputs(reader *r, token *op)
 {
     mpl_status st = MPL_OK;
     char text[48];
     size_t begin;
 
     for (;;) {
+        *op = r->next;
         MPL_TRY(take_operand(r, "a value", &begin));
+        if (r->out.n == 0 && is_mark(r, '(') && op->kind == WORD)
+            return MPL_OK;
         APPEND(r, r->out, begin);
         if (!is_mark(r, ','))
             break;
@@ -443,6 +502,19 @@ static mpl_status take_call(reader *r, token *op)
     if (op->kind != WORD)
         FAIL_AT(r, "%s where an operator should stand", show(op, text));
     MPL_TRY(advance(r));
+out:
+    return st;
+}
+
+/* "OUT, .. = OPERATOR BLOCK, .. (IN, ..)" into out, op, bodies and in. */
+static mpl_status take_call(reader *r, token *op)
+{
+    mpl_status st = MPL_OK;
+    size_t begin;
+
+    MPL_TRY(take_outputs(r, op));
+    if (r->next.kind == WORD || r->next.kind == STRING)
+        MPL_TRY(take_bodies(r));
     MPL_TRY(expect_mark(r, '(', "to open the inputs"));
     while (!is_mark(r, ')')) {
         if (r->in.n > 0)
@@ -515,7 +587,7 @@ static mpl_status take_attr(reader *r)
     if (kind == MPL_ATTR_TEXT) {
         if (r->next.kind != WORD && r->next.kind != STRING)
             FAIL_AT(r, "%s where the attribute should be a word or a string", show(&r->next, text));
-        MPL_TRY(keep(r, &item.begin, &item.n));
+        MPL_TRY(keep(r, &r->next, &item.begin, &item.n));
         MPL_TRY(advance(r));
     } else {
         bool whole = kind == MPL_ATTR_INT || kind == MPL_ATTR_INTS;
@@ -538,7 +610,7 @@ static mpl_status take_maker(reader *r)
     token op;
     size_t name;
 
-    if (!is_word(r, "input") && !is_word(r, "weight") && !is_word(r, "bound"))
+    if (!is_word(r, "input") && !is_word(r, "weight") && !is_word(r, "bound") && !is_word(r, "param"))
         return take_call(r, &op);
     MPL_TRY(advance(r));
     MPL_TRY(take_name(r, "a value", &name));
@@ -656,6 +728,13 @@ static mpl_status resolve(reader *r)
             return refuse_missing(r, r->in.item[i]);
         APPEND(r, r->in_value, v);
     }
+    for (size_t i = 0; i < r->bodies.n; i++) {
+        uint32_t b = mpl_graph_find_block(r->g, r->text.item + r->bodies.item[i]);
+
+        if (b == MPL_NONE)
+            FAIL_AT(r, "no block '%.100s' stands above", r->text.item + r->bodies.item[i]);
+        APPEND(r, r->body, b);
+    }
     for (size_t i = 0; i < r->out.n; i++) {
         APPEND(r, r->out_name, r->out.item[i] == LEFT_OUT ? NULL : r->text.item + r->out.item[i]);
     }
@@ -721,12 +800,30 @@ out:
     return st;
 }
 
+static mpl_status read_yield(reader *r)
+{
+    mpl_status st = MPL_OK;
+    size_t begin;
+
+    MPL_TRY(advance(r));
+    while (r->next.kind != END) {
+        if (r->in.n > 0)
+            MPL_TRY(expect_mark(r, ',', "between results"));
+        MPL_TRY(take_operand(r, "a result", &begin));
+        APPEND(r, r->in, begin);
+    }
+    MPL_TRY(resolve(r));
+    MPL_TRY(located(r, mpl_graph_close_block(r->ctx, r->g, (uint32_t)r->in.n, r->in_value.item)));
+out:
+    return st;
+}
+
 static mpl_status read_op(reader *r)
 {
     mpl_status st = MPL_OK;
     token op;
     mpl_op_kind kind;
-    size_t name;
+    size_t name, length;
     char text[48], word[32] = "";
 
     MPL_TRY(take_call(r, &op));
@@ -738,16 +835,20 @@ static mpl_status read_op(reader *r)
         MPL_TRY(take_attr(r));
     if (is_mark(r, ':'))
         MPL_TRY(take_types(r));
-    name = r->out.item[0];
+    if (r->out.n > 0)
+        name = r->out.item[0];
+    else
+        MPL_TRY(keep(r, &op, &name, &length));
     if (is_mark(r, '@')) {
         MPL_TRY(advance(r));
         MPL_TRY(take_name(r, "the operation", &name));
     }
     MPL_TRY(expect_end(r));
     MPL_TRY(resolve(r));
-    MPL_TRY(located(r, mpl_graph_add_op(r->ctx, r->g, kind, r->text.item + name, (uint32_t)r->in.n,
-                                        r->in_value.item, (uint32_t)r->attr.n, r->attr_value.item,
-                                        (uint32_t)r->out.n, r->out_name.item, r->out_value.item)));
+    MPL_TRY(located(r, mpl_graph_add_control(r->ctx, r->g, kind, r->text.item + name, (uint32_t)r->in.n,
+                                             r->in_value.item, (uint32_t)r->attr.n, r->attr_value.item,
+                                             (uint32_t)r->body.n, r->body.item, (uint32_t)r->out.n,
+                                             r->out_name.item, r->out_value.item)));
     MPL_TRY(check_types(r));
 out:
     return st;
@@ -781,11 +882,17 @@ static mpl_status read_line(reader *r)
 
     r->text.n = 1;
     r->out.n = r->in.n = r->attr.n = r->ints.n = r->floats.n = r->raw.n = r->types.n = 0;
-    r->in_value.n = r->out_name.n = r->out_value.n = r->attr_value.n = 0;
+    r->in_value.n = r->out_name.n = r->out_value.n = r->attr_value.n = r->bodies.n = r->body.n = 0;
     if (is_word(r, "input") || is_word(r, "weight") || is_word(r, "bound"))
         return read_declaration(r);
     if (is_word(r, "output"))
         return read_output(r);
+    if (is_word(r, "block"))
+        return read_block(r);
+    if (is_word(r, "param"))
+        return read_param(r);
+    if (is_word(r, "yield"))
+        return read_yield(r);
     if (is_word(r, "graph"))
         FAIL_AT(r, "a second 'graph' line; one file holds one graph");
     if (r->next.kind == WORD && mpl_text_reserved(r->next.start, r->next.n) && !is_word(r, "_"))
@@ -799,7 +906,8 @@ static void free_lists(reader *r)
 {
     void *const lists[] = {r->text.item,     r->out.item,      r->in.item,        r->attr.item,
                            r->ints.item,     r->floats.item,   r->types.item,     r->raw.item,
-                           r->in_value.item, r->out_name.item, r->out_value.item, r->attr_value.item};
+                           r->in_value.item, r->out_name.item, r->out_value.item, r->attr_value.item,
+                           r->bodies.item,   r->body.item};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         mpl_free(r->ctx, lists[i]);

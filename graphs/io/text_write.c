@@ -147,16 +147,29 @@ static void put_attr(writer *w, const mpl_attr *attr)
     put(w, list ? "]" : "");
 }
 
+static void put_bodies(writer *w, const mpl_graph *g, mpl_op op)
+{
+    for (uint32_t i = g->op_body_begin[op]; i < g->op_body_begin[op + 1]; i++) {
+        const char *name = g->block_name[g->op_body[i]];
+
+        put(w, i > g->op_body_begin[op] ? ", " : " ");
+        put_name(w, name, strlen(name));
+    }
+}
+
 static void put_op(writer *w, const mpl_graph *g, mpl_op op)
 {
     uint32_t first = g->op_out_begin[op], end = g->op_out_begin[op + 1];
+    mpl_value named = first < end ? g->op_out[first] : MPL_NONE;
+    const char *kind = mpl_op_table[g->op_kind[op]].name;
 
     for (uint32_t i = first; i < end; i++) {
         put(w, i > first ? ", " : "");
         put_value(w, g, g->op_out[i]);
     }
-    put(w, " = ");
-    put(w, mpl_op_table[g->op_kind[op]].name);
+    put(w, first < end ? " = " : "");
+    put(w, kind);
+    put_bodies(w, g, op);
     put(w, "(");
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
         put(w, i > g->op_in_begin[op] ? ", " : "");
@@ -175,9 +188,42 @@ static void put_op(writer *w, const mpl_graph *g, mpl_op op)
         else
             put_type(w, g, g->op_out[i]);
     }
-    if (strcmp(g->op_name[op], g->value_name[g->op_out[first]]) != 0) {
+    if (strcmp(g->op_name[op], named != MPL_NONE ? g->value_name[named] : kind) != 0) {
         put(w, " @");
         put_name(w, g->op_name[op], strlen(g->op_name[op]));
+    }
+    put(w, "\n");
+}
+
+static void indent(writer *w, uint32_t depth)
+{
+    for (uint32_t i = 0; i < depth; i++)
+        put(w, "  ");
+}
+
+static void put_open(writer *w, const mpl_graph *g, uint32_t b, uint32_t depth)
+{
+    put(w, "block ");
+    put_name(w, g->block_name[b], strlen(g->block_name[b]));
+    put(w, "\n");
+    for (uint32_t i = 0; i < g->block_n_params[b]; i++) {
+        mpl_value v = g->block_param[g->block_param_begin[b] + i];
+
+        indent(w, depth + 1);
+        put(w, "param ");
+        put_value(w, g, v);
+        put(w, " ");
+        put_type(w, g, v);
+        put(w, "\n");
+    }
+}
+
+static void put_close(writer *w, const mpl_graph *g, uint32_t b)
+{
+    put(w, "yield");
+    for (uint32_t i = 0; i < g->block_n_results[b]; i++) {
+        put(w, i > 0 ? ", " : " ");
+        put_value(w, g, g->block_result[g->block_result_begin[b] + i]);
     }
     put(w, "\n");
 }
@@ -186,18 +232,25 @@ mpl_status mpl_text_write_memory(mpl_ctx *ctx, const mpl_graph *g, char **text, 
 {
     mpl_status st = MPL_OK;
     writer w = {.ctx = ctx};
+    mpl_walk walk = mpl_walk_begin();
+    mpl_item item;
+    uint32_t depth = 0;
 
     put(&w, "graph ");
     put_name(&w, g->name, strlen(g->name));
     put(&w, "\n");
-    /* Values in the order of their ids: those of one operation stand together, operations in their order. */
-    for (mpl_value v = 0; v < g->n_values; v++) {
-        mpl_op op = g->value_op[v];
-
-        if (op == MPL_NONE)
-            put_declaration(&w, g, v);
-        else if (g->op_out[g->op_out_begin[op]] == v)
-            put_op(&w, g, op);
+    while ((item = mpl_walk_next(g, &walk)) != MPL_ITEM_END) {
+        if (item == MPL_ITEM_CLOSE)
+            depth--;
+        indent(&w, depth);
+        if (item == MPL_ITEM_VALUE)
+            put_declaration(&w, g, walk.value);
+        else if (item == MPL_ITEM_OP)
+            put_op(&w, g, walk.op);
+        else if (item == MPL_ITEM_OPEN)
+            put_open(&w, g, walk.block, depth++);
+        else
+            put_close(&w, g, walk.block);
     }
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         put(&w, "output ");

@@ -1,16 +1,5 @@
 /* graph.c -- building, checking and freeing a graph. See graph.h. */
-#include "graphs/graph.h"
-
-/* What only building needs: capacities of the arrays, and a table from names to values (open addressing). */
-struct mpl_graph_caps {
-    size_t op_kind, op_name, op_in_begin, op_out_begin, op_attr_begin, op_in, op_out;
-    size_t attr_key, attr_begin, attr_n, attr_int, attr_float, attr_text;
-    size_t value_name, value_type, value_role, value_shape, value_bytes, value_op, value_data, value_splat;
-    size_t input, output, bound_input;
-    uint32_t n_attrs, n_ints, n_floats, n_text;
-    mpl_value *slot;  /* [n_slots] MPL_NONE: free */
-    uint32_t n_slots; /* a power of two, more than half of them free */
-};
+#include "graphs/ir/graph_priv.h"
 
 mpl_status mpl_graph_new(mpl_ctx *ctx, const char *name, mpl_graph **out)
 {
@@ -26,6 +15,8 @@ mpl_status mpl_graph_new(mpl_ctx *ctx, const char *name, mpl_graph **out)
     MPL_TRY(mpl_reserve(ctx, g->op_in_begin, g->caps->op_in_begin, 1));
     MPL_TRY(mpl_reserve(ctx, g->op_out_begin, g->caps->op_out_begin, 1));
     MPL_TRY(mpl_reserve(ctx, g->op_attr_begin, g->caps->op_attr_begin, 1));
+    MPL_TRY(mpl_reserve(ctx, g->op_body_begin, g->caps->op_body_begin, 1));
+    MPL_TRY(mpl_graph_new_top(ctx, g));
     *out = g, g = NULL;
 out:
     mpl_graph_free(ctx, g);
@@ -44,21 +35,55 @@ void mpl_graph_free(mpl_ctx *ctx, mpl_graph *g)
     }
     for (uint32_t i = 0; i < g->n_bound; i++)
         mpl_free(ctx, g->bound_input[i]);
-    void *arrays[] = {g->op_kind,       g->op_name,
-                      g->op_in_begin,   g->op_out_begin,
-                      g->op_attr_begin, g->op_in,
-                      g->op_out,        g->attr_key,
-                      g->attr_begin,    g->attr_n,
-                      g->attr_int,      g->attr_float,
-                      g->attr_text,     g->value_name,
-                      g->value_type,    g->value_role,
-                      g->value_shape,   g->value_bytes,
-                      g->value_op,      g->value_data,
-                      g->value_splat,   g->input,
-                      g->output,        g->value_use_begin,
-                      g->value_use,     g->bound_input,
-                      g->name,          g->caps != NULL ? g->caps->slot : NULL,
-                      g->caps,          g};
+    for (uint32_t i = 0; i < g->n_blocks; i++)
+        mpl_free(ctx, g->block_name[i]);
+    void *arrays[] = {g->op_kind,
+                      g->op_name,
+                      g->op_in_begin,
+                      g->op_out_begin,
+                      g->op_attr_begin,
+                      g->op_in,
+                      g->op_out,
+                      g->attr_key,
+                      g->attr_begin,
+                      g->attr_n,
+                      g->attr_int,
+                      g->attr_float,
+                      g->attr_text,
+                      g->value_name,
+                      g->value_type,
+                      g->value_role,
+                      g->value_shape,
+                      g->value_bytes,
+                      g->value_op,
+                      g->value_data,
+                      g->value_splat,
+                      g->input,
+                      g->output,
+                      g->value_use_begin,
+                      g->value_use,
+                      g->bound_input,
+                      g->name,
+                      g->caps != NULL ? g->caps->slot : NULL,
+                      g->caps,
+                      g->block_name,
+                      g->block_parent,
+                      g->block_owner,
+                      g->block_param_begin,
+                      g->block_n_params,
+                      g->block_result_begin,
+                      g->block_n_results,
+                      g->block_op_begin,
+                      g->block_op_end,
+                      g->block_value_begin,
+                      g->block_value_end,
+                      g->block_param,
+                      g->block_result,
+                      g->op_block,
+                      g->value_block,
+                      g->op_body_begin,
+                      g->op_body,
+                      g};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
 }
@@ -100,8 +125,8 @@ out:
     return st;
 }
 
-static mpl_status bytes_of(mpl_ctx *ctx, const char *name, mpl_type type, const mpl_shape *shape,
-                           uint64_t *bytes)
+mpl_status mpl_graph_bytes_of(mpl_ctx *ctx, const char *name, mpl_type type, const mpl_shape *shape,
+                              uint64_t *bytes)
 {
     mpl_status st = MPL_OK;
     char text[200];
@@ -117,8 +142,7 @@ out:
     return st;
 }
 
-/* Room for n more values, so that push_value cannot fail. */
-static mpl_status reserve_values(mpl_ctx *ctx, mpl_graph *g, uint32_t n)
+mpl_status mpl_graph_reserve_values(mpl_ctx *ctx, mpl_graph *g, uint32_t n)
 {
     mpl_status st = MPL_OK;
     struct mpl_graph_caps *c = g->caps;
@@ -134,14 +158,14 @@ static mpl_status reserve_values(mpl_ctx *ctx, mpl_graph *g, uint32_t n)
     MPL_TRY(mpl_reserve(ctx, g->value_op, c->value_op, want));
     MPL_TRY(mpl_reserve(ctx, g->value_data, c->value_data, want));
     MPL_TRY(mpl_reserve(ctx, g->value_splat, c->value_splat, want));
+    MPL_TRY(mpl_reserve(ctx, g->value_block, c->value_block, want));
     MPL_TRY(grow_slots(ctx, g, (uint32_t)want));
 out:
     return st;
 }
 
-/* Takes `name`. */
-static mpl_value push_value(mpl_graph *g, char *name, mpl_role role, mpl_type type, const mpl_shape *shape,
-                            uint64_t bytes, mpl_op op)
+mpl_value mpl_graph_push_value(mpl_graph *g, char *name, mpl_role role, mpl_type type, const mpl_shape *shape,
+                               uint64_t bytes, mpl_op op, uint32_t block)
 {
     mpl_value v = g->n_values;
 
@@ -155,12 +179,13 @@ static mpl_value push_value(mpl_graph *g, char *name, mpl_role role, mpl_type ty
     g->value_op[v] = op;
     g->value_data[v] = NULL;
     g->value_splat[v] = 0;
+    g->value_block[v] = block;
     g->caps->slot[slot_of(g, name)] = v;
     g->n_values++;
     return v;
 }
 
-static mpl_status check_new_name(mpl_ctx *ctx, const mpl_graph *g, const char *name)
+mpl_status mpl_graph_check_new_name(mpl_ctx *ctx, const mpl_graph *g, const char *name)
 {
     if (mpl_graph_find(g, name) == MPL_NONE)
         return MPL_OK;
@@ -176,13 +201,13 @@ mpl_status mpl_graph_add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
     uint64_t bytes;
 
     mpl_assert(role == MPL_INPUT || role == MPL_WEIGHT);
-    MPL_TRY(check_new_name(ctx, g, name));
-    MPL_TRY(bytes_of(ctx, name, type, shape, &bytes));
-    MPL_TRY(reserve_values(ctx, g, 1));
+    MPL_TRY(mpl_graph_check_new_name(ctx, g, name));
+    MPL_TRY(mpl_graph_bytes_of(ctx, name, type, shape, &bytes));
+    MPL_TRY(mpl_graph_reserve_values(ctx, g, 1));
     if (role == MPL_INPUT)
         MPL_TRY(mpl_reserve(ctx, g->input, g->caps->input, (size_t)g->n_inputs + 1));
     MPL_TRY((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
-    *out = push_value(g, copy, role, type, shape, bytes, MPL_NONE);
+    *out = mpl_graph_push_value(g, copy, role, type, shape, bytes, MPL_NONE, 0);
     if (role == MPL_INPUT)
         g->input[g->n_inputs++] = *out;
 out:
@@ -255,7 +280,7 @@ mpl_value mpl_graph_file_input(const mpl_graph *g, uint32_t index)
     return last;
 }
 
-static mpl_status reserve_op(mpl_ctx *ctx, mpl_graph *g, uint32_t n_in, uint32_t n_out)
+static mpl_status reserve_op(mpl_ctx *ctx, mpl_graph *g, uint32_t n_in, uint32_t n_out, uint32_t n_bodies)
 {
     mpl_status st = MPL_OK;
     struct mpl_graph_caps *c = g->caps;
@@ -268,6 +293,9 @@ static mpl_status reserve_op(mpl_ctx *ctx, mpl_graph *g, uint32_t n_in, uint32_t
     MPL_TRY(mpl_reserve(ctx, g->op_attr_begin, c->op_attr_begin, n + 1));
     MPL_TRY(mpl_reserve(ctx, g->op_in, c->op_in, (size_t)g->op_in_begin[g->n_ops] + n_in));
     MPL_TRY(mpl_reserve(ctx, g->op_out, c->op_out, (size_t)g->op_out_begin[g->n_ops] + n_out));
+    MPL_TRY(mpl_reserve(ctx, g->op_block, c->op_block, n));
+    MPL_TRY(mpl_reserve(ctx, g->op_body_begin, c->op_body_begin, n + 1));
+    MPL_TRY(mpl_reserve(ctx, g->op_body, c->op_body, (size_t)g->op_body_begin[g->n_ops] + n_bodies));
 out:
     return st;
 }
@@ -330,11 +358,13 @@ static mpl_status check_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind kind, c
     for (uint32_t i = 0; i < n_in; i++)
         if (in[i] == MPL_NONE ? i < info->min_in : in[i] >= g->n_values)
             MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s): input %u is missing", name, info->name, i);
+        else if (in[i] != MPL_NONE)
+            MPL_TRY(mpl_graph_check_seen(ctx, g, in[i], g->caps->open, name));
     for (uint32_t i = 0; i < n_out; i++) {
         if (out_name[i] == NULL && i < info->min_out)
             MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s): output %u has no name", name, info->name, i);
         if (out_name[i] != NULL)
-            MPL_TRY(check_new_name(ctx, g, out_name[i]));
+            MPL_TRY(mpl_graph_check_new_name(ctx, g, out_name[i]));
         for (uint32_t j = 0; j < i && out_name[i] != NULL; j++)
             if (out_name[j] != NULL && strcmp(out_name[i], out_name[j]) == 0)
                 MPL_FAIL(ctx, MPL_EINPUT, "value '%s' is made twice; names must be unique", out_name[i]);
@@ -345,7 +375,8 @@ out:
 
 /* Runs the shape rule for the operation that stands behind the last one. */
 static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint32_t n_in,
-                        const mpl_value *in, uint32_t n_out, mpl_shape *out_shape, mpl_type *out_type)
+                        const mpl_value *in, uint32_t n_bodies, const uint32_t *body, uint32_t n_out,
+                        mpl_shape *out_shape, mpl_type *out_type)
 {
     mpl_status st = MPL_OK;
     const mpl_shape **in_shape = NULL;
@@ -360,7 +391,8 @@ static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint
             in_type[i] = (mpl_type)g->value_type[in[i]];
         }
     st = mpl_op_table[g->op_kind[g->n_ops]].shape(
-        ctx, &(mpl_shape_call){g, g->n_ops, n_in, n_out, in_shape, in_type, out_shape, out_type});
+        ctx,
+        &(mpl_shape_call){g, g->n_ops, n_in, n_out, in_shape, in_type, n_bodies, body, out_shape, out_type});
     if (st == MPL_EINPUT) {
         memcpy(why, ctx->message, sizeof why);
         MPL_FAIL(ctx, st, "operation '%.100s' (%s): %.350s", name, mpl_op_table[g->op_kind[g->n_ops]].name,
@@ -372,9 +404,10 @@ out:
     return st;
 }
 
-mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name, uint32_t n_in,
-                            const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, uint32_t n_out,
-                            const char *const *out_name, mpl_value *out)
+mpl_status mpl_graph_add_control(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name,
+                                 uint32_t n_in, const mpl_value *in, uint32_t n_attr, const mpl_attr *attr,
+                                 uint32_t n_bodies, const uint32_t *body, uint32_t n_out,
+                                 const char *const *out_name, mpl_value *out)
 {
     mpl_status st = MPL_OK;
     struct mpl_graph_caps before = *g->caps;
@@ -385,8 +418,9 @@ mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const 
     mpl_op op = g->n_ops;
 
     MPL_TRY(check_op(ctx, g, kind, name, n_in, in, n_out, out_name));
-    MPL_TRY(reserve_op(ctx, g, n_in, n_out));
-    MPL_TRY(reserve_values(ctx, g, n_out));
+    MPL_TRY(mpl_graph_check_bodies(ctx, g, kind, name, n_bodies, body));
+    MPL_TRY(reserve_op(ctx, g, n_in, n_out, n_bodies));
+    MPL_TRY(mpl_graph_reserve_values(ctx, g, n_out));
     MPL_TRY(mpl_new(ctx, out_shape, n_out));
     MPL_TRY(mpl_new(ctx, out_type, n_out));
     MPL_TRY(mpl_new(ctx, bytes, n_out));
@@ -396,10 +430,10 @@ mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const 
         MPL_TRY(push_attr(ctx, g, &attr[i]));
     g->op_kind[op] = (uint16_t)kind;
     g->op_attr_begin[op + 1] = g->caps->n_attrs;
-    MPL_TRY(infer(ctx, g, name, n_in, in, n_out, out_shape, out_type));
+    MPL_TRY(infer(ctx, g, name, n_in, in, n_bodies, body, n_out, out_shape, out_type));
     for (uint32_t i = 0; i < n_out; i++)
         if (out_name[i] != NULL) {
-            MPL_TRY(bytes_of(ctx, out_name[i], out_type[i], &out_shape[i], &bytes[i]));
+            MPL_TRY(mpl_graph_bytes_of(ctx, out_name[i], out_type[i], &out_shape[i], &bytes[i]));
             MPL_TRY((names[i] = mpl_strdup(ctx, out_name[i])) != NULL ? MPL_OK : MPL_EMEM);
         }
 
@@ -409,11 +443,18 @@ mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const 
     g->op_out_begin[op + 1] = g->op_out_begin[op] + n_out;
     if (n_in > 0)
         memcpy(g->op_in + g->op_in_begin[op], in, n_in * sizeof *in);
+    g->op_block[op] = g->caps->open;
+    g->op_body_begin[op + 1] = g->op_body_begin[op] + n_bodies;
+    for (uint32_t i = 0; i < n_bodies; i++) {
+        g->op_body[g->op_body_begin[op] + i] = body[i];
+        g->block_owner[body[i]] = op;
+    }
     for (uint32_t i = 0; i < n_out; i++) {
         mpl_value v = MPL_NONE;
 
         if (names[i] != NULL)
-            v = push_value(g, names[i], MPL_TEMPORARY, out_type[i], &out_shape[i], bytes[i], op),
+            v = mpl_graph_push_value(g, names[i], MPL_TEMPORARY, out_type[i], &out_shape[i], bytes[i], op,
+                                     g->caps->open),
             names[i] = NULL;
         g->op_out[g->op_out_begin[op] + i] = v;
         if (out != NULL)
@@ -437,10 +478,18 @@ out:
     return st;
 }
 
+mpl_status mpl_graph_add_op(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, const char *name, uint32_t n_in,
+                            const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, uint32_t n_out,
+                            const char *const *out_name, mpl_value *out)
+{
+    return mpl_graph_add_control(ctx, g, kind, name, n_in, in, n_attr, attr, 0, NULL, n_out, out_name, out);
+}
+
 mpl_status mpl_graph_add_output(mpl_ctx *ctx, mpl_graph *g, mpl_value v)
 {
     mpl_status st = MPL_OK;
 
+    MPL_TRY(mpl_graph_check_seen(ctx, g, v, 0, "the graph's output"));
     MPL_TRY(mpl_reserve(ctx, g->output, g->caps->output, (size_t)g->n_outputs + 1));
     g->output[g->n_outputs++] = v;
     if (g->value_role[v] == MPL_TEMPORARY)
@@ -449,24 +498,44 @@ out:
     return st;
 }
 
+/* What operation `op` reads, block results included, item by item: MPL_NONE where it leaves one out, false at the end. */
+static bool next_read(const mpl_graph *g, mpl_op op, uint32_t i, mpl_value *v)
+{
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+
+    if (i < n_in)
+        return *v = g->op_in[g->op_in_begin[op] + i], true;
+    i -= n_in;
+    for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++) {
+        uint32_t b = g->op_body[k];
+
+        if (i < g->block_n_results[b])
+            return *v = g->block_result[g->block_result_begin[b] + i], true;
+        i -= g->block_n_results[b];
+    }
+    return false;
+}
+
 static mpl_status index_uses(mpl_ctx *ctx, mpl_graph *g)
 {
     mpl_status st = MPL_OK;
-    uint32_t *begin = NULL, n_in = g->op_in_begin[g->n_ops];
+    uint32_t *begin = NULL;
     mpl_op *use = NULL;
+    mpl_value v;
 
     MPL_TRY(mpl_new(ctx, begin, (size_t)g->n_values + 1));
-    MPL_TRY(mpl_new(ctx, use, n_in));
-    for (uint32_t i = 0; i < n_in; i++)
-        if (g->op_in[i] != MPL_NONE)
-            begin[g->op_in[i] + 1]++;
-    for (mpl_value v = 0; v < g->n_values; v++)
+    MPL_TRY(mpl_new(ctx, use, (size_t)g->op_in_begin[g->n_ops] + g->caps->n_results));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = 0; next_read(g, op, i, &v); i++)
+            if (v != MPL_NONE)
+                begin[v + 1]++;
+    for (v = 0; v < g->n_values; v++)
         begin[v + 1] += begin[v];
     /* Filling moves each begin to its end, which is the next one's begin: shift back afterwards. */
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            if (g->op_in[i] != MPL_NONE)
-                use[begin[g->op_in[i]]++] = op;
+        for (uint32_t i = 0; next_read(g, op, i, &v); i++)
+            if (v != MPL_NONE)
+                use[begin[v]++] = op;
     memmove(begin + 1, begin, g->n_values * sizeof *begin);
     begin[0] = 0;
     mpl_free(ctx, g->value_use_begin);
@@ -485,6 +554,7 @@ mpl_status mpl_graph_finish(mpl_ctx *ctx, mpl_graph *g)
 
     if (g->n_outputs == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has no output; name at least one", g->name);
+    MPL_TRY(mpl_graph_check_blocks(ctx, g));
     MPL_TRY(index_uses(ctx, g));
     mpl_assert_ok(mpl_graph_ok(g));
 out:
@@ -505,7 +575,8 @@ static bool op_ok(const mpl_graph *g, mpl_op op)
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
         mpl_value v = g->op_in[i];
 
-        if (v != MPL_NONE && (v >= g->n_values || (g->value_op[v] != MPL_NONE && g->value_op[v] >= op)))
+        if (v != MPL_NONE && (v >= g->n_values || (g->value_op[v] != MPL_NONE && g->value_op[v] >= op) ||
+                              !mpl_block_within(g, g->op_block[op], g->value_block[v])))
             return false;
     }
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
@@ -530,9 +601,24 @@ bool mpl_graph_ok(const mpl_graph *g)
             return false;
     }
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        if (g->output[i] >= g->n_values)
+        if (g->output[i] >= g->n_values || g->value_block[g->output[i]] != 0)
             return false;
-    return true;
+    return mpl_graph_blocks_ok(g);
+}
+
+static uint64_t hash_blocks(const mpl_graph *g, uint64_t h)
+{
+    h = mpl_hash(h, g->op_block, g->n_ops * sizeof *g->op_block);
+    h = mpl_hash(h, g->value_block, g->n_values * sizeof *g->value_block);
+    h = mpl_hash(h, g->op_body_begin, (g->n_ops + 1) * sizeof *g->op_body_begin);
+    h = mpl_hash(h, g->op_body, g->op_body_begin[g->n_ops] * sizeof *g->op_body);
+    for (uint32_t b = 0; b < g->n_blocks; b++) {
+        h = mpl_hash(h, g->block_param + g->block_param_begin[b],
+                     g->block_n_params[b] * sizeof *g->block_param);
+        h = mpl_hash(h, g->block_result + g->block_result_begin[b],
+                     g->block_n_results[b] * sizeof *g->block_result);
+    }
+    return h;
 }
 
 uint64_t mpl_graph_hash(const mpl_graph *g)
@@ -569,6 +655,8 @@ uint64_t mpl_graph_hash(const mpl_graph *g)
         h = mpl_hash(h, &g->value_shape[v].rank, sizeof g->value_shape[v].rank);
         h = mpl_hash(h, g->value_shape[v].dim, g->value_shape[v].rank * sizeof *g->value_shape[v].dim);
     }
+    if (g->n_blocks > 1)
+        h = hash_blocks(g, h);
     h = mpl_hash(h, g->input, g->n_inputs * sizeof *g->input);
     return mpl_hash(h, g->output, g->n_outputs * sizeof *g->output);
 }
