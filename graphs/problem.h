@@ -170,8 +170,12 @@ typedef struct mpl_order_kind {
     mpl_status (*search)(mpl_order_run *run, const mpl_graph *g, mpl_op *order); /* NULL with params */
 } mpl_order_kind;
 
-/* Any order, by search where the kind searches. MPL_EINPUT: a parameter that the kind has not. */
+/* Any order, by search where the kind searches. A graph with control flow gets an order for each block, as if it stood alone
+ * (nothing is proved for the whole), the blocks of an operation right before it, and exit tests as early as can be; `given`
+ * stays as it is. MPL_EINPUT: a parameter that the kind has not. */
 mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const mpl_graph *g, mpl_op *order);
+/* The same with nothing asked for. */
+mpl_status mpl_order_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_order_kind *kind, mpl_op *order);
 
 /* A topological order drawn from the seed: at each step, one of the ready operations. O(size). */
 mpl_status mpl_order_random(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op *order);

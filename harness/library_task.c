@@ -21,7 +21,7 @@ static mpl_status graph_problem(mpl_ctx *ctx, const library_settings *set, mempl
     options.pin_outputs = set->pin & MPL_PIN_OUTPUTS;
     options.capacity = set->capacity;
     MPL_TRY(mpl_new(ctx, order, t->graph->n_ops));
-    MPL_TRY(set->order->make(ctx, t->graph, order));
+    MPL_TRY(mpl_order_of(ctx, t->graph, set->order, order));
     MPL_TRY(mpl_problem_from_graph(ctx, t->graph, order, &options, &t->problem, &t->map));
 out:
     mpl_free(ctx, order);

@@ -607,7 +607,7 @@ static void know_published_peaks(void **state)
 
         assert_ok(&ctx, mpl_onnx_read(&ctx, models[i].path, &(mpl_read_options){0}, &g));
         assert_ok(&ctx, mpl_new(&ctx, order, g->n_ops));
-        assert_ok(&ctx, mpl_order_find("given")->make(&ctx, g, order));
+        assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
         for (int pin = 0; pin < 2; pin++) {
             mpl_problem_options o = mpl_problem_options_default();
             mpl_problem *p = NULL;

@@ -3,6 +3,7 @@
 
 #include "graphs/base/rng.h"
 #include "graphs/problem.h"
+#include "graphs/source.h"
 
 static const mpl_shape shapes[] = {{1, {1}}, {1, {10}}, {1, {100}}, {2, {7, 3}}};
 
@@ -76,7 +77,8 @@ static bool is_order(const mpl_graph *g, const mpl_op *order)
     for (uint32_t s = 0; s < g->n_ops && good; s++) {
         good = order[s] < g->n_ops && !done[order[s]];
         for (uint32_t i = good ? g->op_in_begin[order[s]] : 0; good && i < g->op_in_begin[order[s] + 1]; i++)
-            good = g->value_op[g->op_in[i]] == MPL_NONE || done[g->value_op[g->op_in[i]]];
+            good = g->op_in[i] == MPL_NONE || g->value_op[g->op_in[i]] == MPL_NONE ||
+                   done[g->value_op[g->op_in[i]]];
         if (good)
             done[order[s]] = 1;
     }
@@ -238,7 +240,7 @@ static void orders_as_told(void **state)
             mpl_op order[64];
 
             assert_non_null(kind);
-            assert_ok(&ctx, kind->make(&ctx, g, order));
+            assert_ok(&ctx, mpl_order_of(&ctx, g, kind, order));
             assert_true(is_order(g, order));
             for (uint32_t k = 0; k < g->n_outputs; k++)
                 need(&t, g->output[k]);
@@ -309,7 +311,7 @@ static void deep_and_wide(void **state)
             mpl_value_map *map = NULL;
             int64_t start = mpl_clock_ns();
 
-            assert_ok(&ctx, mpl_orders[i]->make(&ctx, g, order));
+            assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_orders[i], order));
             assert_true(is_order(g, order));
             assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
             assert_true(mpl_clock_ns() - start < INT64_C(10000000000));
@@ -321,6 +323,91 @@ static void deep_and_wide(void **state)
     }
 }
 
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
+/* Whether every operation comes after what it reads, captures of its blocks included, and each block right before its owner. */
+static bool respects_blocks(const mpl_graph *g, const mpl_op *order)
+{
+    uint32_t step_of[64], first[64], n_seen[64] = {0};
+
+    for (uint32_t step = 0; step < g->n_ops; step++)
+        step_of[order[step]] = step;
+    for (uint32_t step = 0; step < g->n_ops; step++)
+        for (uint32_t b = g->op_block[order[step]]; b != 0; b = g->block_parent[b])
+            if (n_seen[b]++ == 0)
+                first[b] = step;
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint32_t end = step_of[op];
+
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            if (g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE &&
+                step_of[g->value_op[g->op_in[i]]] >= step_of[op])
+                return false;
+        for (uint32_t k = g->op_body_begin[op + 1]; k-- > g->op_body_begin[op];) {
+            uint32_t b = g->op_body[k];
+
+            if (n_seen[b] > 0 && first[b] + n_seen[b] != end)
+                return false;
+            end -= n_seen[b];
+        }
+    }
+    return true;
+}
+
+static void blocks_stay_whole(void **state)
+{
+    mpl_ctx ctx;
+    mpl_graph *g = NULL;
+    mpl_op order[64];
+    uint64_t distinct = 0;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_text_read(&ctx, "tests/data/control.graph", &g));
+    for (size_t i = 0; mpl_orders[i] != NULL; i++) {
+        assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_orders[i], order));
+        assert_true(is_order(g, order));
+        assert_true(respects_blocks(g, order));
+    }
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        assert_ok(&ctx, mpl_order_random(&ctx, g, seed, order));
+        assert_true(is_order(g, order));
+        assert_true(respects_blocks(g, order));
+        distinct |= UINT64_C(1) << (mpl_hash(MPL_HASH_SEED, order, g->n_ops * sizeof *order) % 64);
+    }
+    assert_true(distinct != 0 && (distinct & (distinct - 1)) != 0);
+    mpl_graph_free(&ctx, g);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* An order that pulls an operation out of its block, or two branches through one another, is refused. */
+static void torn_blocks_are_refused(void **state)
+{
+    static const char text[] = "graph g\ninput x f32 [2]\ninput i i64 []\na = relu(x)\n"
+                               "block b\nc = relu(x)\nd = relu(x)\nyield c\nblock e\nf = relu(x)\nyield f\n"
+                               "y = case b, e(i)\noutput y\n"; /* 0 a, 1 c, 2 d, 3 f, 4 y */
+    static const mpl_op orders_of[][5] = {{0, 1, 2, 3, 4}, {0, 2, 1, 3, 4}, {1, 2, 3, 4, 0}, {1, 0, 2, 3, 4},
+                                          {0, 1, 3, 2, 4}, {0, 3, 1, 2, 4}, {1, 2, 3, 0, 4}, {0, 1, 2, 4, 3}};
+    mpl_problem_options o = mpl_problem_options_default();
+    mpl_ctx ctx;
+    mpl_graph *g = NULL;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_text_read_memory(&ctx, "torn", text, strlen(text), &g));
+    for (size_t i = 0; i < sizeof orders_of / sizeof *orders_of; i++) {
+        mpl_problem *p = NULL;
+        mpl_value_map *map = NULL;
+
+        assert_int_equal(mpl_problem_from_graph(&ctx, g, orders_of[i], &o, &p, &map),
+                         i < 3 ? MPL_OK : MPL_EINPUT);
+        assert_int_equal(respects_blocks(g, orders_of[i]), i < 3);
+        mpl_problem_free(&ctx, p);
+        mpl_value_map_free(&ctx, map);
+    }
+    mpl_graph_free(&ctx, g);
+}
+
 static void survive_lost_memory(void **state)
 {
     mpl_ctx ctx;
@@ -328,7 +415,8 @@ static void survive_lost_memory(void **state)
 
     (void)state;
     mpl_ctx_init(&ctx);
-    g = random_graph(&ctx, 1, 40);
+    g = NULL;
+    assert_ok(&ctx, mpl_text_read(&ctx, "tests/data/control.graph", &g));
     for (size_t i = 0; mpl_orders[i] != NULL; i++) {
         int64_t live = ctx.n_live;
         mpl_status st = MPL_EMEM;
@@ -336,7 +424,7 @@ static void survive_lost_memory(void **state)
 
         for (int64_t k = 0; st == MPL_EMEM; k++) {
             ctx.n_allocs = 0, ctx.fail_after = k;
-            st = mpl_orders[i]->make(&ctx, g, order);
+            st = mpl_order_of(&ctx, g, mpl_orders[i], order);
             assert_int_equal(ctx.n_live, live);
         }
         assert_ok(&ctx, st);
@@ -347,10 +435,9 @@ static void survive_lost_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orders_as_told),
-        cmocka_unit_test(names),
-        cmocka_unit_test(deep_and_wide),
-        cmocka_unit_test(survive_lost_memory),
+        cmocka_unit_test(orders_as_told),          cmocka_unit_test(names),
+        cmocka_unit_test(deep_and_wide),           cmocka_unit_test(blocks_stay_whole),
+        cmocka_unit_test(torn_blocks_are_refused), cmocka_unit_test(survive_lost_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

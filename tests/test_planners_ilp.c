@@ -627,7 +627,7 @@ static void a_network_is_solved(void **state)
     mpl_ctx_init(&ctx);
     assert_ok(&ctx, mpl_source_open(&ctx, "densenet121", &read, &source));
     assert_ok(&ctx, mpl_new(&ctx, order, source.graph->n_ops));
-    assert_ok(&ctx, mpl_order_find("given")->make(&ctx, source.graph, order));
+    assert_ok(&ctx, mpl_order_of(&ctx, source.graph, mpl_order_find("given"), order));
     assert_ok(&ctx, mpl_problem_from_graph(&ctx, source.graph, order, &options, &p, &map));
     for (int i = 0; i < 2; i++)
         assert_int_equal(solved(&ctx, "ilp", p, "start", starts[i]), 7225344);

@@ -62,7 +62,7 @@ static uint64_t planned_bytes(mpl_ctx *ctx, const mpl_graph *g, const char *rule
     options.views = false;
     options.align = 1;
     assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
-    assert_ok(ctx, mpl_order_find("dfs")->make(ctx, g, order));
+    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("dfs"), order));
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
     mpl_run_init(&run, ctx);
     run.n_params = 1;

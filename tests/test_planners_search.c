@@ -125,7 +125,7 @@ static mpl_problem *net_problem(mpl_ctx *ctx, const char *net, bool parallel)
     options.parallel = parallel;
     assert_ok(ctx, mpl_zoo_build(ctx, net, &g));
     assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
-    assert_ok(ctx, mpl_order_find("given")->make(ctx, g, order));
+    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
     mpl_value_map_free(ctx, map);
     mpl_free(ctx, order);

@@ -175,7 +175,7 @@ static mpl_problem *problem_of(mpl_ctx *ctx, const char *name, mpl_value_map **m
     assert_ok(ctx, mpl_zoo_build(ctx, name, &g));
     order = mpl_alloc(ctx, g->n_ops, sizeof *order);
     assert_non_null(order);
-    assert_ok(ctx, mpl_order_find("given")->make(ctx, g, order));
+    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, map));
     mpl_free(ctx, order);
     mpl_graph_free(ctx, g);

@@ -231,7 +231,7 @@ static void bind_device(mpl_ctx *ctx, const mpl_backend *backend, const mpl_grap
     assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &b->dev));
     b->order = mpl_alloc(ctx, g->n_ops, sizeof *b->order);
     assert_non_null(b->order);
-    assert_ok(ctx, mpl_order_find(order)->make(ctx, g, b->order));
+    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find(order), b->order));
 }
 
 static void bind_plan(bound *b, mpl_problem_options options, bool workspaces, int way)

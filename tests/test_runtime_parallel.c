@@ -47,7 +47,7 @@ static void open_bench(bench *b, const char *graph, const char *backend)
     assert_ok(&b->ctx, mpl_zoo_build(&b->ctx, graph, &b->g));
     b->order = mpl_alloc(&b->ctx, b->g->n_ops, sizeof *b->order);
     b->workspace = mpl_alloc(&b->ctx, b->g->n_ops, sizeof *b->workspace);
-    assert_ok(&b->ctx, mpl_order_find("given")->make(&b->ctx, b->g, b->order));
+    assert_ok(&b->ctx, mpl_order_of(&b->ctx, b->g, mpl_order_find("given"), b->order));
     assert_ok(&b->ctx, mpl_exec_workspaces(&b->ctx, b->backend, b->dev, b->g, b->workspace));
     options.parallel = true;
     options.op_workspace_bytes = b->workspace;
@@ -118,7 +118,7 @@ static void run_everyhow(bench *b, const mpl_plan *plan)
         compare(b, exec);
     }
     mpl_exec_free(&b->ctx, exec);
-    assert_ok(&b->ctx, mpl_order_find("given")->make(&b->ctx, b->g, b->order));
+    assert_ok(&b->ctx, mpl_order_of(&b->ctx, b->g, mpl_order_find("given"), b->order));
 }
 
 static void any_order_and_at_once(void **state)

@@ -1,5 +1,6 @@
 /* liveness.c -- who is alive where. See liveness.h. */
 #include "graphs/analysis/liveness.h"
+#include "graphs/analysis/order_blocks.h"
 
 uint32_t mpl_flow_words(const mpl_flow *flow)
 {
@@ -149,6 +150,7 @@ mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
     MPL_TRY(mpl_new(ctx, r->first, g->n_values));
     MPL_TRY(mpl_new(ctx, r->last, g->n_values));
     MPL_TRY(place_steps(ctx, g, order, r->step_of));
+    MPL_TRY(mpl_order_check_blocks(ctx, g, r->step_of));
     mpl_value_roots(g, views, r->root);
     for (mpl_value v = 0; v < g->n_values; v++) {
         r->first[v] = g->value_op[v] == MPL_NONE ? 0 : r->step_of[g->value_op[v]];

@@ -3,6 +3,7 @@
  * Operations that no output needs come last, as given, in every order but `given`. Nothing here recurses: graphs may be
  * as deep as they have operations. */
 #include "graphs/analysis/liveness.h"
+#include "graphs/analysis/order_blocks.h"
 #include "graphs/orders/orders_priv.h"
 #include "graphs/problem.h"
 
@@ -419,6 +420,18 @@ static bool has_param(const char *params, const char *key)
     return false;
 }
 
+typedef struct block_run {
+    mpl_order_run *run;
+    const mpl_order_kind *kind;
+} block_run;
+
+static mpl_status make_block(mpl_ctx *ctx, const mpl_graph *g, void *how, mpl_op *order)
+{
+    const block_run *b = how;
+
+    return b->kind->search != NULL ? b->kind->search(b->run, g, order) : b->kind->make(ctx, g, order);
+}
+
 mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const mpl_graph *g, mpl_op *order)
 {
     mpl_status st = MPL_OK;
@@ -430,7 +443,21 @@ mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const 
         if (!has_param(kind->params, run->param_key[i]))
             MPL_FAIL(run->ctx, MPL_EINPUT, "order %s has no parameter '%.50s'; it takes: %s", kind->name,
                      run->param_key[i], kind->params != NULL ? kind->params : "none");
-    MPL_TRY(kind->search != NULL ? kind->search(run, g, order) : kind->make(run->ctx, g, order));
+    if (g->n_blocks > 1 && kind->make != make_given) {
+        MPL_TRY(mpl_order_by_blocks(run->ctx, g, make_block, &(block_run){run, kind}, order));
+        run->live_bytes = run->bound_bytes = 0;
+        run->method = NULL;
+    } else {
+        MPL_TRY(kind->search != NULL ? kind->search(run, g, order) : kind->make(run->ctx, g, order));
+    }
 out:
     return st;
+}
+
+mpl_status mpl_order_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_order_kind *kind, mpl_op *order)
+{
+    mpl_order_run run;
+
+    mpl_order_run_init(&run, ctx);
+    return mpl_order_make(&run, kind, g, order);
 }

@@ -1,15 +1,16 @@
 /* order_random.c -- topological orders at random, to try plans that claim to be safe in all of them. See problem.h. */
+#include "graphs/analysis/order_blocks.h"
 #include "graphs/base/rng.h"
 #include "graphs/problem.h"
 
-mpl_status mpl_order_random(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op *order)
+/* `how` is the generator, which goes on from block to block. */
+static mpl_status make_random(mpl_ctx *ctx, const mpl_graph *g, void *how, mpl_op *order)
 {
     mpl_status st = MPL_OK;
-    mpl_rng rng;
+    mpl_rng *rng = how;
     uint32_t *waiting = NULL, n_ready = 0;
     mpl_op *ready = NULL;
 
-    mpl_rng_init(&rng, seed);
     MPL_TRY(mpl_new(ctx, waiting, g->n_ops));
     MPL_TRY(mpl_new(ctx, ready, g->n_ops));
     for (mpl_op op = 0; op < g->n_ops; op++) {
@@ -19,7 +20,7 @@ mpl_status mpl_order_random(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl
             ready[n_ready++] = op;
     }
     for (uint32_t step = 0; step < g->n_ops; step++) {
-        uint32_t pick = (uint32_t)mpl_rng_below(&rng, n_ready);
+        uint32_t pick = (uint32_t)mpl_rng_below(rng, n_ready);
         mpl_op op = ready[pick];
 
         order[step] = op;
@@ -37,4 +38,12 @@ out:
     mpl_free(ctx, waiting);
     mpl_free(ctx, ready);
     return st;
+}
+
+mpl_status mpl_order_random(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op *order)
+{
+    mpl_rng rng;
+
+    mpl_rng_init(&rng, seed);
+    return mpl_order_by_blocks(ctx, g, make_random, &rng, order);
 }

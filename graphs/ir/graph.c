@@ -516,19 +516,20 @@ static bool next_read(const mpl_graph *g, mpl_op op, uint32_t i, mpl_value *v)
     return false;
 }
 
-static mpl_status index_uses(mpl_ctx *ctx, mpl_graph *g)
+mpl_status mpl_graph_index_uses(mpl_ctx *ctx, mpl_graph *g)
 {
     mpl_status st = MPL_OK;
     uint32_t *begin = NULL;
+    size_t n_reads = 0;
     mpl_op *use = NULL;
     mpl_value v;
 
     MPL_TRY(mpl_new(ctx, begin, (size_t)g->n_values + 1));
-    MPL_TRY(mpl_new(ctx, use, (size_t)g->op_in_begin[g->n_ops] + g->caps->n_results));
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = 0; next_read(g, op, i, &v); i++)
+        for (uint32_t i = 0; next_read(g, op, i, &v); i++, n_reads++)
             if (v != MPL_NONE)
                 begin[v + 1]++;
+    MPL_TRY(mpl_new(ctx, use, n_reads));
     for (v = 0; v < g->n_values; v++)
         begin[v + 1] += begin[v];
     /* Filling moves each begin to its end, which is the next one's begin: shift back afterwards. */
@@ -555,7 +556,9 @@ mpl_status mpl_graph_finish(mpl_ctx *ctx, mpl_graph *g)
     if (g->n_outputs == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has no output; name at least one", g->name);
     MPL_TRY(mpl_graph_check_blocks(ctx, g));
-    MPL_TRY(index_uses(ctx, g));
+    g->block_op_end[0] = g->n_ops;
+    g->block_value_end[0] = g->n_values;
+    MPL_TRY(mpl_graph_index_uses(ctx, g));
     mpl_assert_ok(mpl_graph_ok(g));
 out:
     return st;

@@ -32,6 +32,8 @@ mpl_status mpl_graph_bytes_of(mpl_ctx *ctx, const char *name, mpl_type type, con
 /* MPL_EINPUT unless value v can be seen in `block`; what names the reader. */
 mpl_status mpl_graph_check_seen(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, uint32_t block,
                                 const char *what);
+/* Makes value_use anew. Needs the operations' inputs, bodies and blocks alone. */
+mpl_status mpl_graph_index_uses(mpl_ctx *ctx, mpl_graph *g);
 /* Block 0, of a graph that was just made. */
 mpl_status mpl_graph_new_top(mpl_ctx *ctx, mpl_graph *g);
 /* MPL_EINPUT unless an operation that is to stand in the open block may own these blocks. */
