@@ -83,7 +83,7 @@ enum {
     MPL_VIEW = 4,         /* output 0 is the bytes of input 0 under other dims: needs no memory of its own */
     MPL_ELEMENTWISE = 8,  /* each output element depends on the elements of its own index (broadcast) alone */
     MPL_NO_FOLD = 16,     /* never computed while reading, even from constants */
-    MPL_CONTROL = 32,     /* owns blocks; run by the executor, never by mpl_eval or a backend */
+    MPL_CONTROL = 32,     /* control flow: run by the executor, never by mpl_eval or a backend */
 };
 
 typedef struct mpl_graph {

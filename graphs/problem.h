@@ -46,6 +46,11 @@ typedef struct mpl_problem {
     uint32_t *pool;     /* [n] index into pool_*; buffers of different pools never share */
     uint32_t *birth;    /* [n] first step that needs it [step] */
     uint32_t *death;    /* [n] first step that does not; > birth [step] */
+    /* Serial: steps within [birth, death) at which it is not needed after all (what lives in a loop or in branches):
+     * half-open, ascending, apart, inside. Other buffers may use its bytes there. NULL: none has any. */
+    uint32_t *gap_begin; /* [n + 1] into gap_from and gap_to */
+    uint32_t *gap_from;
+    uint32_t *gap_to;
     const mpl_before
         *before; /* NULL: serial, lifetimes decide; else parallel, the partial order decides. Owned. */
 
@@ -67,6 +72,42 @@ typedef struct mpl_problem {
     const mpl_access *access; /* NULL: unknown, planners fall back to chains of buffers. Owned. */
 } mpl_problem;
 
+/* Where a value lies, where that depends on how control flows (DESIGN's bindings). A place is evaluated when the value is used,
+ * from the round that each loop is in (behind the loop: how many there were) and the branch that each case took last. */
+typedef enum mpl_place_kind {
+    MPL_PLACE_BUFFER, /* buffer `of` of the problem */
+    MPL_PLACE_PINNED, /* the pinned storage of value `of`, a root */
+    MPL_PLACE_CYCLE, /* in round r of block `of`: item r while r < n_first, then item n_first + (r - n_first) % the others */
+    MPL_PLACE_FINAL, /* behind `while` operation `of`: item 0 if it ran no round, else item 1 as it was in the last round */
+    MPL_PLACE_BRANCH, /* item k when case `of` took branch k; the last item when it took none */
+    MPL_PLACE_SLICE, /* item 0, and round (reversed: most rounds - 1 - round) of block `of` times `bytes` behind its start */
+} mpl_place_kind;
+
+typedef struct mpl_place {
+    uint8_t kind;     /* mpl_place_kind */
+    uint8_t reversed; /* of a slice */
+    uint32_t of;
+    uint32_t begin, n; /* into places.item: places with lower ids */
+    uint32_t n_first;  /* of a cycle */
+    uint64_t bytes;    /* of a slice [byte] */
+} mpl_place;
+
+/* What control flow adds to a value map. */
+typedef struct mpl_places {
+    uint32_t n;
+    mpl_place *place;      /* [n] */
+    uint32_t *item;        /* ids of places */
+    uint32_t *value_place; /* [n_values] of a root; MPL_NONE: it lies in its buffer, or pinned, for good */
+    /* What has to be copied since it does not lie where it is needed. By index into op_in, of while and case alone: a carried value's
+     * first, on entry; a scan's slice, each round; a bypass value, when no branch runs. By index into block_result: what is
+     * carried, at the end of each round (also of the last: behind the loop the value is where the parameter is), all of a round
+     * as if at once; a row, at the end of each round; a branch's result, at its end. */
+    uint8_t *in_copied;     /* [op_in_begin[n_ops]] */
+    uint8_t *result_copied; /* results of all blocks */
+    mpl_buffer
+        *staging; /* [n_blocks] buffer for values that are copied crosswise; MPL_NONE: none is needed */
+} mpl_places;
+
 /* Which buffer holds which value. A view has its root's buffer. MPL_NONE: pinned (weights, inputs, outputs), or
  * the value is not a value of the graph's order (dead). Kept beside the problem; planners never see it. */
 typedef struct mpl_value_map {
@@ -74,8 +115,11 @@ typedef struct mpl_value_map {
     mpl_buffer *value_buffer; /* [n_values] or MPL_NONE */
     mpl_value *value_root;    /* [n_values] the value whose storage it lies in; itself when it is no view */
     mpl_buffer *op_workspace; /* [n_ops] its workspace's buffer, or MPL_NONE */
-    uint32_t *step_of;        /* [n_ops] position of the operation in the order */
-    uint64_t pinned_bytes;    /* storage of pinned values, aligned. [byte] */
+    uint32_t *
+        step_of; /* [n_ops] step of the operation: its position in the order, and behind the steps at which blocks begin
+                         * and end (mpl_program) */
+    uint64_t pinned_bytes; /* storage of pinned values, aligned. [byte] */
+    mpl_places *places;    /* NULL: no control flow. Owned. */
 } mpl_value_map;
 
 typedef struct mpl_problem_options {
@@ -86,11 +130,30 @@ typedef struct mpl_problem_options {
     uint64_t capacity;    /* of the value pool, or MPL_NO_CAPACITY */
     bool parallel;        /* safe in every execution of the graph: `before` decides, lifetimes are 0 */
     bool plan_workspaces; /* workspaces join the value pool instead of having their own */
+    bool loop_copy;       /* every carried value is copied from round to round: the baseline */
     const uint64_t *op_workspace_bytes; /* [n_ops] or NULL: none */
 } mpl_problem_options;
 
 /* DESIGN's defaults: in-place and views on, weights, inputs and outputs pinned, 64-byte alignment, no capacity. */
 mpl_problem_options mpl_problem_options_default(void);
+
+/* An order as it is run: operations, and where blocks begin and end. Without control flow one step an operation. Steps of a block
+ * stand in one piece before its owner's; those of a case's branches follow one another. Control goes from a step to the next,
+ * but: before a `while`'s BEGIN, also to the owner (no round); from its END back to BEGIN, and to the owner; from an
+ * exit test also to the owner; before a case's first BEGIN, to each BEGIN and to the owner; from its ENDs to the owner only. */
+typedef enum mpl_step_kind { MPL_STEP_OP, MPL_STEP_BEGIN, MPL_STEP_END } mpl_step_kind;
+typedef struct mpl_program {
+    uint32_t n_steps;
+    uint8_t *kind;        /* [n_steps] mpl_step_kind */
+    uint32_t *of;         /* [n_steps] the operation, or the block */
+    uint32_t *op_step;    /* [n_ops] */
+    uint32_t *begin_step; /* [n_blocks] of BEGIN; block 0: 0 */
+    uint32_t *end_step;   /* [n_blocks] of END; block 0: n_steps */
+} mpl_program;
+/* MPL_EINPUT when `order` is no permutation of the operations, or tears blocks apart; that each comes after what it reads is not
+ * looked at. O(size). */
+mpl_status mpl_program_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, mpl_program **out);
+void mpl_program_free(mpl_ctx *ctx, mpl_program *program);
 
 /* Liveness as data flow over the order, then one buffer for each value that needs memory. order[n_ops] is a permutation
  * that respects the graph (MPL_EINPUT if it does not). A value that nobody uses lives for its one step. Pool 0

@@ -150,7 +150,7 @@ mpl_status mpl_graph_check_bodies(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind 
                                   uint32_t n_bodies, const uint32_t *body)
 {
     mpl_status st = MPL_OK;
-    bool control = (mpl_op_table[kind].traits & MPL_CONTROL) != 0;
+    bool control = kind == MPL_OP_while || kind == MPL_OP_case;
     mpl_op end = g->n_ops;
 
     if (control != (n_bodies > 0))
