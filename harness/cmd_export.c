@@ -118,6 +118,8 @@ const mpl_export_format mpl_export_formats[] = {
      false, mpl_export_onnx},
     {"onnx-metadata", "an ONNX file as it is, with a plan's offsets as metadata", true, true,
      mpl_export_onnx_metadata},
+    {"offline", "a plan's offsets alone, as OfflineMemoryAllocation of TFLite Micro (JSON)", false, true,
+     mpl_export_offline},
     {NULL, NULL, false, false, NULL},
 };
 

@@ -58,7 +58,8 @@ typedef struct mpl_export_format {
 
 extern const mpl_export_format mpl_export_formats[]; /* ends with name NULL */
 
-/* export_trace.c, export_onnx.c */
+/* export_offline.c, export_onnx.c, export_trace.c */
+mpl_status mpl_export_offline(mpl_ctx *ctx, const mpl_export *what, const char *path);
 mpl_status mpl_export_trace(mpl_ctx *ctx, const mpl_export *what, const char *path);
 mpl_status mpl_export_onnx(mpl_ctx *ctx, const mpl_export *what, const char *path);
 mpl_status mpl_export_onnx_metadata(mpl_ctx *ctx, const mpl_export *what, const char *path);

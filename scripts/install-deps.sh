@@ -11,7 +11,7 @@ set -eu
 build="gcc make pkg-config libigraph-dev libglpk-dev libhwloc-dev libdnnl-dev libprotobuf-c-dev
        protobuf-c-compiler protobuf-compiler libonnx-dev libjansson-dev gnuplot-nox"
 test="libcmocka-dev libonnx-testdata clang libclang-rt-14-dev valgrind
-      slurmctld slurmd slurm-client munge parallel"
+      slurmctld slurmd slurm-client munge parallel openssh-server openssh-client"
 
 case "${1-}" in
 "") want=$build ;;

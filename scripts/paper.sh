@@ -36,9 +36,12 @@ for suite in results/paper/*.suite; do
 done
 scripts/bench-speed.sh "$bench_speed" >/dev/null
 if [ -d ../shared/data/minimalloc ]; then
-    "$bench_exact" -l 20 -o results/tables/exact.tsv >/dev/null
+    # ticks, so that how far a search comes does not depend on the machine; the clock only ends what hangs
+    "$bench_exact" -k 4000000000 -l 300 -o results/tables/exact.tsv >/dev/null
+    "$bench_exact" -k 4000000000 -l 300 -m -b -s 5 -o results/tables/exact_seeds.tsv \
+        ../shared/data/minimalloc/[A-K].*.csv >/dev/null
 else
-    echo "paper: no ../shared/data/minimalloc here; results/tables/exact.tsv stays as it is" >&2
+    echo "paper: no ../shared/data/minimalloc here; results/tables/exact.tsv and exact_seeds.tsv stay as they are" >&2
 fi
 "$memplan" plot densenet121 --planner nnc_arena -o results/figures/plan_densenet121.svg
 "$memplan" paper

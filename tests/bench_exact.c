@@ -1,11 +1,11 @@
 /* bench_exact.c -- the exact planner on hard lists: time to a plan within the capacity that a file's name gives, and to
  * the least height proved, forwards and backwards in time. Lists are read once; only the planner is timed. One TSV line a run.
  *
- *   bench_exact [-f | -m] [-b] [-c BYTES] [-s SEEDS] [-t THREADS] [-l SECONDS] [-r REPEATS] [-o FILE] [LIST ..]
+ *   bench_exact [-f | -m] [-b] [-c BYTES] [-s SEEDS] [-t THREADS] [-k TICKS] [-l SECONDS] [-r REPEATS] [-o FILE] [LIST ..]
  *
  *   -f   only the capacity           -m   only the least height       -b   only forwards
  *   -s   seeds 1 .. SEEDS            -l   limit of each run           -r   repeats, of which the fastest counts
- *   -o   the lines go to FILE as well
+ *   -k   budget of each run          -o   the lines go to FILE as well
  *
  * A LIST is what the command line takes for a graph; without any, the known ones beside the project. */
 #include <stdlib.h>
@@ -48,6 +48,7 @@ static const char *const known[] = {
 typedef struct options {
     bool no_fit, no_min, forwards;
     uint64_t seeds, capacity; /* 0: the file's */
+    uint64_t ticks;           /* 0: no limit */
     uint32_t threads, repeats;
     double seconds; /* 0: no limit */
     FILE *file;     /* NULL: none */
@@ -111,8 +112,7 @@ static mpl_status one_run(mpl_ctx *ctx, const options *o, const mpl_problem *p, 
         run.n_threads = o->threads;
         if (o->seconds > 0)
             run.deadline_ns = mpl_clock_ns() + (int64_t)(o->seconds * 1e9);
-        else
-            run.budget_ticks = UINT64_C(1) << 62;
+        run.budget_ticks = o->ticks > 0 ? o->ticks : UINT64_C(1) << 62;
         st = mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan);
         cpu = cpu_ms() - cpu;
         wall = st == MPL_OK ? (double)run.plan_ns / 1e6 : (double)mpl_clock_ns() / 1e6 - wall;
@@ -166,8 +166,8 @@ out:
 static int usage(void)
 {
     fputs(
-        "bench_exact: [-f | -m] [-b] [-c BYTES] [-s SEEDS] [-t THREADS] [-l SECONDS] [-r REPEATS] [-o FILE] "
-        "[LIST ..]\n",
+        "bench_exact: [-f | -m] [-b] [-c BYTES] [-s SEEDS] [-t THREADS] [-k TICKS] [-l SECONDS] [-r REPEATS] "
+        "[-o FILE] [LIST ..]\n",
         stderr);
     return 2;
 }
@@ -176,7 +176,7 @@ static bool parse(int argc, char **argv, options *o)
 {
     int c;
 
-    while ((c = getopt(argc, argv, "fmbc:s:t:l:r:o:")) != -1)
+    while ((c = getopt(argc, argv, "fmbc:s:t:k:l:r:o:")) != -1)
         switch (c) {
         case 'f':
             o->no_min = true;
@@ -195,6 +195,9 @@ static bool parse(int argc, char **argv, options *o)
             break;
         case 't':
             o->threads = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'k':
+            o->ticks = strtoull(optarg, NULL, 10);
             break;
         case 'l':
             o->seconds = strtod(optarg, NULL);

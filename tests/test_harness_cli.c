@@ -470,6 +470,10 @@ static void export_and_plot(void **state)
     assert_int_equal(run("plan @/again.graph -p pool --json"), 0);
     assert_int_equal(run("export " SMALL " -f csv -p greedy_size -o @/again.csv"), 0);
     assert_int_equal(run("plan @/again.csv -p pool"), 0);
+    assert_int_equal(run("export @/again.csv -f offline -p greedy_size -o @/again.json"), 0);
+    assert_int_equal(run("check @/again.csv --plan @/again.json"), 0);
+    assert_int_equal(run("export synthetic:n=40000 -f offline -p none -o @/again.json"), 2);
+    assert_non_null(strstr(err, "2^31"));
     assert_int_equal(run("export " SMALL " -f dot"), 0);
     assert_non_null(strstr(out, "digraph"));
     assert_int_equal(run("export " SMALL " -f trace -p pool"), 0);

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # The cluster scripts on a one-node Slurm of their own, on the loopback: 200 jobs, one of which is killed with SIGKILL twice and
-# sent again. The merged rows must be those of an undisturbed single process but for times. The same with GNU parallel.
+# sent again. The merged rows must be those of an undisturbed single process but for times. The same with GNU parallel, on this
+# machine, and by ssh to two names of it, through an sshd of the test's own.
 #
 #   scripts/cluster/test.sh PROGRAM
 #
-# Ends in `N passed, N failed, N skipped`. Needs Debian's slurmctld, slurmd, slurm-client, munge and parallel; touches no other Slurm.
+# Ends in `N passed, N failed, N skipped`. Needs Debian's slurmctld, slurmd, slurm-client, munge, parallel and openssh-server;
+# touches no other Slurm, no other sshd and nobody's keys.
 set -u
 program=$(realpath "${1:?usage: scripts/cluster/test.sh PROGRAM}")
 cd "$(dirname "$0")/../.."
@@ -17,6 +19,10 @@ export PATH=$PATH:/usr/sbin SLURM_CONF=$work/slurm.conf
 finish() {
     [ ! -e "$work/slurmctld.pid" ] || scontrol shutdown >/dev/null 2>&1
     [ ! -e "$work/munge/pid" ] || kill "$(cat "$work/munge/pid")" 2>/dev/null
+    for host in one two; do
+        [ ! -S "$work/ssh/$host" ] || ssh -F "$work/ssh/config" -O exit "$host" 2>/dev/null
+    done
+    [ ! -e "$work/ssh/pid" ] || kill "$(cat "$work/ssh/pid")" 2>/dev/null
     for _ in $(seq 50); do
         [ -e "$work/slurmd.pid" ] || [ -e "$work/slurmctld.pid" ] || break
         sleep 0.1
@@ -157,12 +163,73 @@ else
     compare slurm
 fi
 
+# Two hosts, "one" and "two", that both are this machine; keys and configuration of their own.
+start_sshd() {
+    local port=$((31000 + $$ % 5000)) keys=$work/ssh
+    mkdir -m 700 "$keys"
+    ssh-keygen -q -t ed25519 -N '' -f "$keys/host" && ssh-keygen -q -t ed25519 -N '' -f "$keys/user" || return
+    cp "$keys/user.pub" "$keys/authorized"
+    cat >"$keys/sshd_config" <<CONF
+ListenAddress 127.0.0.1
+Port $port
+HostKey $keys/host
+PidFile $keys/pid
+AuthorizedKeysFile $keys/authorized
+AuthenticationMethods publickey
+PermitRootLogin prohibit-password
+StrictModes no
+UsePAM no
+MaxStartups 100
+CONF
+    cat >"$keys/config" <<CONF
+Host one two
+HostName 127.0.0.1
+Port $port
+User $(id -un)
+IdentityFile $keys/user
+IdentitiesOnly yes
+UserKnownHostsFile $keys/known
+StrictHostKeyChecking accept-new
+LogLevel ERROR
+ControlMaster auto
+ControlPath $keys/%n
+ControlPersist yes
+CONF
+    [ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd # where sshd of root insists on having it
+    "$(command -v sshd)" -f "$keys/sshd_config" -E "$keys/log" || return # sshd wants its absolute path
+    for _ in $(seq 50); do
+        ssh -F "$keys/config" one true 2>>"$keys/log" && return
+        sleep 0.1
+    done
+    return 1
+}
+
+# by_parallel NAME HOSTS: the suite by GNU parallel, and its rows
+by_parallel() {
+    rm -f "$work/starts" "$work/kills"
+    local begin
+    begin=$(date +%s)
+    MEMPLAN=$work/memplan JOBS=2 scripts/cluster/parallel-hosts.sh "$work/t.suite" $JOBS "$work/$1.jsonl" "$2" "${bench[@]}" ||
+        fail "$1: exit status $?"
+    echo "$1: $JOBS shards in $(($(date +%s) - begin)) s"
+    [ "$(grep -c killed "$work/kills")" = 2 ] && pass "$1: killed twice, started again twice" || fail "$1: not killed twice"
+    compare "$1"
+}
+
+lacks=
+for tool in sshd ssh ssh-keygen; do command -v $tool >/dev/null || lacks="$lacks $tool"; done
 if ! command -v parallel >/dev/null; then
     skip "parallel: not here; scripts/install-deps.sh --test installs it"
 else
-    rm -f "$work/starts" "$work/kills"
-    MEMPLAN=$work/memplan JOBS=2 scripts/cluster/parallel-hosts.sh "$work/t.suite" $JOBS "$work/parallel.jsonl" : "${bench[@]}" ||
-        fail "parallel: exit status $?"
-    [ "$(grep -c killed "$work/kills")" = 2 ] && pass "parallel: killed twice, started again twice" || fail "parallel: not killed twice"
-    compare parallel
+    by_parallel parallel :
+    if [ -n "$lacks" ]; then
+        skip "ssh: no$lacks here; scripts/install-deps.sh --test installs them"
+    elif ! start_sshd; then
+        skip "ssh: no way in over the loopback: $(tail -qn 1 "$work"/ssh/log 2>/dev/null)"
+    else
+        export PARALLEL_SSH="ssh -F $work/ssh/config"
+        by_parallel ssh one,two
+        [ "$(cut -f2 "$work/ssh.jsonl.shards/joblog" | sort -u | grep -cx 'one\|two')" = 2 ] &&
+            pass "ssh: both hosts worked" || fail "ssh: one host did all"
+    fi
 fi
