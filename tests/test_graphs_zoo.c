@@ -392,6 +392,29 @@ static void test_models(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Xie et al. 2019, table 3, RandWire-WS, small regime: 5.6 (0.1) million parameters, 583 (6.2) million multiply-adds. */
+static void test_random_wiring(void **state)
+{
+    mpl_ctx ctx;
+    uint64_t hash[6];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int seed = 1; seed <= 5; seed++) {
+        char spec[64];
+        mpl_graph *g;
+
+        snprintf(spec, sizeof spec, "randwire:seed=%d", seed);
+        g = build(&ctx, spec);
+        assert_true(n_params(g) >= 5500000 && n_params(g) <= 5700000);
+        assert_true(n_products(g) / 1e6 >= 583 - 3 * 6.2 && n_products(g) / 1e6 <= 583 + 3 * 6.2);
+        hash[seed] = mpl_graph_hash(g);
+        assert_true(seed == 1 || hash[seed] != hash[seed - 1]);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -8,7 +8,7 @@
 
 #include "graphs/source.h"
 
-#define MPL_ZOO_MAX_PARAMS 8
+#define MPL_ZOO_MAX_PARAMS 12
 
 typedef struct mpl_zoo_args {
     const mpl_zoo_entry *entry;
