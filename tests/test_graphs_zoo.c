@@ -406,7 +406,7 @@ static void test_random_wiring(void **state)
 
         snprintf(spec, sizeof spec, "randwire:seed=%d", seed);
         g = build(&ctx, spec);
-        assert_true(n_params(g) >= 5500000 && n_params(g) <= 5700000);
+        assert_true(n_params(g) >= 5300000 && n_params(g) <= 5900000); /* three of its deviations */
         assert_true(n_products(g) / 1e6 >= 583 - 3 * 6.2 && n_products(g) / 1e6 <= 583 + 3 * 6.2);
         hash[seed] = mpl_graph_hash(g);
         assert_true(seed == 1 || hash[seed] != hash[seed - 1]);
@@ -422,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_every_network), cmocka_unit_test(test_variants),
         cmocka_unit_test(test_lstm_cell),     cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_models),
+        cmocka_unit_test(test_random_wiring),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
