@@ -15,7 +15,7 @@ mpl_status mpl_cmd_table(mpl_ctx *ctx, mpl_options *options)
 
     if (kind == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "no table '%s'; see memplan list tables", options->args.item[0]);
-    if (options->rows.n == 0)
+    if (options->rows.n == 0 && !kind->rowless)
         MPL_TRY(mpl_rows_read(ctx, "results/raw/main.jsonl", &rows));
     for (uint32_t i = 0; i < options->rows.n; i++)
         MPL_TRY(mpl_rows_read(ctx, options->rows.item[i], &rows));

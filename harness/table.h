@@ -11,6 +11,7 @@ typedef struct mpl_table_kind {
     mpl_status (*print)(mpl_ctx *ctx, const struct mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                         bool tsv);
     mpl_field field; /* what the cells of planners x graphs show */
+    bool rowless;    /* computed, whatever the rows are: none are read */
 } mpl_table_kind;
 
 extern const mpl_table_kind mpl_tables[]; /* ends with name NULL */
@@ -37,6 +38,12 @@ mpl_status mpl_table_executed(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
 const char *mpl_graph_label(const mpl_record *row, char *text);
 /* "pool:level=0", "exec:minimalloc": a row's planner in a table; text holds 120 bytes. */
 const char *mpl_planner_label(const mpl_record *row, char *text);
+
+/* table_pebble.c: all connected graphs of up to 6 vertices by what the pebble game takes, results in place or not. */
+mpl_status mpl_table_pebble(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                            bool tsv);
+mpl_status mpl_table_pebble_still(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                                  bool tsv);
 
 /* Drops all but the last row of each key, keeping the order of first appearance. */
 mpl_status mpl_rows_last(mpl_ctx *ctx, mpl_rows *rows);

@@ -1,0 +1,232 @@
+/* pebble.c -- the pebble game, exactly. See pebble.h.
+ *
+ * Source   R. Sethi, "Complete register allocation problems", 1975; Owl's paper ("Functional Design of Computation Graph",
+ *          section 3) for sliding as a result in place.
+ * Cost     Sets of pebbles times sets of sinks that have had one, for each number of pebbles. */
+#include "graphs/orders/pebble.h"
+
+enum { MOST_BITS = 22 };
+
+typedef struct game {
+    mpl_ctx *ctx;
+    const mpl_dag *dag;
+    bool sliding;
+    uint32_t space, sinks; /* bit set */
+    uint32_t *time;        /* [2^bits] of each state, MPL_NONE: not reached */
+    uint32_t *now, *next;  /* states of this time, and of the next */
+    size_t n_now, n_next, now_cap, next_cap;
+} game;
+
+static uint32_t sinks_of(const mpl_dag *dag)
+{
+    uint32_t sinks = (UINT32_C(1) << dag->n) - 1;
+
+    for (uint32_t v = 0; v < dag->n; v++)
+        sinks &= ~dag->before[v];
+    return sinks;
+}
+
+/* Which of the sinks have had a pebble is kept in the upper bits of a state, sinks in ascending order. */
+static uint32_t with_pebble(const game *g, uint32_t state, uint32_t pebbles, uint32_t v)
+{
+    uint32_t had = state >> g->dag->n;
+
+    if (g->sinks >> v & 1)
+        had |= UINT32_C(1) << __builtin_popcount(g->sinks & ((UINT32_C(1) << v) - 1));
+    return had << g->dag->n | pebbles;
+}
+
+static mpl_status reach(game *g, uint32_t state, uint32_t time, bool later)
+{
+    mpl_status st = MPL_OK;
+
+    if (g->time[state] <= time)
+        return MPL_OK;
+    g->time[state] = time;
+    if (later) {
+        MPL_TRY(mpl_reserve(g->ctx, g->next, g->next_cap, g->n_next + 1));
+        g->next[g->n_next++] = state;
+    } else {
+        MPL_TRY(mpl_reserve(g->ctx, g->now, g->now_cap, g->n_now + 1));
+        g->now[g->n_now++] = state;
+    }
+out:
+    return st;
+}
+
+static mpl_status move(game *g, uint32_t state, uint32_t time)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = g->dag->n, pebbles = state & ((UINT32_C(1) << n) - 1);
+
+    for (uint32_t v = 0; v < n; v++) {
+        uint32_t bit = UINT32_C(1) << v, before = g->dag->before[v];
+
+        if (pebbles & bit) {
+            MPL_TRY(reach(g, state & ~bit, time, false));
+            continue;
+        }
+        if ((before & ~pebbles) != 0)
+            continue;
+        if ((uint32_t)__builtin_popcount(pebbles) < g->space)
+            MPL_TRY(reach(g, with_pebble(g, state, pebbles | bit, v), time + 1, true));
+        for (uint32_t u = 0; g->sliding && u < v; u++)
+            if (before >> u & 1)
+                MPL_TRY(reach(g, with_pebble(g, state, (pebbles & ~(UINT32_C(1) << u)) | bit, v), time + 1,
+                              true));
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_pebble_time(mpl_ctx *ctx, const mpl_dag *dag, uint32_t space, bool sliding, uint32_t *time)
+{
+    mpl_status st = MPL_OK;
+    game g = {.ctx = ctx, .dag = dag, .sliding = sliding, .space = space, .sinks = sinks_of(dag)};
+    uint32_t n_sinks = (uint32_t)__builtin_popcount(g.sinks), found = MPL_NONE;
+
+    if (dag->n + n_sinks > MOST_BITS)
+        MPL_FAIL(ctx, MPL_ELIMIT, "pebbles: %u vertices and %u sinks are too many", dag->n, n_sinks);
+    MPL_TRY(mpl_new(ctx, g.time, (size_t)1 << (dag->n + n_sinks)));
+    memset(g.time, 0xff, ((size_t)1 << (dag->n + n_sinks)) * sizeof *g.time);
+    MPL_TRY(reach(&g, 0, 0, false));
+    for (uint32_t now = 0; g.n_now > 0 && found == MPL_NONE; now++) {
+        for (size_t i = 0; i < g.n_now; i++) {
+            if (g.time[g.now[i]] < now)
+                continue;
+            if (g.now[i] >> dag->n == (UINT32_C(1) << n_sinks) - 1)
+                found = now;
+            MPL_TRY(move(&g, g.now[i], now));
+        }
+        uint32_t *list = g.now;
+        size_t cap = g.now_cap;
+
+        g.now = g.next, g.next = list;
+        g.now_cap = g.next_cap, g.next_cap = cap;
+        g.n_now = g.n_next, g.n_next = 0;
+    }
+    *time = found;
+out:
+    mpl_free(ctx, g.time);
+    mpl_free(ctx, g.now);
+    mpl_free(ctx, g.next);
+    return st;
+}
+
+mpl_status mpl_pebble_frontier(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, mpl_pebble_point *point,
+                               uint32_t *n_points)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = 0, best = MPL_NONE;
+
+    /* Every vertex leads to a sink, so that n placements are needed; n pebbles are always enough for them. */
+    for (uint32_t space = 1; space <= dag->n && best != dag->n; space++) {
+        uint32_t time;
+
+        MPL_TRY(mpl_pebble_time(ctx, dag, space, sliding, &time));
+        if (time < best) /* MPL_NONE is more than any time */
+            point[n++] = (mpl_pebble_point){space, best = time};
+    }
+    *n_points = n;
+out:
+    return st;
+}
+
+mpl_status mpl_pebble_once(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, uint32_t *space)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = dag->n, after[MPL_PEBBLE_MOST] = {0};
+    uint8_t *least = NULL; /* by the set of vertices that have been pebbled; UINT8_MAX: no such set */
+
+    for (uint32_t v = 0; v < n; v++)
+        for (uint32_t u = 0; u < v; u++)
+            if (dag->before[v] >> u & 1)
+                after[u] |= UINT32_C(1) << v;
+    MPL_TRY(mpl_new(ctx, least, (size_t)1 << n));
+    memset(least, UINT8_MAX, (size_t)1 << n);
+    least[0] = 0;
+    for (uint32_t set = 0; set < UINT32_C(1) << n; set++) {
+        uint32_t held = 0; /* pebbles that are still needed */
+
+        for (uint32_t u = 0; u < n && least[set] != UINT8_MAX; u++)
+            held += (set >> u & 1) && (after[u] & ~set) != 0;
+        for (uint32_t v = 0; v < n && least[set] != UINT8_MAX; v++) {
+            uint32_t with = set | UINT32_C(1) << v, need = held + 1;
+
+            if (with == set || (dag->before[v] & ~set) != 0)
+                continue;
+            for (uint32_t u = 0; sliding && u < v; u++)
+                if ((dag->before[v] >> u & 1) && (after[u] & ~with) == 0)
+                    need = held;
+            need = need < least[set] ? least[set] : need;
+            least[with] = need < least[with] ? (uint8_t)need : least[with];
+        }
+    }
+    *space = least[(UINT32_C(1) << n) - 1];
+out:
+    mpl_free(ctx, least);
+    return st;
+}
+
+/* ---- all small graphs ------------------------------------------------------------------------------------------------ */
+
+static void decode(uint32_t n, uint32_t code, mpl_dag *dag)
+{
+    *dag = (mpl_dag){.n = n};
+    for (uint32_t v = 1; v < n; v++) {
+        dag->before[v] = code & ((UINT32_C(1) << v) - 1);
+        code >>= v;
+    }
+}
+
+static bool is_connected(const mpl_dag *dag)
+{
+    uint32_t reached = 1, last = 0;
+
+    while (reached != last) {
+        last = reached;
+        for (uint32_t v = 0; v < dag->n; v++)
+            if ((reached >> v & 1) || (dag->before[v] & reached) != 0)
+                reached |= UINT32_C(1) << v | ((reached >> v & 1) ? dag->before[v] : 0);
+    }
+    return reached == (UINT32_C(1) << dag->n) - 1;
+}
+
+/* Whether other names that ascend along edges give a lower code: all permutations, by recursion n deep. name[v] is the new one;
+ * vertices are named in the order of the new names, which must be one of the graph's orders. */
+static bool has_lower(const mpl_dag *dag, uint32_t code, uint32_t *name, uint32_t named, uint32_t set)
+{
+    uint32_t other = 0, shift = 0;
+    uint32_t at[MPL_PEBBLE_MOST];
+
+    for (uint32_t v = 0; v < dag->n && named < dag->n; v++) {
+        if ((set >> v & 1) || (dag->before[v] & ~set) != 0)
+            continue;
+        name[v] = named;
+        if (has_lower(dag, code, name, named + 1, set | UINT32_C(1) << v))
+            return true;
+    }
+    if (named < dag->n)
+        return false;
+    for (uint32_t v = 0; v < dag->n; v++)
+        at[name[v]] = v;
+    for (uint32_t v = 1; v < dag->n; shift += v, v++)
+        for (uint32_t u = 0; u < v; u++)
+            other |= (dag->before[at[v]] >> at[u] & 1) << (shift + u);
+    return other < code;
+}
+
+bool mpl_dag_next(uint32_t n, int64_t *after, mpl_dag *dag)
+{
+    uint32_t name[MPL_PEBBLE_MOST];
+
+    mpl_assert(n >= 1 && n <= 6);
+    for (int64_t code = *after + 1; code < INT64_C(1) << (n * (n - 1) / 2); code++) {
+        decode(n, (uint32_t)code, dag);
+        if (!is_connected(dag) || has_lower(dag, (uint32_t)code, name, 0, 0))
+            continue;
+        *after = code;
+        return true;
+    }
+    return false;
+}
