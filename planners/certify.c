@@ -1,30 +1,5 @@
-/* certify.c -- the checker of certificates. See certify.h; proof.h has the language of refutations.
- *
- * A state is a set of active buffers, each with a lowest offset est and a highest offset top. It says: "the active buffers
- * can be placed, each at a multiple of its alignment from est to top, no two that live at once overlapping". The first
- * state is the claim to be refuted: all buffers of the pool, est 0 and top = within - bytes (both the fixed offset where there
- * is one). A record draws a conclusion that the state implies, or splits it, or shows that it is false. Why each is sound:
- *
- *   w A,B    Only buffers alive in steps [A, B) stay active: if all can be placed, so can some.
- *   a G      Sizes are rounded up to multiples of G, which divides the alignments of all: none begins in between.
- *   b T,N    F = least est of those alive at step T. Who lies at F? One of those with est F (candidates), or nobody. N children
- *            follow: nobody, and each candidate; of twins (same size, alignment, est, top, and the same others alive with
- *            them) one is enough: swapping two turns a placement with the one at F into one with the other.
- *   p I      I lies at its est. Others alive with I that cannot end by there lie above I: their est rises to its end.
- *   n        Take a placement with the least sum of offsets. If it has somebody at F, a sibling holds. Else each candidate
- *            was pushed down onto another buffer, which ends no lower than its est + size: one not alive at T
- *            (outside), or one alive at T, and down the pile comes one that is no candidate or lies on one outside. So
- *            its est rises to the least of: its own outside; over the others alive at T, size plus, for a candidate its
- *            outside, for another its est.
- *   r I,T,E  I does not begin in [est, E). Were it at o: of the others alive at T those below I have est + size <= o, fit
- *            into o - F, and leave so little above that the rest ends by the highest top + size. No sum of sizes does both.
- *   u I      Those not alive with I are dropped, no other has a higher est, and I's size keeps their alignments: then I may
- *            be moved to the top, and those above it down by its size, to I's offset at least. Their tops sink.
- *   x T,I    Those alive at T with at least the est of I: the topmost of them, whichever it is, ends beyond its top.
- *   z I      est > top.
- *   k N      This state is number N once it is refuted.
- *   m N      State N is refuted, its buffers are all active here, with no lower est and no higher top: a placement here would be
- *            one there.
+/* certify.c -- the checker of certificates. See certify.h; proof.h has the language of refutations, and why each record is
+ * sound.
  *
  * Source   this project */
 #include "planners/certify.h"
@@ -34,22 +9,31 @@
 #define MOST      (INT64_C(1) << 60) /* bytes of a pool, and numbers in a text */
 #define BEYOND    (INT64_C(1) << 61) /* an est that no top reaches */
 #define MOST_SUMS (INT64_C(1) << 18) /* of one record 'r' */
-#define MOST_KEPT (1u << 23)         /* buffers of all states that are kept at a time */
+#define MOST_KEPT (1u << 23)         /* buffers of all states and sets that are kept at a time */
 
 typedef struct item {
-    mpl_buffer id;
-    bool active, refuted; /* as a candidate of the split that keeps this */
+    mpl_buffer id, body;           /* buffers of one body share their offset */
+    uint32_t pair_begin, pair_end; /* the pairs with it are among these of the problem */
+    bool active, shared;           /* shared: others are of its body */
+    bool candidate;                /* of the last split */
+    bool marked;                   /* in what is kept: a refuted candidate; of the set */
     int64_t est, top, size, align;
 } item;
 
-/* A state that is kept: to go back to at each child of a split, or under a number. */
+/* A state that is kept: to go back to at each child of a split, or under a number. Or a set. */
 typedef struct kept {
-    item *item;                  /* [n] */
-    int64_t step, floor, n_left; /* of a split's children; a numbered one has none */
-    mpl_buffer child;            /* at work; MPL_NONE: nobody */
-    bool refuted;                /* nobody; the numbered state */
-    size_t number;
+    enum { SPLIT, PAIR, NUMBER } kind;
+    item *item;            /* [n] */
+    int64_t set, n_left;   /* of a split's children; PAIR: 1 left: the two lie apart */
+    mpl_buffer a, b;       /* SPLIT: the child at work (MPL_NONE: nobody); PAIR: the two */
+    bool refuted;          /* nobody; the numbered state */
+    size_t n_sets, number; /* PAIR: how many there were; NUMBER: which */
 } kept;
+
+typedef struct list {
+    kept *at;
+    size_t n, room;
+} list;
 
 typedef struct checker {
     mpl_ctx *ctx;
@@ -60,11 +44,12 @@ typedef struct checker {
     uint64_t n_read;
     int64_t number[3];
     bool waiting;  /* for a child of the last split */
+    bool moved;    /* split by b, or put at the top: pairs no longer matter to the state */
     bool finished; /* the first state is refuted */
-    kept *open, *numbered;
-    size_t n_open, open_room, n_numbered, numbered_room, sum_room;
+    list open, numbered, sets;
     item *scratch; /* [n] */
     char *sum;     /* 1: such a sum exists */
+    size_t sum_room;
 } checker;
 
 /* Keeps the first fault: what is wrong at the record, and the number it is about. */
@@ -75,59 +60,113 @@ static void refuse(checker *c, const char *why, int64_t about)
                          "the refutation is wrong at record %" PRIu64 ": %s %" PRId64, c->n_read, why, about);
 }
 
-/* ---- states -------------------------------------------------------------------------------------------------- */
+#define foreach(c, i) for (item *i = (c)->item; i < (c)->item + (c)->p->n; i++)
 
-static void raise_est(item *i, int64_t est)
+/* Whether a and b conflict, and are no pair or one that lies apart. */
+static bool rivals(const checker *c, const item *i, const item *j)
+{
+    const mpl_problem *p = c->p;
+    const mpl_before *order = p->before;
+    mpl_buffer a = i->id, b = j->id;
+    bool pair = false;
+
+    if (a == b || (order == NULL && (p->birth[a] >= p->death[b] || p->birth[b] >= p->death[a])) ||
+        (order != NULL && ((order->row[(size_t)a * order->n_words + b / 64] >> b % 64 & 1) != 0 ||
+                           (order->row[(size_t)b * order->n_words + a / 64] >> a % 64 & 1) != 0)))
+        return false;
+    for (uint32_t k = i->pair_begin; k < i->pair_end; k++)
+        pair = pair || (p->in_place_in[k] == a && p->in_place_out[k] == b) ||
+               (p->in_place_in[k] == b && p->in_place_out[k] == a);
+    for (const kept *k = c->open.at; pair && k < c->open.at + c->open.n; k++)
+        pair = k->kind != PAIR || k->n_left != 1 || ((k->a != a || k->b != b) && (k->a != b || k->b != a));
+    return !pair;
+}
+
+static bool in_set(const checker *c, const item *i, int64_t set)
+{
+    return i->active && set < (int64_t)c->sets.n && c->sets.at[set].item[i->id].marked;
+}
+
+/* What an upper body keeps from a lower one: the largest there that has a rival here; 0: nothing. */
+static int64_t distance(const checker *c, const item *lower, const item *upper)
+{
+    int64_t most = 0;
+
+    if (!lower->shared && !upper->shared)
+        return rivals(c, lower, upper) ? lower->size : 0;
+    foreach (c, i)
+        for (item *j = c->item; i->body == lower->body && i->active && j < c->item + c->p->n; j++)
+            if (j->body == upper->body && j->active && i->size > most && rivals(c, i, j))
+                most = i->size;
+    return most;
+}
+
+/* With its body. */
+static void raise_est(checker *c, item *i, int64_t est)
 {
     est = est > BEYOND ? BEYOND : (est + i->align - 1) / i->align * i->align;
     i->est = est > i->est ? est : i->est;
+    if (i->shared)
+        foreach (c, j)
+            j->est = j->body == i->body && est > j->est ? est : j->est;
 }
 
-static bool alive(const checker *c, const item *i, int64_t step)
+/* Keeps the state at hand at the end of a list. */
+static void keep(checker *c, list *l, kept k)
 {
-    return i->active && c->p->birth[i->id] <= step && step < c->p->death[i->id];
+    if ((c->open.n + c->numbered.n + c->sets.n) * c->p->n > MOST_KEPT)
+        refuse(c, "too many states and sets to keep:", (int64_t)(c->open.n + c->numbered.n + c->sets.n));
+    if (c->st == MPL_OK && (c->st = mpl_reserve(c->ctx, l->at, l->room, l->n + 1)) == MPL_OK &&
+        (c->st = mpl_new(c->ctx, k.item, c->p->n)) == MPL_OK) {
+        foreach (c, i)
+            k.item[i->id] = *i, k.item[i->id].marked = false;
+        l->at[l->n++] = k;
+    }
 }
 
-static bool meet(const checker *c, const item *i, const item *j)
+static void rule_drop(checker *c)
 {
-    return c->p->birth[i->id] < c->p->death[j->id] && c->p->birth[j->id] < c->p->death[i->id];
+    c->item[c->number[0]].active = false;
 }
 
-static bool candidate(const checker *c, const item *i, const kept *split)
+static void rule_connected(checker *c)
 {
-    return alive(c, i, split->step) && i->est == split->floor;
-}
+    item *queue = c->scratch;
+    int64_t grain = BEYOND;
+    uint32_t n = 0;
 
-#define foreach(c, i) for (item *i = (c)->item; i < (c)->item + (c)->p->n; i++)
-
-/* Least est alive at `step`; BEYOND: nobody is. */
-static int64_t floor_at(const checker *c, int64_t step)
-{
-    int64_t least = BEYOND;
-
+    queue[n++] = c->item[c->number[0]];
+    c->item[c->number[0]].active = false;
+    for (uint32_t k = 0; k < n; k++) {
+        grain = c->p->align[queue[k].id] < grain ? c->p->align[queue[k].id]
+                                                 : grain; /* divides all: powers of two */
+        foreach (c, i)
+            if (i->active && (i->body == queue[k].body || rivals(c, i, &queue[k]))) {
+                queue[n++] = *i;
+                i->active = false;
+            }
+    }
     foreach (c, i)
-        if (alive(c, i, step) && i->est < least)
-            least = i->est;
-    return least;
+        i->active = false;
+    while (n-- > 0) {
+        queue[n].size = c->moved ? queue[n].size : (queue[n].size + grain - 1) / grain * grain;
+        c->item[queue[n].id] = queue[n];
+    }
 }
 
-/* ---- conclusions --------------------------------------------------------------------------------------------- */
-
-static void rule_window(checker *c)
+static void rule_set(checker *c)
 {
-    foreach (c, i)
-        i->active = i->active && c->p->birth[i->id] < c->number[1] && c->p->death[i->id] > c->number[0];
-}
+    int64_t id = c->number[0], set = c->number[1];
 
-static void rule_round(checker *c)
-{
-    int64_t grain = c->number[0];
-
-    foreach (c, i)
-        if (i->active && (grain < 1 || i->align % grain != 0))
-            refuse(c, "an alignment is no multiple of", grain);
-        else if (i->active)
-            i->size = (i->size + grain - 1) / grain * grain;
+    if (set == (int64_t)c->sets.n)
+        keep(c, &c->sets, (kept){0});
+    if (set >= (int64_t)c->sets.n)
+        refuse(c, "out of turn: set", set);
+    for (uint32_t i = 0; c->st == MPL_OK && i < c->p->n; i++)
+        if (c->sets.at[set].item[i].marked && !rivals(c, &c->item[i], &c->item[id]))
+            refuse(c, "no rival of all of its set: buffer", id);
+    if (c->st == MPL_OK)
+        c->sets.at[set].item[id].marked = true;
 }
 
 static int64_t divisor(int64_t a, int64_t b)
@@ -138,15 +177,16 @@ static int64_t divisor(int64_t a, int64_t b)
 static void rule_fill(checker *c)
 {
     item *x = &c->item[c->number[0]];
-    int64_t step = c->number[1], est = c->number[2], floor = floor_at(c, step);
+    int64_t set = c->number[1], est = c->number[2], floor = BEYOND;
     int64_t rest = 0, highest = 0, unit = 0, n_sums, high;
     item *below = c->scratch;
     uint32_t n = 0;
 
     foreach (c, i) {
-        if (!alive(c, i, step))
+        if (!in_set(c, i, set))
             continue;
         rest += i->size;
+        floor = i->est < floor ? i->est : floor;
         highest = i->top + i->size > highest ? i->top + i->size : highest;
         if (i == x || i->est + i->size >= est)
             continue;
@@ -156,7 +196,7 @@ static void rule_fill(checker *c)
     }
     unit = unit > 0 ? unit : MOST; /* nobody fits below: 0 is the only sum */
     n_sums = est > floor ? (est - 1 - floor) / unit + 1 : 1;
-    if (!alive(c, x, step) || n_sums > MOST_SUMS)
+    if (!in_set(c, x, set) || n_sums > MOST_SUMS)
         refuse(c, "not there, or too many sums: buffer", x->id);
     if (c->st != MPL_OK || (c->st = mpl_reserve(c->ctx, c->sum, c->sum_room, (size_t)n_sums)) != MPL_OK)
         return;
@@ -181,255 +221,255 @@ static void rule_fill(checker *c)
         if (from <= to && memchr(c->sum + from, 1, (size_t)(to - from + 1)) != NULL)
             refuse(c, "there is room lower for buffer", x->id);
     }
-    raise_est(x, est);
+    raise_est(c, x, est);
 }
 
 static void rule_top(checker *c)
 {
     item u = c->item[c->number[0]];
 
+    c->moved = true;
     c->item[u.id].active = false;
     foreach (c, i) {
         int64_t below = u.top - i->size; /* where it can lie if it lies below u now */
 
-        i->active = i->active && meet(c, &u, i);
+        i->active = i->active && rivals(c, &u, i);
         if (i->active && (i->est > u.est || u.size % i->align != 0))
             refuse(c, "the top is not for buffer", u.id);
         i->top = i->top - u.size > below ? i->top - u.size : below;
     }
 }
 
-/* ---- the tree ------------------------------------------------------------------------------------------------ */
-
-/* Keeps the state at hand at the end of a list. */
-static void keep(checker *c, kept **list, size_t *n, size_t *room, kept k)
-{
-    if ((c->n_open + c->n_numbered) * c->p->n > MOST_KEPT)
-        refuse(c, "too many states to keep:", (int64_t)(c->n_open + c->n_numbered));
-    if (c->st == MPL_OK && (c->st = mpl_reserve(c->ctx, *list, *room, *n + 1)) == MPL_OK &&
-        (c->st = mpl_new(c->ctx, k.item, c->p->n)) == MPL_OK) {
-        foreach (c, i)
-            k.item[i->id] = *i, k.item[i->id].refuted = false;
-        (*list)[(*n)++] = k;
-    }
-}
-
 static void rule_number(checker *c)
 {
-    kept k = {.number = c->n_numbered};
+    kept k = {.kind = NUMBER, .number = c->numbered.n};
 
-    if ((size_t)c->number[0] != k.number)
-        refuse(c, "out of turn: state", c->number[0]);
-    keep(c, &c->numbered, &c->n_numbered, &c->numbered_room, k);
-    keep(c, &c->open, &c->n_open, &c->open_room, k);
+    keep(c, &c->numbered, k);
+    keep(c, &c->open, k);
 }
 
 static void rule_split(checker *c)
 {
-    kept k = {.step = c->number[0], .n_left = c->number[1], .floor = floor_at(c, c->number[0])};
+    kept k = {.kind = SPLIT, .set = c->number[0], .n_left = c->number[1]};
+    int64_t floor = BEYOND;
 
+    foreach (c, i)
+        floor = in_set(c, i, k.set) && i->est < floor ? i->est : floor;
+    foreach (c, i)
+        i->candidate = in_set(c, i, k.set) && i->est == floor;
     if (k.n_left < 1)
-        refuse(c, "no children of the split at step", k.step);
-    keep(c, &c->open, &c->n_open, &c->open_room, k);
-    c->waiting = true;
+        refuse(c, "no children of the split of set", k.set);
+    keep(c, &c->open, k);
+    c->waiting = c->moved = true;
+}
+
+static void rule_pair(checker *c)
+{
+    item *a = &c->item[c->number[0]], *b = &c->item[c->number[1]], was = *b;
+    kept k = {PAIR, .n_left = 2, .a = a->id, .b = b->id, .n_sets = c->sets.n, .number = c->numbered.n};
+
+    if (c->moved)
+        refuse(c, "too late for a word on the pair of buffer", k.a);
+    keep(c, &c->open, k);
+    was.top = a->top < b->top ? a->top : b->top;
+    was.align = a->align > b->align ? a->align : b->align;
+    foreach (c, i)
+        if (i->body == a->body || i->body == was.body) {
+            i->body = a->body;
+            i->shared = true;
+            i->top = was.top;
+            i->align = was.align;
+        }
+    raise_est(c, a, was.est > a->est ? was.est : a->est);
 }
 
 static void rule_place(checker *c)
 {
-    kept *split = &c->open[c->n_open - 1];
     item *i = &c->item[c->number[0]];
 
-    split->child = i->id;
-    i->active = c->waiting = false;
+    c->open.at[c->open.n - 1].a = i->id;
+    c->waiting = false;
     foreach (c, j)
-        if (j->active && meet(c, i, j) && j->est + j->size > i->est)
-            raise_est(j, i->est + i->size);
+        if (j->active && j->body != i->body && j->est + distance(c, j, i) > i->est && distance(c, i, j) > 0)
+            raise_est(c, j, i->est + distance(c, i, j));
+    foreach (c, j)
+        j->active = j->active && j->body != i->body;
 }
 
 static void rule_nobody(checker *c)
 {
-    kept *split = &c->open[c->n_open - 1];
-    int64_t first = BEYOND, second = BEYOND;
-    mpl_buffer lowest = MPL_NONE;
+    kept *split = &c->open.at[c->open.n - 1];
+    item *own = memcpy(c->scratch, c->item, c->p->n * sizeof *c->item); /* est of candidates: their outside */
 
-    foreach (c, i) {
-        int64_t least = candidate(c, i, split) ? BEYOND : i->est, end;
+    for (int inside = 0; inside < 2; inside++)
+        foreach (c, i) {
+            int64_t least = inside ? own[i->id].est : BEYOND;
 
-        if (!alive(c, i, split->step))
-            continue;
-        foreach (c, j)
-            if (candidate(c, i, split) && j->active && meet(c, i, j) && !alive(c, j, split->step))
-                least = j->est + j->size < least ? j->est + j->size : least;
-        c->scratch[i->id].est = least;
-        end = least + i->size;
-        if (end < first)
-            second = first, first = end, lowest = i->id;
-        else if (end < second)
-            second = end;
-    }
-    foreach (c, i) {
-        int64_t inside = i->id == lowest ? second : first;
+            foreach (c, j) {
+                bool counts = i->candidate && j->active && in_set(c, j, split->set) == inside;
+                int64_t keeps = counts ? distance(c, j, i) : 0;
 
-        if (candidate(c, i, split))
-            raise_est(i, c->scratch[i->id].est < inside ? c->scratch[i->id].est : inside);
-    }
-    split->child = MPL_NONE;
+                least = keeps > 0 && own[j->id].est + keeps < least ? own[j->id].est + keeps : least;
+            }
+            if (i->candidate && inside)
+                raise_est(c, i, least);
+            else if (i->candidate)
+                own[i->id].est = least;
+        }
+    split->a = MPL_NONE;
     c->waiting = false;
 }
 
+/* Whether i and j, at one est, may change places. */
 static bool twins(const checker *c, const item *i, const item *j)
 {
     foreach (c, k)
-        if (k->id != i->id && k->id != j->id && k->active && meet(c, i, k) != meet(c, j, k))
+        if (k->id != i->id && k->id != j->id && k->active && rivals(c, i, k) != rivals(c, j, k))
             return false;
-    return i->size == j->size && i->align == j->align && i->est == j->est && i->top == j->top;
+    return !i->shared && !j->shared && i->size == j->size && i->align == j->align && i->est == j->est &&
+           i->top == j->top;
 }
 
-/* Whether the refuted children leave nobody to lie at the floor of the split, and somebody has to. */
-static bool complete(const checker *c, const kept *split)
+/* Another child of a split, or none. What was found of rivals while a pair shared its offset need not be so when it does not. */
+static void next_child(checker *c, kept *k)
 {
-    foreach (c, i) {
-        bool refuted = !candidate(c, i, split);
-
-        for (mpl_buffer j = 0; j < c->p->n && !refuted; j++)
-            refuted = split->item[j].refuted && (j == i->id || twins(c, i, &c->item[j]));
-        if (!refuted)
-            return false;
+    c->waiting = --k->n_left > 0 && k->kind == SPLIT;
+    if (k->kind == PAIR) {
+        c->moved = false;
+        for (size_t i = k->n_sets; i < c->sets.n; i++)
+            memset(c->sets.at[i].item, 0, c->p->n * sizeof *c->item);
+        for (size_t i = k->number; i < c->numbered.n; i++)
+            c->numbered.at[i].refuted = false;
+        return;
     }
-    return split->refuted;
+    k->refuted = k->refuted || k->a == MPL_NONE;
+    foreach (c, i) {
+        const item *a = k->a != MPL_NONE ? &c->item[k->a] : NULL;
+        bool gone = a != NULL && i->candidate && (i->body == a->body || twins(c, i, a));
+
+        k->item[i->id].marked = k->item[i->id].marked || gone;
+        if (k->n_left == 0 && (!k->refuted || (i->candidate && !k->item[i->id].marked)))
+            refuse(c, "a child is missing in the split of set", k->set);
+    }
 }
 
 /* The state at hand is false: so is what it came from, up to the first split with children left. */
 static void close_state(checker *c)
 {
-    for (; c->st == MPL_OK && c->n_open > 0; mpl_free(c->ctx, c->open[--c->n_open].item)) {
-        kept *k = &c->open[c->n_open - 1];
+    for (; c->st == MPL_OK && c->open.n > 0; mpl_free(c->ctx, c->open.at[--c->open.n].item)) {
+        kept *k = &c->open.at[c->open.n - 1];
 
         memcpy(c->item, k->item, c->p->n * sizeof *k->item);
-        if (k->n_left == 0) {
-            c->numbered[k->number].refuted = true;
-            continue;
-        }
-        if (k->child == MPL_NONE)
-            k->refuted = true;
+        if (k->kind == NUMBER)
+            c->numbered.at[k->number].refuted = true;
         else
-            k->item[k->child].refuted = true;
-        c->waiting = --k->n_left > 0;
-        if (c->waiting)
+            next_child(c, k);
+        if (k->n_left > 0)
             return;
-        if (!complete(c, k))
-            refuse(c, "a child is missing in the split at step", k->step);
     }
     c->finished = true;
 }
 
 static void rule_load(checker *c)
 {
-    int64_t sum = 0, least = c->item[c->number[1]].est, lowest = BEYOND;
+    int64_t sum = 0, least = c->item[c->number[0]].est, lowest = BEYOND;
 
     foreach (c, i)
-        if (alive(c, i, c->number[0]) && i->est >= least) {
+        if (in_set(c, i, c->number[1]) && i->est >= least) {
             sum += i->size;
             lowest = i->est < lowest ? i->est : lowest;
         }
     foreach (c, i)
-        if (sum == 0 || (alive(c, i, c->number[0]) && i->est >= least && lowest + sum - i->size <= i->top))
-            refuse(c, "there is room at step", c->number[0]);
+        if (sum == 0 || (in_set(c, i, c->number[1]) && i->est >= least && lowest + sum - i->size <= i->top))
+            refuse(c, "there is room in set", c->number[1]);
 }
 
 static void rule_passed(checker *c)
 {
-    if (c->item[c->number[0]].est <= c->item[c->number[0]].top)
+    const item *i = &c->item[c->number[0]];
+    bool passed = i->est > i->top;
+
+    foreach (c, j)
+        passed = passed || (j->active && j->body == i->body && rivals(c, i, j));
+    if (!passed)
         refuse(c, "there is room for buffer", c->number[0]);
 }
 
 static void rule_same(checker *c)
 {
-    const kept *k = (size_t)c->number[0] < c->n_numbered ? &c->numbered[c->number[0]] : NULL;
+    const kept *k = &c->numbered.at[c->number[0]];
 
-    if (k == NULL || !k->refuted)
+    if ((size_t)c->number[0] >= c->numbered.n || !k->refuted) {
         refuse(c, "not refuted yet: state", c->number[0]);
+        return;
+    }
     foreach (c, i) {
-        const item *then = k != NULL ? &k->item[i->id] : i;
+        const item *then = &k->item[i->id];
 
         if (then->active && (!i->active || i->est < then->est || i->top > then->top))
             refuse(c, "more room than before for buffer", i->id);
     }
 }
 
-/* ---- records ------------------------------------------------------------------------------------------------- */
-
 static const struct rule {
     char kind;
-    int n_numbers, buffer;             /* which number is one; < 0: none */
+    int n_numbers, n_buffers;          /* which come first */
     enum { STATE, CHILD, LEAF } place; /* where it stands */
     void (*apply)(checker *c);
 } rules[] = {
-    {'w', 2, -1, STATE, rule_window}, {'a', 1, -1, STATE, rule_round},  {'b', 2, -1, STATE, rule_split},
-    {'p', 1, 0, CHILD, rule_place},   {'n', 0, -1, CHILD, rule_nobody}, {'r', 3, 0, STATE, rule_fill},
-    {'u', 1, 0, STATE, rule_top},     {'x', 2, 1, LEAF, rule_load},     {'z', 1, 0, LEAF, rule_passed},
-    {'k', 1, -1, STATE, rule_number}, {'m', 1, -1, LEAF, rule_same},
+    {'d', 1, 1, STATE, rule_drop},   {'o', 1, 1, STATE, rule_connected},
+    {'c', 2, 1, STATE, rule_set},    {'s', 2, 2, STATE, rule_pair},
+    {'b', 2, 0, STATE, rule_split},  {'p', 1, 1, CHILD, rule_place},
+    {'n', 0, 0, CHILD, rule_nobody}, {'r', 3, 1, STATE, rule_fill},
+    {'u', 1, 1, STATE, rule_top},    {'x', 2, 1, LEAF, rule_load},
+    {'z', 1, 1, LEAF, rule_passed},  {'k', 0, 0, STATE, rule_number},
+    {'m', 1, 0, LEAF, rule_same},    {0},
 };
 
-/* Reads a record; NULL: it is none. */
-static const struct rule *read_record(checker *c)
+static bool is_digit(char letter)
 {
-    const struct rule *rule = rules, *end = rules + sizeof rules / sizeof *rules;
-
-    while (rule < end && rule->kind != *c->at)
-        rule++;
-    if (rule == end)
-        return NULL;
-    c->at++;
-    for (int k = 0; k < rule->n_numbers; k++) {
-        if (k > 0 && *c->at != ',')
-            return NULL;
-        c->at += k > 0;
-        if (*c->at < '0' || *c->at > '9')
-            return NULL;
-        for (c->number[k] = 0; *c->at >= '0' && *c->at <= '9' && c->number[k] < MOST / 16; c->at++)
-            c->number[k] = 10 * c->number[k] + (*c->at - '0');
-    }
-    if (*c->at != ' ' && *c->at != '\0')
-        return NULL;
-    c->at += *c->at == ' ';
-    return rule;
+    return letter >= '0' && letter <= '9';
 }
 
 static void check_record(checker *c)
 {
-    const struct rule *rule = read_record(c);
-    int64_t named = rule != NULL && rule->buffer >= 0 ? c->number[rule->buffer] : -1;
+    const struct rule *rule = rules;
+    int n = 0;
 
     c->n_read++;
-    if (rule == NULL)
+    while (rule->kind != '\0' && rule->kind != *c->at)
+        rule++;
+    c->at += rule->kind != '\0';
+    for (; n < rule->n_numbers && (n == 0 || *c->at == ',') && is_digit(c->at[n > 0]); n++)
+        for (c->number[n] = 0, c->at += n > 0; is_digit(*c->at) && c->number[n] < MOST / 16; c->at++)
+            c->number[n] = 10 * c->number[n] + (*c->at - '0');
+    if (rule->kind == '\0' || n < rule->n_numbers || (*c->at != ' ' && *c->at != '\0'))
         refuse(c, "no letter with its numbers; characters left", (int64_t)strlen(c->at));
     else if ((rule->place == CHILD) != c->waiting)
-        refuse(c, "children, all, come behind their split; states open", (int64_t)c->n_open);
-    else if (named >= 0 && (named >= c->p->n || !c->item[named].active))
-        refuse(c, "not there: buffer", named);
-    else
+        refuse(c, "children, all, come behind their split; states open", (int64_t)c->open.n);
+    c->at += *c->at == ' ';
+    for (n = 0; n < rule->n_buffers && c->st == MPL_OK; n++)
+        if (c->number[n] >= c->p->n || !c->item[c->number[n]].active)
+            refuse(c, "not there: buffer", c->number[n]);
+    if (c->st == MPL_OK)
         rule->apply(c);
     if (c->st == MPL_OK && rule->place == LEAF)
         close_state(c);
 }
 
-/* The state that says: the buffers of the pool fit into so many bytes. */
-static void first_state(checker *c, const mpl_refutation *proof)
+/* The state that says: the buffers of the pool fit into so many bytes. *ample: whatever fits at all does so in so many. */
+static void first_state(checker *c, const mpl_refutation *proof, uint64_t *ample)
 {
     const mpl_problem *p = c->p;
+    bool countable = proof->pool < p->n_pools && proof->within < (uint64_t)MOST;
     uint64_t sum = proof->within;
-    bool countable = p->before == NULL && proof->pool < p->n_pools && sum < (uint64_t)MOST;
 
-    for (uint32_t k = 0; k < p->n_in_place; k++)
-        if (p->pool[p->in_place_in[k]] == proof->pool && p->pool[p->in_place_out[k]] == proof->pool)
-            countable = false;
     for (mpl_buffer b = 0; b < p->n && countable; b++) {
         bool fixed = p->fixed != NULL && p->fixed[b] != MPL_UNFIXED;
         uint64_t est = fixed ? p->fixed[b] : 0;
         item *i = &c->item[b];
 
-        *i = (item){.id = b, .active = p->pool[b] == proof->pool, .align = p->align[b]};
+        *i = (item){.id = b, .body = b, .active = p->pool[b] == proof->pool, .align = p->align[b]};
         if (!i->active)
             continue;
         countable = mpl_add_bytes(sum, p->bytes[b], &sum) && mpl_add_bytes(sum, est, &sum) &&
@@ -439,29 +479,36 @@ static void first_state(checker *c, const mpl_refutation *proof)
         i->top = (int64_t)(proof->within - p->bytes[b]);
         i->top = fixed && i->est < i->top ? i->est : i->top;
     }
+    for (uint32_t k = p->n_in_place; k-- > 0;)
+        c->item[p->in_place_in[k]].pair_begin = c->item[p->in_place_out[k]].pair_begin = k;
+    for (uint32_t k = 0; k < p->n_in_place; k++)
+        c->item[p->in_place_in[k]].pair_end = c->item[p->in_place_out[k]].pair_end = k + 1;
+    *ample = sum - proof->within;
     if (!countable)
-        refuse(c, "it needs steps, no in-place pairs, and less than 2^60 bytes in pool", proof->pool);
+        refuse(c, "it needs less than 2^60 bytes in pool", proof->pool);
 }
 
 static mpl_status check_refutation(mpl_ctx *ctx, const mpl_problem *p, const mpl_refutation *proof,
                                    mpl_certified *out)
 {
     checker c = {.ctx = ctx, .p = p, .at = proof->steps};
+    uint64_t ample = 0;
 
     if ((c.st = mpl_new(ctx, c.item, p->n)) == MPL_OK && (c.st = mpl_new(ctx, c.scratch, p->n)) == MPL_OK)
-        first_state(&c, proof);
+        first_state(&c, proof, &ample);
     while (!c.finished && c.st == MPL_OK)
         check_record(&c);
     if (*c.at != '\0')
         refuse(&c, "all is refuted, and the text goes on; characters left", (int64_t)strlen(c.at));
     *out = (mpl_certified){MPL_EVIDENCE_REFUTATION, proof->pool, proof->within + 1, c.n_read};
-    while (c.n_open > 0)
-        mpl_free(ctx, c.open[--c.n_open].item);
-    while (c.n_numbered > 0)
-        mpl_free(ctx, c.numbered[--c.n_numbered].item);
-    void *arrays[] = {c.item, c.scratch, c.open, c.numbered, c.sum};
-    for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++)
-        mpl_free(ctx, arrays[k]);
+    out->bound = proof->within >= ample ? UINT64_MAX : out->bound;
+    list *lists[] = {&c.open, &c.numbered, &c.sets};
+    for (int k = 0; k < 3; mpl_free(ctx, lists[k++]->at))
+        while (lists[k]->n > 0)
+            mpl_free(ctx, lists[k]->at[--lists[k]->n].item);
+    mpl_free(ctx, c.item);
+    mpl_free(ctx, c.scratch);
+    mpl_free(ctx, c.sum);
     return c.st;
 }
 
@@ -479,13 +526,13 @@ mpl_status mpl_certify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_c
         MPL_TRY(check_refutation(ctx, p, proof, out));
     else if (placed && plan->n_witness > 0)
         *out = (mpl_certified){MPL_EVIDENCE_CLIQUE, 0, plan->bound_bytes, 0};
-    if (plan->claim == MPL_INFEASIBLE && out->bound <= p->pool_capacity[out->pool])
-        MPL_FAIL(ctx, MPL_EINVALID, "the plan claims that there is none, and no certificate proves it");
-    if (placed && (plan->claim == MPL_OPTIMAL || proof->steps != NULL) &&
-        (out->pool != 0 ? 0 : out->bound) < plan->bound_bytes)
+    if ((plan->claim == MPL_INFEASIBLE && out->bound != UINT64_MAX &&
+         out->bound <= p->pool_capacity[out->pool]) ||
+        (placed && (plan->claim == MPL_OPTIMAL || proof->steps != NULL) &&
+         (out->pool != 0 ? 0 : out->bound) < plan->bound_bytes))
         MPL_FAIL(ctx, MPL_EINVALID,
-                 "the plan claims that %" PRIu64 " bytes are needed, and no certificate proves it",
-                 plan->bound_bytes);
+                 "the plan claims to be %s, for a bound of %" PRIu64 " bytes, and no certificate proves it",
+                 mpl_claim_name(plan->claim), plan->bound_bytes);
 out:
     return st;
 }

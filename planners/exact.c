@@ -388,6 +388,8 @@ static mpl_status prove(solver *s, mpl_claim claim, mpl_refutation *out)
     mpl_status st = MPL_OK;
     const mpl_exact_part *part = NULL;
     uint64_t bound = pool_bound(s, 0), live = 0;
+    mpl_proof proof = {.ctx = s->run->ctx};
+    mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
 
     if (!s->proofs || !budget_left(s) || s->n_parts == 0)
         return MPL_OK;
@@ -403,8 +405,11 @@ static mpl_status prove(solver *s, mpl_claim claim, mpl_refutation *out)
             *out = (mpl_refutation){.pool = 0, .within = bound - 1};
         }
     if (part != NULL)
-        MPL_TRY(mpl_exact_part_prove(s->p, part, out->within, &s->effort, &out->steps));
+        MPL_TRY(mpl_exact_part_prove(part, out->within, &s->effort, &proof, &verdict));
+    if (verdict == MPL_EXACT_FAILED)
+        MPL_TRY(mpl_proof_text(&proof, &out->steps));
 out:
+    mpl_proof_fini(&proof);
     return st;
 }
 
@@ -452,7 +457,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     s.minimise = minimise != 0;
     s.proofs = proofs != 0;
     if (p->before != NULL || p->n_in_place > 0)
-        MPL_TRY(mpl_exact_general(run, p, s.minimise, &s.effort, out));
+        MPL_TRY(mpl_exact_general(run, p, s.minimise, s.proofs, &s.effort, out));
     else
         MPL_TRY(solve(&s, &out->claim, &out->bound_bytes, &out->refutation));
     run->ticks = s.effort.ticks;

@@ -36,15 +36,18 @@ static bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
     return false;
 }
 
-/* Whether fixed places alone break the rules: then no plan exists, of whatever height. */
-static bool fixed_clash(const mpl_problem *p)
+/* Two buffers whose fixed places alone break the rules, the lower one first: then no plan exists, of whatever height. */
+static bool fixed_clash(const mpl_problem *p, mpl_buffer two[2])
 {
     for (mpl_buffer a = 0; p->fixed != NULL && a < p->n; a++)
         for (mpl_buffer b = 0; p->fixed[a] != MPL_UNFIXED && b < a; b++)
             if (p->fixed[b] != MPL_UNFIXED && p->fixed[a] < p->fixed[b] + p->bytes[b] &&
                 p->fixed[b] < p->fixed[a] + p->bytes[a] && mpl_conflict(p, a, b) &&
-                (p->fixed[a] != p->fixed[b] || !is_pair(p, a, b)))
+                (p->fixed[a] != p->fixed[b] || !is_pair(p, a, b))) {
+                two[0] = p->fixed[a] < p->fixed[b] ? a : b;
+                two[1] = two[0] == a ? b : a;
                 return true;
+            }
     return false;
 }
 
@@ -162,19 +165,134 @@ out:
     return st;
 }
 
-mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, mpl_exact_effort *effort,
-                             mpl_plan *out)
+/* ---- refutations --------------------------------------------------------------------------------------------- */
+
+/* Below so many bytes lies some plan of the pool, if there is any. */
+static uint64_t ample(const mpl_problem *p, uint32_t pool)
+{
+    uint64_t sum = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == pool && (!mpl_add_bytes(sum, p->bytes[b] + p->align[b], &sum) ||
+                                   !mpl_add_bytes(sum, p->fixed[b] != MPL_UNFIXED ? p->fixed[b] : 0, &sum)))
+            return UINT64_MAX;
+    return sum;
+}
+
+/* Neither at one offset nor apart can the two be where they must. */
+static mpl_status prove_clash(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer two[2],
+                              mpl_refutation *out)
 {
     mpl_status st = MPL_OK;
+    mpl_proof proof = {.ctx = ctx};
+    uint32_t pool = p->pool[two[0]], set;
+
+    *out = (mpl_refutation){.pool = pool, .within = p->pool_capacity[pool]};
+    if (out->within == MPL_NO_CAPACITY)
+        out->within = ample(p, pool);
+    if (is_pair(p, two[0], two[1])) {
+        mpl_proof_add(&proof, 's', two[0], two[1], 0);
+        mpl_proof_add(&proof, 'z', two[0], 0, 0);
+    }
+    set = (uint32_t)proof.n;
+    mpl_proof_add(&proof, 'c', two[0], set, 0);
+    mpl_proof_add(&proof, 'c', two[1], set, 0);
+    mpl_proof_add(&proof, 'x', two[0], set, 0);
+    if (proof.failed)
+        MPL_TRY(MPL_EMEM);
+    MPL_TRY(mpl_proof_text(&proof, &out->steps));
+out:
+    mpl_proof_fini(&proof);
+    return st;
+}
+
+/* Why the pool has no plan within out->within. */
+static mpl_status prove_pool(mpl_ctx *ctx, const mpl_problem *p, const uint64_t *offset,
+                             mpl_exact_effort *effort, mpl_refutation *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_proof proof = {.ctx = ctx};
+    mpl_bodies *b = NULL;
+    uint64_t *place = NULL;
+    mpl_exact_verdict verdict;
+
+    if (has_pairs(p, out->pool)) {
+        MPL_TRY(mpl_exact_pairs_refute(ctx, p, out->pool, out->within, effort, &proof, &verdict));
+    } else {
+        MPL_TRY(mpl_bodies_of_pool(ctx, p, out->pool, &b));
+        MPL_TRY(mpl_new(ctx, place, b->n));
+        for (uint32_t i = 0; i < b->n; i++)
+            place[i] = offset[b->buffer[i]];
+        MPL_TRY(mpl_general_refute(ctx, p, b, out->within, place, effort, &proof, &verdict));
+    }
+    if (proof.failed && !proof.full)
+        MPL_TRY(MPL_EMEM);
+    if (verdict == MPL_EXACT_FAILED && !proof.failed)
+        MPL_TRY(mpl_proof_text(&proof, &out->steps));
+out:
+    mpl_proof_fini(&proof);
+    mpl_bodies_free(ctx, b);
+    mpl_free(ctx, place);
+    return st;
+}
+
+/* Whether the plan claims more of its bytes than some set of buffers proves. */
+static mpl_status needs_proof(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, bool *needs)
+{
+    mpl_status st = MPL_OK;
+    uint8_t *member = NULL;
+    uint64_t live = 0, sum = 0;
+
+    MPL_TRY(mpl_new(ctx, member, p->n));
+    MPL_TRY(mpl_lower_bound(ctx, p, 0, &live, member));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        sum += member[b];
+    *needs = plan->bound_bytes > (sum > 0 ? live : 0);
+out:
+    mpl_free(ctx, member);
+    return st;
+}
+
+static mpl_status prove(mpl_ctx *ctx, const mpl_problem *p, uint32_t failed, mpl_exact_effort *effort,
+                        mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    bool needs = true;
+
+    if (effort->by_clock || effort->ticks >= effort->tick_limit)
+        return MPL_OK;
+    out->refutation = (mpl_refutation){.pool = failed, .within = p->pool_capacity[failed]};
+    if (out->claim != MPL_INFEASIBLE) {
+        MPL_TRY(needs_proof(ctx, p, out, &needs));
+        out->refutation = (mpl_refutation){.within = out->bound_bytes - needs};
+    }
+    if (needs)
+        MPL_TRY(prove_pool(ctx, p, out->offset, effort, &out->refutation));
+out:
+    return st;
+}
+
+mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs,
+                             mpl_exact_effort *effort, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_buffer two[2];
+    uint32_t failed = 0;
 
     out->claim = MPL_INFEASIBLE;
-    if (fixed_clash(p))
-        goto out;
+    if (fixed_clash(p, two))
+        return prove_clash(run->ctx, p, two, &out->refutation);
     out->claim = MPL_OPTIMAL;
     if (p->n_in_place > 0)
         MPL_TRY(plan_first(run, p, effort, out));
-    for (uint32_t pool = 0; pool < p->n_pools; pool++)
+    for (uint32_t pool = 0; pool < p->n_pools; pool++) {
+        bool fits = out->claim != MPL_INFEASIBLE;
+
         MPL_TRY(plan_pool(run, p, pool, minimise, effort, out));
+        failed = fits && out->claim == MPL_INFEASIBLE ? pool : failed;
+    }
+    if (proofs)
+        MPL_TRY(prove(run->ctx, p, failed, effort, out));
 out:
     return st;
 }

@@ -61,6 +61,11 @@ typedef struct mpl_graph_search {
     uint64_t nodes, node_limit;
     mpl_exact_effort *effort;
     bool no_memory;
+    mpl_proof
+        *proof;    /* NULL: nobody writes. Else what it refutes is added there, and forgotten for the memo */
+    uint32_t *set; /* [q->n] the cliques in the proof */
+    uint32_t *first;  /* [n] a buffer of each body */
+    uint8_t *several; /* [n] it has more than one */
 } mpl_graph_search;
 
 mpl_status mpl_graph_search_new(mpl_ctx *ctx, const mpl_bodies *b, const mpl_cliques *q,
@@ -70,6 +75,8 @@ void mpl_graph_search_free(mpl_graph_search *s);
 void mpl_graph_search_cap(mpl_graph_search *s, uint64_t cap);
 /* Whether the bodies fit. FOUND leaves all offsets in est; FAILED is a proof. */
 mpl_exact_verdict mpl_graph_search_run(mpl_graph_search *s);
+/* Makes a search write what it refutes. */
+mpl_status mpl_graph_search_prove(mpl_graph_search *s, mpl_proof *proof);
 
 /* ---- relations taken apart --------------------------------------------------------------------------------- */
 
@@ -79,15 +86,25 @@ mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodie
                              uint64_t most, mpl_exact_effort *effort, uint64_t *offset, uint64_t *height,
                              uint64_t *bound);
 
+/* Writes why the bodies have no plan within `cap` bytes at the end of the proof. FOUND: they may have one; STOPPED: the effort
+ * ended, or the proof is full; both write nothing. offset[n] (may be NULL): the best plan known. */
+mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b, uint64_t cap,
+                              const uint64_t *offset, mpl_exact_effort *effort, mpl_proof *proof,
+                              mpl_exact_verdict *verdict);
+
 /* ---- the planner ------------------------------------------------------------------------------------------- */
 
-/* A problem with a partial order, or with in-place pairs: out's offsets, claim and bound of pool 0. */
-mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, mpl_exact_effort *effort,
-                             mpl_plan *out);
+/* A problem with a partial order, or with in-place pairs: out's offsets, claim and bound of pool 0; with `proofs` the refutation
+ * of what no set of buffers proves, if the effort allows. */
+mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs,
+                             mpl_exact_effort *effort, mpl_plan *out);
 
 /* The same for one pool with in-place pairs, taken up or not: offset[] of the pool's buffers, of *height, is improved
  * until `enough`; *bound is raised by what is proved. */
 mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough, uint64_t most,
                            mpl_exact_effort *effort, uint64_t *offset, uint64_t *height, uint64_t *bound);
+/* Writes why there is no plan within `cap` bytes: FAILED; else STOPPED, and what is written is of no use. */
+mpl_status mpl_exact_pairs_refute(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t cap,
+                                  mpl_exact_effort *effort, mpl_proof *proof, mpl_exact_verdict *verdict);
 
 #endif

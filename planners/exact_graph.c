@@ -76,8 +76,8 @@ void mpl_graph_search_free(mpl_graph_search *s)
 {
     if (s == NULL)
         return;
-    void *arrays[] = {s->est,   s->placed, s->twin,    s->lowest, s->seen, s->order,
-                      s->queue, s->queued, s->visited, s->trail,  s->rows, s->stack};
+    void *arrays[] = {s->est,     s->placed, s->twin, s->lowest, s->seen, s->order, s->queue,  s->queued,
+                      s->visited, s->trail,  s->rows, s->stack,  s->set,  s->first, s->several};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(s->ctx, arrays[i]);
     mpl_exact_memo_fini(&s->memo);
@@ -91,7 +91,44 @@ void mpl_graph_search_cap(mpl_graph_search *s, uint64_t cap)
     s->cap = cap;
 }
 
+mpl_status mpl_graph_search_prove(mpl_graph_search *s, mpl_proof *proof)
+{
+    mpl_status st = MPL_OK;
+
+    if (s->set == NULL)
+        MPL_TRY(mpl_new(s->ctx, s->set, s->q->n));
+    if (s->first == NULL)
+        MPL_TRY(mpl_new(s->ctx, s->first, s->b->n));
+    if (s->several == NULL)
+        MPL_TRY(mpl_new(s->ctx, s->several, s->b->n));
+    for (uint32_t i = 0; i < s->b->n; i++)
+        s->first[i] = MPL_NONE;
+    for (uint32_t m = 0; m < s->b->n_members; m++) {
+        uint32_t i = s->b->body[m];
+
+        s->several[i] = s->first[i] != MPL_NONE;
+        s->first[i] = s->b->buffer[m];
+    }
+    s->proof = proof;
+out:
+    return st;
+}
+
 /* ---- states -------------------------------------------------------------------------------------------------- */
+
+/* A record about a buffer, if somebody writes. */
+static void note(mpl_graph_search *s, char kind, uint32_t buffer, uint32_t set)
+{
+    if (s->proof != NULL)
+        mpl_proof_add(s->proof, kind, buffer, set, 0);
+}
+
+/* Likewise about a body. */
+static void note_body(mpl_graph_search *s, char kind, uint32_t i)
+{
+    if (s->proof != NULL)
+        mpl_proof_add(s->proof, kind, s->first[i], 0, 0);
+}
 
 static bool remember(mpl_graph_search *s, uint32_t id, uint64_t old)
 {
@@ -125,8 +162,10 @@ static bool raise_est(mpl_graph_search *s, uint32_t i, uint64_t at)
     if (at <= s->est[i])
         return true;
     if (at == NEVER || at + b->bytes[i] > s->cap ||
-        (b->fixed != NULL && b->fixed[i] != MPL_UNFIXED && at > b->fixed[i]))
+        (b->fixed != NULL && b->fixed[i] != MPL_UNFIXED && at > b->fixed[i])) {
+        note_body(s, 'z', i);
         return false;
+    }
     if (!remember(s, i, s->est[i]))
         return false;
     s->est[i] = at;
@@ -185,8 +224,10 @@ static bool clique_fits(mpl_graph_search *s, uint32_t c)
             continue;
         sum += b->member_size[m];
         rest = mpl_max_u64(rest, b->member_size[m] - b->member_bytes[m]);
-        if (s->est[body_of(s, m)] + sum - rest > s->cap)
+        if (s->est[body_of(s, m)] + sum - rest > s->cap) {
+            note(s, 'x', b->buffer[m], s->proof != NULL ? s->set[c] : 0);
             return false;
+        }
     }
     return true;
 }
@@ -249,7 +290,8 @@ static bool in_clique(const mpl_graph_search *s, uint32_t c, uint32_t body)
     return low < s->q->of_begin[body + 1] - s->q->of_begin[body] && item[low] == c;
 }
 
-/* Where a body could rest on an open one outside of the clique, at the lowest. */
+/* Where a body could rest on an open one outside of the clique, at the lowest. What is written down does without two
+ * refinements: it leaves alignments out, and counts bodies that the clique has one member of. */
 static uint64_t rest_outside(mpl_graph_search *s, uint32_t c, uint32_t i)
 {
     const uint64_t *row = s->b->rival + (size_t)i * s->b->n_words;
@@ -259,9 +301,14 @@ static uint64_t rest_outside(mpl_graph_search *s, uint32_t c, uint32_t i)
         for (uint64_t bits = row[w]; bits != 0; bits &= bits - 1) {
             uint32_t j = w * 64 + (uint32_t)__builtin_ctzll(bits);
 
+            uint64_t end =
+                s->proof == NULL
+                    ? mpl_above(s->b, j, s->est[j], i)
+                    : s->est[j] + (s->b->dist != NULL ? s->b->dist[(size_t)j * s->b->n + i] : s->b->size[j]);
+
             s->effort->ticks++;
-            if (!s->placed[j] && mpl_above(s->b, j, s->est[j], i) < low && !in_clique(s, c, j))
-                low = mpl_above(s->b, j, s->est[j], i);
+            if (!s->placed[j] && end < low && ((s->proof != NULL && s->several[j]) || !in_clique(s, c, j)))
+                low = end;
         }
     return low;
 }
@@ -410,6 +457,7 @@ static bool lift(mpl_graph_search *s, const cell *at)
         for (uint32_t j = begin; j < end; j++)
             if (j != i && own[j - begin] != NEVER)
                 low = mpl_min_u64(low, mpl_above(s->b, body_of(s, s->q->member[j]), own[j - begin], k));
+        low = low == NEVER ? low : (low + s->b->align[k] - 1) & ~(s->b->align[k] - 1);
         good = raise_est(s, k, low);
     }
     return good;
@@ -445,7 +493,8 @@ static bool out_of_budget(mpl_graph_search *s)
 
     if (s->nodes % 64 == 0 && mpl_exact_late(e->deadline_ns, e->watch))
         e->by_clock = true;
-    return s->no_memory || e->by_clock || s->nodes >= s->node_limit || e->ticks >= e->tick_limit;
+    return s->no_memory || e->by_clock || s->nodes >= s->node_limit || e->ticks >= e->tick_limit ||
+           (s->proof != NULL && s->proof->failed);
 }
 
 /* Pushes a row of n_words zeros; false without memory. */
@@ -495,16 +544,31 @@ static bool take_component(mpl_graph_search *s, size_t from, size_t to)
 
 static mpl_exact_verdict solve(mpl_graph_search *s, size_t row);
 
+/* Whether the component of that key failed before. While somebody writes: in the text as it is. */
+static bool failed_before(mpl_graph_search *s, const uint64_t key[2])
+{
+    size_t at;
+
+    if (s->proof == NULL)
+        return mpl_exact_memo_has(&s->memo, key);
+    at = mpl_proof_known(s->proof, key[0]);
+    if (at != SIZE_MAX)
+        note(s, 'm', (uint32_t)at, 0);
+    else
+        mpl_proof_add(s->proof, 'k', 0, 0, key[0]);
+    return at != SIZE_MAX;
+}
+
 /* rows[row ..] is one component of open bodies, all bounds looked at. */
 static mpl_exact_verdict solve_component(mpl_graph_search *s, size_t row)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
-    size_t base = s->n_stack, entry = s->n_trail;
+    size_t base = s->n_stack, entry = s->n_trail, begin = s->proof != NULL ? s->proof->n : 0;
     uint64_t key[2];
     bool nobody = true;
 
     make_key(s, s->rows + row, key);
-    if (mpl_exact_memo_has(&s->memo, key))
+    if (failed_before(s, key))
         return MPL_EXACT_FAILED;
     while (nobody && verdict == MPL_EXACT_FAILED) { /* each round leaves out the candidates of the last */
         size_t mark = s->n_trail, inner = s->n_rows;
@@ -515,9 +579,11 @@ static mpl_exact_verdict solve_component(mpl_graph_search *s, size_t row)
         if (out_of_budget(s) || !choose(s, s->rows + row, &at))
             return MPL_EXACT_STOPPED;
         n = push_candidates(s, &at);
+        note(s, 'b', s->proof != NULL ? s->set[at.clique] : 0, n + 1);
         for (uint32_t k = 0; k < n && verdict == MPL_EXACT_FAILED; k++) {
             uint32_t i = s->stack[base + k];
 
+            note_body(s, 'p', i);
             if (place(s, i) && settle(s) && push_row(s)) {
                 memcpy(s->rows + inner, s->rows + row, s->b->n_words * sizeof *s->rows);
                 s->rows[inner + i / 64] &= ~(UINT64_C(1) << (i % 64));
@@ -530,31 +596,67 @@ static mpl_exact_verdict solve_component(mpl_graph_search *s, size_t row)
                 verdict = MPL_EXACT_STOPPED;
         }
         s->n_stack = base;
-        nobody = at.nobody && verdict == MPL_EXACT_FAILED && lift(s, &at) && settle(s);
+        nobody = verdict == MPL_EXACT_FAILED && (at.nobody || s->proof != NULL);
+        if (nobody) {
+            note(s, 'n', 0, 0);
+            nobody = lift(s, &at) && settle(s);
+        }
         if (s->no_memory)
             verdict = MPL_EXACT_STOPPED;
     }
     if (verdict != MPL_EXACT_FOUND)
         undo(s, entry);
-    if (verdict == MPL_EXACT_FAILED)
+    if (verdict == MPL_EXACT_FAILED && s->proof != NULL)
+        mpl_proof_remember(s->proof, key[0], begin);
+    else if (verdict == MPL_EXACT_FAILED)
         mpl_exact_memo_add(&s->memo, key);
     return verdict;
+}
+
+/* The component in rows[taken ..] is on its own from here, if it is not all there was; rows[left ..] are those after it. */
+static bool note_component(mpl_graph_search *s, size_t left, size_t taken, bool more)
+{
+    uint32_t w = 0;
+
+    for (uint32_t k = 0; k < s->b->n_words; k++)
+        more = more || s->rows[left + k] != 0;
+    while (s->rows[taken + w] == 0)
+        w++;
+    if (more)
+        note_body(s, 'o', w * 64 + (uint32_t)__builtin_ctzll(s->rows[taken + w]));
+    return more;
 }
 
 /* rows[row ..] are the open bodies below a node: their components in turn, one that fails ends it. Eats the row. */
 static mpl_exact_verdict solve(mpl_graph_search *s, size_t row)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FOUND;
-    size_t mark = s->n_trail, base = s->n_rows;
+    size_t mark = s->n_trail, base = s->n_rows, text = s->proof != NULL ? s->proof->n : 0;
+    bool more = false;
 
     if (!push_row(s))
         return MPL_EXACT_STOPPED;
-    while (verdict == MPL_EXACT_FOUND && take_component(s, row, base))
+    while (verdict == MPL_EXACT_FOUND && take_component(s, row, base)) {
+        if (s->proof != NULL)
+            s->proof->n = text; /* what is written of one that has a plan proves nothing */
+        more = note_component(s, row, base, more);
         verdict = solve_component(s, base);
+    }
     s->n_rows = base;
     if (verdict != MPL_EXACT_FOUND)
         undo(s, mark);
     return verdict;
+}
+
+/* The text begins with the cliques. */
+static void write_sets(mpl_graph_search *s)
+{
+    mpl_proof_forget(s->proof);
+    for (uint32_t c = 0; c < s->q->n; c++) {
+        s->set[c] = (uint32_t)s->proof->n;
+        for (uint32_t i = s->q->begin[c]; i < s->q->begin[c + 1]; i++)
+            note(s, 'c', s->b->buffer[s->q->member[i]], s->set[c]);
+    }
 }
 
 mpl_exact_verdict mpl_graph_search_run(mpl_graph_search *s)
@@ -564,11 +666,15 @@ mpl_exact_verdict mpl_graph_search_run(mpl_graph_search *s)
 
     s->n_trail = s->n_rows = s->n_stack = 0;
     s->nodes = 0;
+    if (s->proof != NULL)
+        write_sets(s);
     for (uint32_t i = 0; i < b->n; i++) {
         s->est[i] = b->fixed != NULL && b->fixed[i] != MPL_UNFIXED ? b->fixed[i] : 0;
         s->placed[i] = 0;
-        if (s->est[i] + b->bytes[i] > s->cap)
+        if (s->est[i] + b->bytes[i] > s->cap) {
+            note_body(s, 'z', i);
             return MPL_EXACT_FAILED;
+        }
     }
     for (uint32_t c = 0; c < s->q->n; c++)
         if (!clique_fits(s, c))

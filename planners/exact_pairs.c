@@ -205,6 +205,14 @@ out:
     return st;
 }
 
+static void pairs_fini(pairs *s)
+{
+    mpl_free(s->ctx, s->buffer);
+    mpl_free(s->ctx, s->rival);
+    mpl_free(s->ctx, s->state);
+    mpl_free(s->ctx, s->body);
+}
+
 mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough, uint64_t most,
                            mpl_exact_effort *effort, uint64_t *offset, uint64_t *height, uint64_t *bound)
 {
@@ -228,9 +236,73 @@ mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, ui
     *height = s.height;
     *bound = s.proved && s.bound <= most && s.height > mpl_max_u64(s.bound, enough) ? s.height : s.bound;
 out:
-    mpl_free(ctx, s.buffer);
-    mpl_free(ctx, s.rival);
-    mpl_free(ctx, s.state);
-    mpl_free(ctx, s.body);
+    pairs_fini(&s);
+    return st;
+}
+
+/* ---- refutations --------------------------------------------------------------------------------------------- */
+
+/* Two of one body that break a rule at one offset. */
+static uint32_t find_clash(pairs *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (s->body[i] == s->body[j] && clash(s, i, j))
+                return i;
+    return 0;
+}
+
+/* Writes why the node has no plan within s->most bytes: its relaxation has none, or neither has it with a pair taken, nor with
+ * that pair apart. *done: false: not found within the effort. */
+static mpl_status refute(pairs *s, mpl_proof *proof, bool *done)
+{
+    mpl_status st = MPL_OK;
+    mpl_bodies *b = NULL;
+    uint64_t *place = NULL, height = UINT64_MAX, bound = 0;
+    mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
+    uint32_t i = 0, j = 0;
+
+    *done = false;
+    if (!group(s)) {
+        mpl_proof_add(proof, 'z', s->buffer[find_clash(s)], 0, 0);
+        *done = true;
+        return MPL_OK;
+    }
+    MPL_TRY(relax(s, &b));
+    MPL_TRY(mpl_new(s->ctx, place, b->n));
+    MPL_TRY(mpl_general_solve(s->ctx, s->p, b, s->most, s->most, s->effort, place, &height, &bound));
+    if (bound > s->most)
+        MPL_TRY(mpl_general_refute(s->ctx, s->p, b, s->most, NULL, s->effort, proof, &verdict));
+    *done = verdict == MPL_EXACT_FAILED;
+    if (*done || height > s->most || !find_broken(s, b, place, &i, &j))
+        goto out;
+    mpl_proof_add(proof, 's', s->buffer[i], s->buffer[j], 0);
+    *done = true;
+    for (uint8_t state = TAKEN; state <= APART && *done; state++) {
+        set_state(s, i, j, state);
+        MPL_TRY(refute(s, proof, done));
+    }
+    set_state(s, i, j, OPEN);
+out:
+    mpl_bodies_free(s->ctx, b);
+    mpl_free(s->ctx, place);
+    return st;
+}
+
+mpl_status mpl_exact_pairs_refute(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t cap,
+                                  mpl_exact_effort *effort, mpl_proof *proof, mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    pairs s = {.ctx = ctx, .p = p, .effort = effort, .most = cap};
+    bool done = false;
+
+    *verdict = MPL_EXACT_STOPPED;
+    MPL_TRY(pairs_init(&s, pool));
+    if (s.n <= MAX_BUFFERS)
+        MPL_TRY(refute(&s, proof, &done));
+    if (done)
+        *verdict = MPL_EXACT_FAILED;
+out:
+    pairs_fini(&s);
     return st;
 }

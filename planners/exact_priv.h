@@ -12,6 +12,7 @@
 #define MPL_EXACT_PRIV_H
 
 #include "planners/planner.h"
+#include "planners/proof.h"
 
 /* A length or an offset, in units of the case. Sums over one section stay below 2^62. */
 typedef int64_t mpl_len;
@@ -308,9 +309,10 @@ uint64_t mpl_exact_part_height_below(const mpl_exact_part *part, uint64_t bytes)
 
 /* ---- proofs ---------------------------------------------------------------------------------------------- */
 
-/* *text: why the part has no plan within `cap` bytes, for certify.c; NULL: not found within the effort. */
-mpl_status mpl_exact_part_prove(const mpl_problem *p, const mpl_exact_part *part, uint64_t cap,
-                                mpl_exact_effort *effort, char **text);
+/* Writes why the part has no plan within `cap` bytes at the end of the proof; unless FAILED, nothing. FOUND: it has one; STOPPED:
+ * the effort ended, or the proof is full. part->buffer are the ids in the text. */
+mpl_status mpl_exact_part_prove(const mpl_exact_part *part, uint64_t cap, mpl_exact_effort *effort,
+                                mpl_proof *proof, mpl_exact_verdict *verdict);
 /* The filter of `section` raises item i to `est`, before it is rounded up. */
 void mpl_exact_prove_raise(mpl_exact_prover *prover, int32_t section, int32_t i, mpl_len est);
 

@@ -19,12 +19,6 @@ static const struct member {
     {MPL_PICK_SCORE_HIGH, 0}, {MPL_PICK_TIGHT, 0},     {MPL_PICK_LOW, 0},         {MPL_PICK_TIGHT, 1},
 };
 
-/* Failed states by name, and where their records 'k' are. */
-typedef struct slot {
-    uint64_t name;
-    size_t at; /* place + 1; 0: empty */
-} slot;
-
 struct mpl_exact_prover {
     mpl_ctx *ctx;
     const mpl_exact_part *part;
@@ -32,10 +26,8 @@ struct mpl_exact_prover {
     mpl_exact_state *x;
     mpl_exact_search q;
     uint32_t *rank;
-    uint32_t *step; /* [section] a step at which all its items are alive */
-    mpl_proof proof;
-    slot *slot;
-    size_t n_slots, n_used;
+    uint32_t *set; /* [section] its items, as a set in the text */
+    mpl_proof *proof;
     uint64_t nodes, node_limit;
     mpl_exact_effort *effort;
     bool lost; /* a failure that no record can state */
@@ -52,7 +44,7 @@ static uint32_t id(const prover *w, int32_t i)
 
 void mpl_exact_prove_raise(mpl_exact_prover *w, int32_t section, int32_t i, mpl_len est)
 {
-    mpl_proof_add(&w->proof, 'r', id(w, i), w->step[section], (uint64_t)est * w->part->unit);
+    mpl_proof_add(w->proof, 'r', id(w, i), w->set[section], (uint64_t)est * w->part->unit);
 }
 
 /* ---- failed states --------------------------------------------------------------------------------------------- */
@@ -74,49 +66,6 @@ static uint64_t name_of(const prover *w, int32_t a, int32_t b)
         if (!x->placed[i])
             name += mix((uint64_t)x->est[i] * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)i + 1);
     return name;
-}
-
-static slot *find(const prover *w, uint64_t name)
-{
-    size_t k = (size_t)name & (w->n_slots - 1);
-
-    while (w->slot[k].at != 0 && w->slot[k].name != name)
-        k = (k + 1) & (w->n_slots - 1);
-    return &w->slot[k];
-}
-
-/* Where the state was named that has been refuted in the text as it is now; SIZE_MAX: nowhere. */
-static size_t known(const prover *w, uint64_t name)
-{
-    const slot *s = w->n_used > 0 ? find(w, name) : NULL;
-
-    if (s == NULL || s->at == 0 || s->at > w->proof.n)
-        return SIZE_MAX;
-    return w->proof.record[s->at - 1].kind == 'k' && w->proof.record[s->at - 1].c == name ? s->at - 1
-                                                                                          : SIZE_MAX;
-}
-
-static void remember(prover *w, uint64_t name, size_t at)
-{
-    slot *s;
-
-    if (2 * w->n_used >= w->n_slots) {
-        prover larger = {.n_slots = w->n_slots > 0 ? 4 * w->n_slots : 1024};
-
-        if (mpl_new(w->ctx, larger.slot, larger.n_slots) != MPL_OK) {
-            w->proof.failed = true;
-            return;
-        }
-        for (size_t k = 0; k < w->n_slots; k++)
-            if (w->slot[k].at != 0)
-                *find(&larger, w->slot[k].name) = w->slot[k];
-        mpl_free(w->ctx, w->slot);
-        w->slot = larger.slot;
-        w->n_slots = larger.n_slots;
-    }
-    s = find(w, name);
-    w->n_used += s->at == 0;
-    *s = (slot){name, at + 1};
 }
 
 /* ---- contradictions ------------------------------------------------------------------------------------------ */
@@ -145,13 +94,13 @@ static bool settle(prover *w)
         return true;
     for (int32_t i = 0; i < c->n; i++)
         if (!x->placed[i] && x->est[i] + c->size[i] > c->limit[i]) {
-            mpl_proof_add(&w->proof, 'z', id(w, i), 0, 0);
+            mpl_proof_add(w->proof, 'z', id(w, i), 0, 0);
             return false;
         }
     for (int32_t s = 0; s < c->n_sections; s++)
         for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
             if (!x->placed[c->member[k]] && no_room(w, s, x->est[c->member[k]])) {
-                mpl_proof_add(&w->proof, 'x', w->step[s], id(w, c->member[k]), 0);
+                mpl_proof_add(w->proof, 'x', id(w, c->member[k]), w->set[s], 0);
                 return false;
             }
     w->lost = true;
@@ -164,7 +113,7 @@ static bool out_of_budget(prover *w)
 {
     const mpl_exact_effort *e = w->effort;
 
-    if (w->lost || w->proof.failed || w->x->no_memory || w->nodes >= w->node_limit ||
+    if (w->lost || w->proof->failed || w->x->no_memory || w->nodes >= w->node_limit ||
         w->x->ticks >= e->tick_limit - e->ticks)
         return true;
     if (w->nodes % CLOCK_NODES == 0 && mpl_exact_late(e->deadline_ns, e->watch))
@@ -176,7 +125,7 @@ static bool out_of_budget(prover *w)
 static bool child(prover *w, int32_t i, int32_t s)
 {
     w->nodes++;
-    mpl_proof_add(&w->proof, i >= 0 ? 'p' : 'n', i >= 0 ? id(w, i) : 0, 0, 0);
+    mpl_proof_add(w->proof, i >= 0 ? 'p' : 'n', i >= 0 ? id(w, i) : 0, 0, 0);
     if (i >= 0)
         mpl_exact_place(w->x, i);
     else
@@ -191,14 +140,14 @@ static mpl_exact_verdict branch(prover *w, int32_t a, int32_t b, const mpl_exact
     uint64_t name = name_of(w, a, b);
     int32_t n;
 
-    if ((at = known(w, name)) != SIZE_MAX) {
-        mpl_proof_add(&w->proof, 'm', 0, 0, at);
+    if ((at = mpl_proof_known(w->proof, name)) != SIZE_MAX) {
+        mpl_proof_add(w->proof, 'm', (uint32_t)at, 0, 0);
         return MPL_EXACT_FAILED;
     }
-    at = w->proof.n;
-    mpl_proof_add(&w->proof, 'k', 0, 0, name);
+    at = w->proof->n;
+    mpl_proof_add(w->proof, 'k', 0, 0, name);
     n = mpl_exact_candidates(&w->q, cell);
-    mpl_proof_add(&w->proof, 'b', w->step[cell->section], (uint32_t)n + 1, 0);
+    mpl_proof_add(w->proof, 'b', w->set[cell->section], (uint32_t)n + 1, 0);
     for (int32_t k = 0; k <= n && verdict == MPL_EXACT_FAILED; k++) {
         mpl_exact_undo(w->x, mark);
         if (out_of_budget(w))
@@ -207,27 +156,21 @@ static mpl_exact_verdict branch(prover *w, int32_t a, int32_t b, const mpl_exact
             verdict = refute(w, a, b);
     }
     w->q.n_stack = base;
-    if (w->x->no_memory || w->proof.failed || w->lost)
+    if (w->x->no_memory || w->proof->failed || w->lost)
         return MPL_EXACT_STOPPED;
     if (verdict == MPL_EXACT_FAILED)
-        remember(w, name, at);
+        mpl_proof_remember(w->proof, name, at);
     return verdict;
 }
 
 /* Only the open items of sections [a, b), which are a component, stay. */
-static void open_window(prover *w, int32_t a, int32_t b)
+static void keep_component(prover *w, int32_t a, int32_t b)
 {
-    uint32_t birth = UINT32_MAX, death = 0;
-
-    for (int32_t i = w->c->first[a]; i < w->c->first[b]; i++) {
-        const mpl_exact_item *item = &w->part->item[w->c->item[i]];
-
-        if (w->x->placed[i])
-            continue;
-        birth = item->birth < birth ? item->birth : birth;
-        death = item->death > death ? item->death : death;
-    }
-    mpl_proof_add(&w->proof, 'w', birth, death, 0);
+    for (int32_t i = w->c->first[a]; i < w->c->first[b]; i++)
+        if (!w->x->placed[i]) {
+            mpl_proof_add(w->proof, 'o', id(w, i), 0, 0);
+            return;
+        }
 }
 
 /* One of several components has no completion: those with few sections first. What is written of one that has is taken
@@ -240,16 +183,16 @@ static mpl_exact_verdict refute_parts(prover *w, int32_t a, int32_t b)
             if (end - from > done && end - from < next)
                 next = end - from;
         for (int32_t from = a, end; mpl_exact_component(w->x, &from, b, &end); from = end) {
-            size_t mark = w->proof.n;
+            size_t mark = w->proof->n;
             mpl_exact_verdict verdict;
 
             if (end - from != next)
                 continue;
-            open_window(w, from, end);
+            keep_component(w, from, end);
             verdict = refute(w, from, end);
             if (verdict != MPL_EXACT_FOUND)
                 return verdict;
-            w->proof.n = mark;
+            w->proof->n = mark;
         }
     }
     return MPL_EXACT_FOUND;
@@ -271,7 +214,7 @@ static mpl_exact_verdict refute(prover *w, int32_t a, int32_t b)
             return refute_parts(w, a, b);
         b = end;
         if ((top = mpl_exact_universal(x, a, b)) >= 0) {
-            mpl_proof_add(&w->proof, 'u', id(w, top), 0, 0);
+            mpl_proof_add(w->proof, 'u', id(w, top), 0, 0);
             mpl_exact_place_top(x, top, a, b);
             if (!settle(w))
                 return MPL_EXACT_FAILED;
@@ -284,7 +227,7 @@ static mpl_exact_verdict refute(prover *w, int32_t a, int32_t b)
             return MPL_EXACT_STOPPED;
         w->q.n_stack--; /* forced: nobody cannot be */
         mark = x->n_trail;
-        mpl_proof_add(&w->proof, 'b', w->step[cell.section], 2, 0);
+        mpl_proof_add(w->proof, 'b', w->set[cell.section], 2, 0);
         if (child(w, -1, cell.section)) {
             w->lost = true;
             return MPL_EXACT_STOPPED;
@@ -302,30 +245,22 @@ static void close_prover(prover *w)
     mpl_exact_search_fini(&w->q);
     mpl_exact_state_free(w->ctx, w->x);
     mpl_exact_case_free(w->ctx, w->c);
-    mpl_proof_fini(&w->proof);
     mpl_free(w->ctx, w->rank);
-    mpl_free(w->ctx, w->step);
-    mpl_free(w->ctx, w->slot);
+    mpl_free(w->ctx, w->set);
 }
 
 static mpl_status open_prover(prover *w, const mpl_exact_part *part, const struct member *member,
-                              uint64_t cap)
+                              uint64_t cap, mpl_proof *proof)
 {
     mpl_status st = MPL_OK;
 
-    *w = (prover){.ctx = part->ctx, .part = part, .proof.ctx = part->ctx};
+    *w = (prover){.ctx = part->ctx, .part = part, .proof = proof};
     MPL_TRY(mpl_exact_case_new(w->ctx, part->item, part->n, member->mirrored != 0, &w->c));
     mpl_exact_case_limit(w->c, part->item, part->unit, cap);
     MPL_TRY(mpl_exact_state_new(w->ctx, w->c, &w->x));
     MPL_TRY(mpl_exact_search_init(&w->q, w->x));
     MPL_TRY(mpl_new(w->ctx, w->rank, part->n));
-    MPL_TRY(mpl_new(w->ctx, w->step, (size_t)w->c->n_sections));
-    for (int32_t s = 0; s < w->c->n_sections; s++)
-        for (int32_t k = w->c->begin[s]; k < w->c->begin[s + 1]; k++) {
-            uint32_t birth = part->item[w->c->item[w->c->member[k]]].birth;
-
-            w->step[s] = birth > w->step[s] ? birth : w->step[s];
-        }
+    MPL_TRY(mpl_new(w->ctx, w->set, (size_t)w->c->n_sections));
     w->q.rank = w->rank;
     w->q.pick = (mpl_exact_pick)member->pick;
     w->x->prover = w;
@@ -333,45 +268,56 @@ out:
     return st;
 }
 
-static mpl_status try_member(const mpl_problem *p, const mpl_exact_part *part, const struct member *member,
-                             uint64_t cap, uint64_t node_limit, mpl_exact_effort *effort, char **text)
+/* The text begins with the part, and its sections as sets. */
+static void begin(prover *w)
+{
+    mpl_proof_forget(w->proof);
+    mpl_exact_state_reset(w->x);
+    keep_component(w, 0, w->c->n_sections);
+    for (int32_t s = 0; s < w->c->n_sections; s++) {
+        w->set[s] = (uint32_t)w->proof->n;
+        for (int32_t k = w->c->begin[s]; k < w->c->begin[s + 1]; k++)
+            mpl_proof_add(w->proof, 'c', id(w, w->c->member[k]), w->set[s], 0);
+    }
+}
+
+static mpl_status try_member(const mpl_exact_part *part, const struct member *member, uint64_t cap,
+                             uint64_t node_limit, mpl_exact_effort *effort, mpl_proof *proof,
+                             mpl_exact_verdict *out)
 {
     mpl_status st = MPL_OK;
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
-    uint32_t grain = UINT32_MAX;
+    size_t mark = proof->n;
     prover w;
 
-    MPL_TRY(open_prover(&w, part, member, cap));
+    MPL_TRY(open_prover(&w, part, member, cap, proof));
     w.effort = effort;
     w.node_limit = node_limit;
-    mpl_exact_state_reset(w.x);
-    open_window(&w, 0, w.c->n_sections);
-    for (uint32_t i = 0; i < part->n; i++)
-        grain = p->align[part->buffer[i]] < grain ? p->align[part->buffer[i]] : grain;
-    mpl_proof_add(&w.proof, 'a', grain, 0, 0);
+    begin(&w);
     if (settle(&w))
         verdict = refute(&w, 0, w.c->n_sections);
     effort->ticks += w.x->ticks;
-    if (w.x->no_memory)
+    if (w.x->no_memory || (proof->failed && !proof->full))
         st = MPL_EMEM;
-    else if (verdict == MPL_EXACT_FAILED && !w.proof.failed && !w.lost)
-        MPL_TRY(mpl_proof_text(&w.proof, text));
+    *out = proof->failed || w.lost ? MPL_EXACT_STOPPED : verdict;
+    if (*out != MPL_EXACT_FAILED)
+        proof->n = mark;
 out:
     close_prover(&w);
     return st;
 }
 
-mpl_status mpl_exact_part_prove(const mpl_problem *p, const mpl_exact_part *part, uint64_t cap,
-                                mpl_exact_effort *effort, char **text)
+mpl_status mpl_exact_part_prove(const mpl_exact_part *part, uint64_t cap, mpl_exact_effort *effort,
+                                mpl_proof *proof, mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
 
-    *text = NULL;
+    *verdict = MPL_EXACT_STOPPED;
     for (uint64_t nodes = FIRST_NODES; nodes < MPL_PROOF_MOST; nodes *= 4)
-        for (size_t k = 0; k < sizeof members / sizeof *members && *text == NULL; k++) {
-            if (effort->by_clock || effort->ticks >= effort->tick_limit)
+        for (size_t k = 0; k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED; k++) {
+            if (effort->by_clock || effort->ticks >= effort->tick_limit || proof->full)
                 return MPL_OK;
-            MPL_TRY(try_member(p, part, &members[k], cap, nodes, effort, text));
+            MPL_TRY(try_member(part, &members[k], cap, nodes, effort, proof, verdict));
         }
 out:
     return st;

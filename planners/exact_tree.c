@@ -424,20 +424,17 @@ out:
     return st;
 }
 
-/* The part as a problem with steps, for the search by sections. */
-static mpl_status search_serial(solver *s, part *t, uint64_t goal, uint32_t lap, bool *found)
+/* The part as a problem with steps, of buffers 0, 1, ..; NULL: it is none. */
+static mpl_status make_serial(solver *s, const part *t, mpl_problem **out)
 {
     mpl_status st = MPL_OK;
     const mpl_bodies *b = t->b;
     mpl_problem *p = NULL;
-    mpl_plan *plan = NULL;
-    mpl_run run;
-    mpl_watch quiet = {.stop = s->effort->watch != NULL ? s->effort->watch->stop : NULL};
-    uint64_t height;
+    bool found;
 
     MPL_TRY(mpl_problem_new(s->ctx, s->p->name, b->n, &p));
-    MPL_TRY(find_lifetimes(s, t, p->birth, p->death, found));
-    if (!*found)
+    MPL_TRY(find_lifetimes(s, t, p->birth, p->death, &found));
+    if (!found)
         goto out;
     if (b->fixed != NULL) {
         MPL_TRY(mpl_new(s->ctx, p->fixed, b->n));
@@ -448,6 +445,27 @@ static mpl_status search_serial(solver *s, part *t, uint64_t goal, uint32_t lap,
         p->align[i] = (uint32_t)b->align[i];
         p->n_steps = p->death[i] > p->n_steps ? p->death[i] : p->n_steps;
     }
+    *out = p, p = NULL;
+out:
+    mpl_problem_free(s->ctx, p);
+    return st;
+}
+
+/* The part for the search by sections. */
+static mpl_status search_serial(solver *s, part *t, uint64_t goal, uint32_t lap, bool *found)
+{
+    mpl_status st = MPL_OK;
+    const mpl_bodies *b = t->b;
+    mpl_problem *p = NULL;
+    mpl_plan *plan = NULL;
+    mpl_run run;
+    mpl_watch quiet = {.stop = s->effort->watch != NULL ? s->effort->watch->stop : NULL};
+    uint64_t height;
+
+    MPL_TRY(make_serial(s, t, &p));
+    *found = p != NULL;
+    if (!*found)
+        goto out;
     if (goal > t->bound)
         p->pool_capacity[0] = goal;
     MPL_TRY(mpl_plan_new(s->ctx, p, &plan));
@@ -656,6 +674,160 @@ mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodie
     memcpy(offset, root.offset, b->n * sizeof *offset);
     *height = root.height;
     *bound = root.bound;
+out:
+    part_fini(ctx, &root);
+    return st;
+}
+
+/* ---- refutations --------------------------------------------------------------------------------------------------- */
+
+#define FIRST_NODES 256 /* of a search that is written down */
+
+typedef struct refuter {
+    solver *s;
+    uint64_t cap, node_limit;
+    mpl_proof *proof;
+    bool any; /* some part may yet be refuted */
+    bool done;
+} refuter;
+
+/* Only the bodies of the part are left, which rivals connect. */
+static void keep_part(refuter *r, const part *t)
+{
+    mpl_proof_add(r->proof, 'o', t->b->buffer[0], 0, 0);
+}
+
+static mpl_status refute_serial(refuter *r, part *t, const mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = r->s->ctx;
+    mpl_exact_part one = {0};
+    mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
+    mpl_buffer *ids = NULL;
+
+    MPL_TRY(mpl_new(ctx, ids, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        ids[b] = b;
+    st = mpl_exact_part_init(ctx, p, ids, p->n, &one);
+    ids = NULL;
+    MPL_TRY(st);
+    for (uint32_t i = 0; i < one.n; i++)
+        one.buffer[i] = t->b->buffer[one.buffer[i]];
+    if (!one.vast)
+        MPL_TRY(mpl_exact_part_prove(&one, r->cap, r->s->effort, r->proof, &verdict));
+    r->done = verdict == MPL_EXACT_FAILED;
+out:
+    mpl_exact_part_fini(&one);
+    mpl_free(ctx, ids);
+    return st;
+}
+
+/* One round of attempts, each with its own choice of cells. */
+static mpl_status refute_graph(refuter *r, part *t)
+{
+    mpl_status st = MPL_OK;
+    mpl_graph_search *q = t->search;
+    mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
+    size_t mark = r->proof->n;
+
+    MPL_TRY(mpl_graph_search_prove(q, r->proof));
+    q->effort = r->s->effort;
+    q->node_limit = r->node_limit;
+    mpl_graph_search_cap(q, r->cap);
+    for (size_t k = 0; k < sizeof members / sizeof *members && verdict == MPL_EXACT_STOPPED; k++) {
+        if (!left_to_try(r->s) || r->proof->failed)
+            break;
+        q->rank = t->rank[members[k].order];
+        q->pick = (mpl_exact_pick)members[k].pick;
+        r->proof->n = mark;
+        keep_part(r, t);
+        verdict = mpl_graph_search_run(q);
+        if (q->no_memory || (r->proof->failed && !r->proof->full))
+            MPL_TRY(MPL_EMEM);
+    }
+    r->done = verdict == MPL_EXACT_FAILED && !r->proof->failed;
+    if (verdict == MPL_EXACT_FOUND)
+        t->height = 0;
+    r->any = r->any || verdict == MPL_EXACT_STOPPED;
+out:
+    return st;
+}
+
+/* A part of which a plan is known, be it only here (height 0), is not what has none. */
+static mpl_status refute_leaf(refuter *r, part *t)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = NULL;
+
+    if (t->b->n > MAX_SEARCHED || t->height <= r->cap)
+        goto out;
+    if (!t->serial && t->search == NULL) {
+        MPL_TRY(make_serial(r->s, t, &p));
+        t->serial = p != NULL;
+        if (p != NULL)
+            MPL_TRY(refute_serial(r, t, p));
+    }
+    if (t->serial)
+        goto out;
+    if (t->search == NULL) {
+        MPL_TRY(mpl_cliques_new(r->s->ctx, t->b, &t->cliques));
+        MPL_TRY(mpl_graph_search_new(r->s->ctx, t->b, t->cliques, &t->search));
+        MPL_TRY(make_ranks(r->s->ctx, t));
+    }
+    MPL_TRY(refute_graph(r, t));
+out:
+    mpl_problem_free(r->s->ctx, p);
+    return st;
+}
+
+/* One round over the leaves below t; what is stacked is searched as one. */
+static mpl_status refute_part(refuter *r, part *t)
+{
+    mpl_status st = MPL_OK;
+    size_t mark = r->proof->n;
+
+    if (t->kind == LEAF || t->kind == JOIN)
+        return refute_leaf(r, t);
+    for (uint32_t k = 0; k < t->n_children && !r->done; k++) {
+        for (uint32_t i = 0; t->kind == DOMINATED && i < t->b->n; i++)
+            if (t->dominator[i] != i) /* bodies of one member: it has their number */
+                mpl_proof_add(r->proof, 'd', t->b->buffer[i], 0, 0);
+        if (t->kind == COMPONENTS)
+            keep_part(r, &t->child[k]);
+        MPL_TRY(refute_part(r, &t->child[k]));
+        if (!r->done)
+            r->proof->n = mark;
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b, uint64_t cap,
+                              const uint64_t *offset, mpl_exact_effort *effort, mpl_proof *proof,
+                              mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    solver s = {.ctx = ctx, .p = p, .effort = effort};
+    part root = {.b = (mpl_bodies *)b};
+    refuter r = {.s = &s, .cap = cap, .node_limit = FIRST_NODES, .proof = proof, .any = true};
+    size_t mark = proof->n;
+
+    *verdict = MPL_EXACT_STOPPED;
+    if (b->n == 0)
+        return MPL_OK;
+    MPL_TRY(part_init(&s, (mpl_bodies *)b, &root));
+    if (offset != NULL) {
+        memcpy(root.offset, offset, b->n * sizeof *offset);
+        root.height = mpl_bodies_height(b, offset);
+        hand_down(&root);
+    }
+    for (; r.any && !r.done && left_to_try(&s) && !proof->failed; r.node_limit *= 4) {
+        r.any = false;
+        MPL_TRY(refute_part(&r, &root));
+    }
+    *verdict = r.done ? MPL_EXACT_FAILED : r.any ? MPL_EXACT_STOPPED : MPL_EXACT_FOUND;
+    if (!r.done)
+        proof->n = mark;
 out:
     part_fini(ctx, &root);
     return st;

@@ -67,11 +67,11 @@ mpl_status mpl_plan_bound(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
         return MPL_OK;
     MPL_TRY(mpl_new(ctx, member, p->n));
     MPL_TRY(mpl_lower_bound(ctx, p, 0, &bytes, member));
-    if (bytes < plan->bound_bytes)
-        goto out; /* a search proved more than any set of buffers can */
-    plan->bound_bytes = bytes;
     for (mpl_buffer b = 0; b < p->n; b++)
         n += member[b];
+    if (bytes < plan->bound_bytes || (bytes == plan->bound_bytes && n == 0))
+        goto done; /* a search proved more than any set of buffers can */
+    plan->bound_bytes = bytes;
     mpl_free(ctx, plan->refutation.steps);
     plan->refutation.steps = NULL;
     mpl_free(ctx, plan->witness);
@@ -82,6 +82,7 @@ mpl_status mpl_plan_bound(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
     for (mpl_buffer b = 0; b < p->n; b++)
         if (member[b])
             plan->witness[plan->n_witness++] = b;
+done:
     if (plan->peak_bytes == bytes)
         plan->claim = MPL_OPTIMAL;
 out:
