@@ -7,7 +7,10 @@ static void print_proved(const char *path, const mpl_plan_file *file, const mpl_
 {
     const char *claim = mpl_claim_name(file->plan->claim), *pool = file->problem->pool_name[proved->pool];
 
-    if (proved->evidence == MPL_EVIDENCE_REFUTATION)
+    if (proved->evidence == MPL_EVIDENCE_REFUTATION && proved->bound == UINT64_MAX)
+        printf("%s: certified: %s: pool '%s' has no plan of any height: %" PRIu64 " records refute all\n",
+               path, claim, pool, proved->n_steps);
+    else if (proved->evidence == MPL_EVIDENCE_REFUTATION)
         printf("%s: certified: %s: pool '%s' needs %" PRIu64 " bytes or more: %" PRIu64
                " records refute one byte less\n",
                path, claim, pool, proved->bound, proved->n_steps);
@@ -35,7 +38,7 @@ static mpl_status print_row(mpl_ctx *ctx, const mpl_plan_file *file, const mpl_c
         mpl_record_text(row, MPL_FIELD_status, "ok");
     mpl_record_text(row, MPL_FIELD_claim, mpl_claim_name(file->plan->claim));
     mpl_record_null(row, MPL_FIELD_bound_bytes);
-    if (proved->evidence != MPL_EVIDENCE_NONE)
+    if (proved->evidence != MPL_EVIDENCE_NONE && proved->bound != UINT64_MAX)
         mpl_record_int(row, MPL_FIELD_bound_bytes, proved->bound);
     mpl_record_text(row, MPL_FIELD_bound_kind, kinds[proved->evidence]);
     MPL_TRY(mpl_record_write(ctx, row, &json));

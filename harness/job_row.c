@@ -113,6 +113,27 @@ out:
     return st;
 }
 
+/* Why a claim has no certificate. */
+static const char *absence(const mpl_plan *plan)
+{
+    return plan->refutation.absent != NULL ? plan->refutation.absent : "the planner writes none";
+}
+
+static void put_proof(const mpl_plan *plan, mpl_record *row)
+{
+    char text[100];
+
+    snprintf(text, sizeof text, "none: %s", absence(plan));
+    if (plan->refutation.steps != NULL)
+        mpl_record_text(row, MPL_FIELD_proof, "refutation");
+    else if (plan->n_witness > 0)
+        mpl_record_text(row, MPL_FIELD_proof, "clique");
+    else if (plan->bound_bytes > 0)
+        mpl_record_text(row, MPL_FIELD_proof, text);
+    else
+        mpl_record_null(row, MPL_FIELD_proof);
+}
+
 mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan, mpl_record *row)
 {
     mpl_status st = MPL_OK;
@@ -126,6 +147,7 @@ mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan 
     mpl_record_int(row, MPL_FIELD_packed_bytes, packed);
     mpl_record_int(row, MPL_FIELD_bound_bytes, searched ? plan->bound_bytes : job->bound_bytes);
     mpl_record_text(row, MPL_FIELD_bound_kind, searched ? "search" : job->bound_kind);
+    put_proof(plan, row);
     mpl_record_null(row, MPL_FIELD_cost);
     mpl_record_null(row, MPL_FIELD_cost_bound);
     mpl_record_null(row, MPL_FIELD_pools);
@@ -243,9 +265,10 @@ mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job 
     if (plan->claim == MPL_INFEASIBLE) {
         *out = plan;
         MPL_TRY(check_bound(ctx, options, job));
-        MPL_FAIL(ctx, MPL_EINVALID, "%s cannot fit: planner %s refuted every plan within the capacity, %s",
+        MPL_FAIL(ctx, MPL_EINVALID, "%s cannot fit: planner %s refuted every plan within the capacity, %s%s",
                  job->text, spec->planner->name,
-                 plan->refutation.steps != NULL ? "with a certificate" : "without a certificate");
+                 plan->refutation.steps != NULL ? "with a certificate" : "without a certificate: ",
+                 plan->refutation.steps != NULL ? "" : absence(plan));
     }
     MPL_TRY(mpl_job_verify(ctx, job, plan));
     qsort(ns, (size_t)n, sizeof *ns, ascending);
@@ -285,6 +308,7 @@ void mpl_row_fail(mpl_record *row, const char *status, const char *reason)
         MPL_FIELD_packed_bytes,
         MPL_FIELD_bound_bytes,
         MPL_FIELD_bound_kind,
+        MPL_FIELD_proof,
         MPL_FIELD_cost,
         MPL_FIELD_cost_bound,
         MPL_FIELD_pools,

@@ -1,22 +1,18 @@
-/* certify.c -- the checker of certificates. See certify.h; proof.h has the language of refutations, and why each record is
- * sound.
+/* certify.c -- the checker of certificates. See certify.h; proof.h says what each record means and why it is sound.
  *
  * Source   this project */
 #include "planners/certify.h"
 
-#include "planners/verify.h"
-
-#define MOST      (INT64_C(1) << 60) /* bytes of a pool, and numbers in a text */
-#define BEYOND    (INT64_C(1) << 61) /* an est that no top reaches */
-#define MOST_SUMS (INT64_C(1) << 18) /* of one record 'r' */
-#define MOST_KEPT (1u << 23)         /* buffers of all states and sets that are kept at a time */
+#define MOST      (UINT64_C(1) << 60) /* bytes of a pool, and numbers in a text */
+#define BEYOND    (INT64_C(1) << 61)  /* an est that no top reaches */
+#define MOST_SUMS (INT64_C(1) << 18)  /* of one record 'r' */
+#define MOST_KEPT (1u << 23)          /* buffers of all states and sets that are kept at a time */
 
 typedef struct item {
     mpl_buffer id, body;           /* buffers of one body share their offset */
     uint32_t pair_begin, pair_end; /* the pairs with it are among these of the problem */
     bool active, shared;           /* shared: others are of its body */
-    bool candidate;                /* of the last split */
-    bool marked;                   /* in what is kept: a refuted candidate; of the set */
+    bool candidate, marked;        /* of the last split; in what is kept: a refuted one, or one of the set */
     int64_t est, top, size, align;
 } item;
 
@@ -43,13 +39,11 @@ typedef struct checker {
     const char *at;
     uint64_t n_read;
     int64_t number[3];
-    bool waiting;  /* for a child of the last split */
-    bool moved;    /* split by b, or put at the top: pairs no longer matter to the state */
-    bool finished; /* the first state is refuted */
+    bool waiting; /* for a child of the last split */
+    bool moved;   /* split by b, or put at the top: pairs no longer matter to the state */
     list open, numbered, sets;
     item *scratch; /* [n] */
-    char *sum;     /* 1: such a sum exists */
-    size_t sum_room;
+    char *sum;     /* [MOST_SUMS] 1: such a sum exists */
 } checker;
 
 /* Keeps the first fault: what is wrong at the record, and the number it is about. */
@@ -60,6 +54,7 @@ static void refuse(checker *c, const char *why, int64_t about)
                          "the refutation is wrong at record %" PRIu64 ": %s %" PRId64, c->n_read, why, about);
 }
 
+#define DIGIT(letter) ((letter) >= '0' && (letter) <= '9')
 #define foreach(c, i) for (item *i = (c)->item; i < (c)->item + (c)->p->n; i++)
 
 /* Whether a and b conflict, and are no pair or one that lies apart. */
@@ -138,8 +133,8 @@ static void rule_connected(checker *c)
     queue[n++] = c->item[c->number[0]];
     c->item[c->number[0]].active = false;
     for (uint32_t k = 0; k < n; k++) {
-        grain = c->p->align[queue[k].id] < grain ? c->p->align[queue[k].id]
-                                                 : grain; /* divides all: powers of two */
+        if (c->p->align[queue[k].id] < grain)
+            grain = c->p->align[queue[k].id]; /* a power of two: it divides the others */
         foreach (c, i)
             if (i->active && (i->body == queue[k].body || rivals(c, i, &queue[k]))) {
                 queue[n++] = *i;
@@ -177,10 +172,8 @@ static int64_t divisor(int64_t a, int64_t b)
 static void rule_fill(checker *c)
 {
     item *x = &c->item[c->number[0]];
-    int64_t set = c->number[1], est = c->number[2], floor = BEYOND;
-    int64_t rest = 0, highest = 0, unit = 0, n_sums, high;
-    item *below = c->scratch;
-    uint32_t n = 0;
+    int64_t set = c->number[1], est = c->number[2], high;
+    int64_t floor = BEYOND, rest = 0, highest = 0, unit = 0, n_sums;
 
     foreach (c, i) {
         if (!in_set(c, i, set))
@@ -188,33 +181,25 @@ static void rule_fill(checker *c)
         rest += i->size;
         floor = i->est < floor ? i->est : floor;
         highest = i->top + i->size > highest ? i->top + i->size : highest;
-        if (i == x || i->est + i->size >= est)
-            continue;
-        below[n] = *i;
-        below[n++].est += i->size; /* where it ends at the least */
-        unit = divisor(i->size, unit);
+        unit = i != x && i->est + i->size < est ? divisor(i->size, unit) : unit;
     }
-    unit = unit > 0 ? unit : MOST; /* nobody fits below: 0 is the only sum */
+    unit = unit > 0 ? unit : (int64_t)MOST; /* nobody fits below: 0 is the only sum */
     n_sums = est > floor ? (est - 1 - floor) / unit + 1 : 1;
     if (!in_set(c, x, set) || n_sums > MOST_SUMS)
         refuse(c, "not there, or too many sums: buffer", x->id);
-    if (c->st != MPL_OK || (c->st = mpl_reserve(c->ctx, c->sum, c->sum_room, (size_t)n_sums)) != MPL_OK)
-        return;
-    memset(c->sum, 0, (size_t)n_sums);
-    c->sum[0] = 1;
-    for (int64_t low = x->est; low < est; low = high) { /* offsets [low, high) have the same buffers below */
+    for (int64_t low = x->est; low < est && c->st == MPL_OK;
+         low = high) { /* offsets [low, high) have the same buffers below */
         int64_t from = low + rest - highest, to;
 
         high = est;
-        for (uint32_t k = 0; k < n; k++) {
-            int64_t by = below[k].size / unit;
+        memset(c->sum, 0, (size_t)n_sums);
+        c->sum[0] = 1;
+        foreach (c, i) {
+            int64_t end = i != x && in_set(c, i, set) ? i->est + i->size : BEYOND, by = i->size / unit;
 
-            if (below[k].est > low)
-                high = below[k].est < high ? below[k].est : high;
-            else
-                for (int64_t s = n_sums - 1; below[k].active && s >= by; s--)
-                    c->sum[s] |= c->sum[s - by];
-            below[k].active = below[k].est > low;
+            high = end > low && end < high ? end : high;
+            for (int64_t s = n_sums - 1; end <= low && s >= by; s--)
+                c->sum[s] |= c->sum[s - by];
         }
         from = from > 0 ? (from + unit - 1) / unit : 0;
         to = (high - 1 - floor) / unit;
@@ -229,14 +214,12 @@ static void rule_top(checker *c)
     item u = c->item[c->number[0]];
 
     c->moved = true;
-    c->item[u.id].active = false;
     foreach (c, i) {
-        int64_t below = u.top - i->size; /* where it can lie if it lies below u now */
-
         i->active = i->active && rivals(c, &u, i);
         if (i->active && (i->est > u.est || u.size % i->align != 0))
             refuse(c, "the top is not for buffer", u.id);
-        i->top = i->top - u.size > below ? i->top - u.size : below;
+        i->top =
+            i->top > u.top - i->size + u.size ? i->top - u.size : u.top - i->size; /* above u now, or below */
     }
 }
 
@@ -257,8 +240,6 @@ static void rule_split(checker *c)
         floor = in_set(c, i, k.set) && i->est < floor ? i->est : floor;
     foreach (c, i)
         i->candidate = in_set(c, i, k.set) && i->est == floor;
-    if (k.n_left < 1)
-        refuse(c, "no children of the split of set", k.set);
     keep(c, &c->open, k);
     c->waiting = c->moved = true;
 }
@@ -307,9 +288,9 @@ static void rule_nobody(checker *c)
 
             foreach (c, j) {
                 bool counts = i->candidate && j->active && in_set(c, j, split->set) == inside;
-                int64_t keeps = counts ? distance(c, j, i) : 0;
+                int64_t end = own[j->id].est + (counts ? distance(c, j, i) : 0);
 
-                least = keeps > 0 && own[j->id].est + keeps < least ? own[j->id].est + keeps : least;
+                least = end > own[j->id].est && end < least ? end : least;
             }
             if (i->candidate && inside)
                 raise_est(c, i, least);
@@ -344,11 +325,9 @@ static void next_child(checker *c, kept *k)
     }
     k->refuted = k->refuted || k->a == MPL_NONE;
     foreach (c, i) {
-        const item *a = k->a != MPL_NONE ? &c->item[k->a] : NULL;
-        bool gone = a != NULL && i->candidate && (i->body == a->body || twins(c, i, a));
-
-        k->item[i->id].marked = k->item[i->id].marked || gone;
-        if (k->n_left == 0 && (!k->refuted || (i->candidate && !k->item[i->id].marked)))
+        k->item[i->id].marked |= k->a != MPL_NONE && i->candidate &&
+                                 (i->body == c->item[k->a].body || twins(c, i, &c->item[k->a]));
+        if (k->n_left <= 0 && (!k->refuted || (i->candidate && !k->item[i->id].marked)))
             refuse(c, "a child is missing in the split of set", k->set);
     }
 }
@@ -367,47 +346,40 @@ static void close_state(checker *c)
         if (k->n_left > 0)
             return;
     }
-    c->finished = true;
 }
 
 static void rule_load(checker *c)
 {
-    int64_t sum = 0, least = c->item[c->number[0]].est, lowest = BEYOND;
+    int64_t sum = 0, least = c->item[c->number[0]].est, set = c->number[1];
 
     foreach (c, i)
-        if (in_set(c, i, c->number[1]) && i->est >= least) {
-            sum += i->size;
-            lowest = i->est < lowest ? i->est : lowest;
-        }
+        sum += in_set(c, i, set) && i->est >= least ? i->size : 0;
     foreach (c, i)
-        if (sum == 0 || (in_set(c, i, c->number[1]) && i->est >= least && lowest + sum - i->size <= i->top))
-            refuse(c, "there is room in set", c->number[1]);
+        if (sum == 0 || (in_set(c, i, set) && i->est >= least && least + sum - i->size <= i->top))
+            refuse(c, "there is room in set", set);
 }
 
 static void rule_passed(checker *c)
 {
     const item *i = &c->item[c->number[0]];
-    bool passed = i->est > i->top;
 
     foreach (c, j)
-        passed = passed || (j->active && j->body == i->body && rivals(c, i, j));
-    if (!passed)
+        if (j->active && j->body == i->body && rivals(c, i, j))
+            return;
+    if (i->est <= i->top)
         refuse(c, "there is room for buffer", c->number[0]);
 }
 
 static void rule_same(checker *c)
 {
-    const kept *k = &c->numbered.at[c->number[0]];
+    size_t number = (size_t)c->number[0];
+    bool known = number < c->numbered.n && c->numbered.at[number].refuted;
 
-    if ((size_t)c->number[0] >= c->numbered.n || !k->refuted) {
-        refuse(c, "not refuted yet: state", c->number[0]);
-        return;
-    }
     foreach (c, i) {
-        const item *then = &k->item[i->id];
+        const item *then = known ? &c->numbered.at[number].item[i->id] : i;
 
-        if (then->active && (!i->active || i->est < then->est || i->top > then->top))
-            refuse(c, "more room than before for buffer", i->id);
+        if (!known || (then->active && (!i->active || i->est < then->est || i->top > then->top)))
+            refuse(c, "not refuted yet, or with less room for a buffer: state", c->number[0]);
     }
 }
 
@@ -417,21 +389,15 @@ static const struct rule {
     enum { STATE, CHILD, LEAF } place; /* where it stands */
     void (*apply)(checker *c);
 } rules[] = {
-    {'d', 1, 1, STATE, rule_drop},   {'o', 1, 1, STATE, rule_connected},
-    {'c', 2, 1, STATE, rule_set},    {'s', 2, 2, STATE, rule_pair},
-    {'b', 2, 0, STATE, rule_split},  {'p', 1, 1, CHILD, rule_place},
-    {'n', 0, 0, CHILD, rule_nobody}, {'r', 3, 1, STATE, rule_fill},
-    {'u', 1, 1, STATE, rule_top},    {'x', 2, 1, LEAF, rule_load},
-    {'z', 1, 1, LEAF, rule_passed},  {'k', 0, 0, STATE, rule_number},
-    {'m', 1, 0, LEAF, rule_same},    {0},
+    {'d', 1, 1, STATE, rule_drop},   {'o', 1, 1, STATE, rule_connected}, {'c', 2, 1, STATE, rule_set},
+    {'s', 2, 2, STATE, rule_pair},   {'b', 2, 0, STATE, rule_split},     {'p', 1, 1, CHILD, rule_place},
+    {'n', 0, 0, CHILD, rule_nobody}, {'r', 3, 1, STATE, rule_fill},      {'u', 1, 1, STATE, rule_top},
+    {'x', 2, 1, LEAF, rule_load},    {'z', 1, 1, LEAF, rule_passed},     {'k', 0, 0, STATE, rule_number},
+    {'m', 1, 0, LEAF, rule_same},    {'\0', 0, 0, STATE, NULL},
 };
 
-static bool is_digit(char letter)
-{
-    return letter >= '0' && letter <= '9';
-}
-
-static void check_record(checker *c)
+/* Whether it is the last. */
+static bool check_record(checker *c)
 {
     const struct rule *rule = rules;
     int n = 0;
@@ -440,8 +406,8 @@ static void check_record(checker *c)
     while (rule->kind != '\0' && rule->kind != *c->at)
         rule++;
     c->at += rule->kind != '\0';
-    for (; n < rule->n_numbers && (n == 0 || *c->at == ',') && is_digit(c->at[n > 0]); n++)
-        for (c->number[n] = 0, c->at += n > 0; is_digit(*c->at) && c->number[n] < MOST / 16; c->at++)
+    for (; n < rule->n_numbers && (n == 0 || *c->at == ',') && DIGIT(c->at[n > 0]); n++)
+        for (c->number[n] = 0, c->at += n > 0; DIGIT(*c->at) && c->number[n] < (int64_t)MOST / 16; c->at++)
             c->number[n] = 10 * c->number[n] + (*c->at - '0');
     if (rule->kind == '\0' || n < rule->n_numbers || (*c->at != ' ' && *c->at != '\0'))
         refuse(c, "no letter with its numbers; characters left", (int64_t)strlen(c->at));
@@ -455,29 +421,25 @@ static void check_record(checker *c)
         rule->apply(c);
     if (c->st == MPL_OK && rule->place == LEAF)
         close_state(c);
+    return rule->place == LEAF && c->open.n == 0;
 }
 
 /* The state that says: the buffers of the pool fit into so many bytes. *ample: whatever fits at all does so in so many. */
 static void first_state(checker *c, const mpl_refutation *proof, uint64_t *ample)
 {
     const mpl_problem *p = c->p;
-    bool countable = proof->pool < p->n_pools && proof->within < (uint64_t)MOST;
+    bool countable = p->n > 0 && proof->pool < p->n_pools && proof->within < MOST;
     uint64_t sum = proof->within;
 
     for (mpl_buffer b = 0; b < p->n && countable; b++) {
         bool fixed = p->fixed != NULL && p->fixed[b] != MPL_UNFIXED;
         uint64_t est = fixed ? p->fixed[b] : 0;
-        item *i = &c->item[b];
+        int64_t top = (int64_t)(proof->within - p->bytes[b]);
 
-        *i = (item){.id = b, .body = b, .active = p->pool[b] == proof->pool, .align = p->align[b]};
-        if (!i->active)
-            continue;
-        countable = mpl_add_bytes(sum, p->bytes[b], &sum) && mpl_add_bytes(sum, est, &sum) &&
-                    mpl_add_bytes(sum, p->align[b], &sum) && sum < (uint64_t)MOST;
-        i->size = (int64_t)p->bytes[b];
-        i->est = (int64_t)est;
-        i->top = (int64_t)(proof->within - p->bytes[b]);
-        i->top = fixed && i->est < i->top ? i->est : i->top;
+        countable = p->bytes[b] < MOST && est < MOST && (sum += p->bytes[b] + est + p->align[b]) < MOST;
+        top = fixed && (int64_t)est < top ? (int64_t)est : top;
+        c->item[b] = (item){.id = b, .body = b, .active = p->pool[b] == proof->pool, .align = p->align[b]};
+        c->item[b].size = (int64_t)p->bytes[b], c->item[b].est = (int64_t)est, c->item[b].top = top;
     }
     for (uint32_t k = p->n_in_place; k-- > 0;)
         c->item[p->in_place_in[k]].pair_begin = c->item[p->in_place_out[k]].pair_begin = k;
@@ -485,23 +447,23 @@ static void first_state(checker *c, const mpl_refutation *proof, uint64_t *ample
         c->item[p->in_place_in[k]].pair_end = c->item[p->in_place_out[k]].pair_end = k + 1;
     *ample = sum - proof->within;
     if (!countable)
-        refuse(c, "it needs less than 2^60 bytes in pool", proof->pool);
+        refuse(c, "it needs buffers, and less than 2^60 bytes, in pool", proof->pool);
 }
 
-static mpl_status check_refutation(mpl_ctx *ctx, const mpl_problem *p, const mpl_refutation *proof,
-                                   mpl_certified *out)
+static mpl_status check_text(mpl_ctx *ctx, const mpl_problem *p, const mpl_refutation *proof,
+                             mpl_certified *out)
 {
     checker c = {.ctx = ctx, .p = p, .at = proof->steps};
-    uint64_t ample = 0;
 
-    if ((c.st = mpl_new(ctx, c.item, p->n)) == MPL_OK && (c.st = mpl_new(ctx, c.scratch, p->n)) == MPL_OK)
-        first_state(&c, proof, &ample);
-    while (!c.finished && c.st == MPL_OK)
-        check_record(&c);
+    if ((c.st = mpl_new(ctx, c.item, p->n)) == MPL_OK && (c.st = mpl_new(ctx, c.scratch, p->n)) == MPL_OK &&
+        (c.st = mpl_new(ctx, c.sum, MOST_SUMS)) == MPL_OK)
+        first_state(&c, proof, &out->bound);
+    while (c.st == MPL_OK && !check_record(&c))
+        ;
     if (*c.at != '\0')
         refuse(&c, "all is refuted, and the text goes on; characters left", (int64_t)strlen(c.at));
-    *out = (mpl_certified){MPL_EVIDENCE_REFUTATION, proof->pool, proof->within + 1, c.n_read};
-    out->bound = proof->within >= ample ? UINT64_MAX : out->bound;
+    *out = (mpl_certified){MPL_EVIDENCE_REFUTATION, proof->pool,
+                           proof->within >= out->bound ? UINT64_MAX : proof->within + 1, c.n_read};
     list *lists[] = {&c.open, &c.numbered, &c.sets};
     for (int k = 0; k < 3; mpl_free(ctx, lists[k++]->at))
         while (lists[k]->n > 0)
@@ -517,21 +479,21 @@ mpl_status mpl_certify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_c
     mpl_status st = MPL_OK;
     const mpl_refutation *proof = &plan->refutation;
     bool placed = plan->claim == MPL_FEASIBLE || plan->claim == MPL_OPTIMAL;
+    uint64_t proved;
 
     *out = (mpl_certified){0};
     MPL_TRY(mpl_problem_check(ctx, p));
     if (placed)
         MPL_TRY(mpl_verify(ctx, p, plan)); /* with the clique, and that optimal means: peak = bound */
     if (proof->steps != NULL)
-        MPL_TRY(check_refutation(ctx, p, proof, out));
+        MPL_TRY(check_text(ctx, p, proof, out));
     else if (placed && plan->n_witness > 0)
         *out = (mpl_certified){MPL_EVIDENCE_CLIQUE, 0, plan->bound_bytes, 0};
-    if ((plan->claim == MPL_INFEASIBLE && out->bound != UINT64_MAX &&
-         out->bound <= p->pool_capacity[out->pool]) ||
-        (placed && (plan->claim == MPL_OPTIMAL || proof->steps != NULL) &&
-         (out->pool != 0 ? 0 : out->bound) < plan->bound_bytes))
+    proved = placed && out->pool != 0 ? 0 : out->bound;
+    if ((placed && (plan->claim == MPL_OPTIMAL || proof->steps != NULL) && proved < plan->bound_bytes) ||
+        (plan->claim == MPL_INFEASIBLE && proved != UINT64_MAX && proved <= p->pool_capacity[out->pool]))
         MPL_FAIL(ctx, MPL_EINVALID,
-                 "the plan claims to be %s, for a bound of %" PRIu64 " bytes, and no certificate proves it",
+                 "no certificate proves what the plan claims: %s, a bound of %" PRIu64 " bytes",
                  mpl_claim_name(plan->claim), plan->bound_bytes);
 out:
     return st;

@@ -2,7 +2,7 @@
 #ifndef MPL_CERTIFY_H
 #define MPL_CERTIFY_H
 
-#include "planners/plan.h"
+#include "planners/verify.h"
 
 typedef enum mpl_evidence {
     MPL_EVIDENCE_NONE,       /* nothing beyond the plan itself was proved */
@@ -12,15 +12,17 @@ typedef enum mpl_evidence {
 
 typedef struct mpl_certified {
     mpl_evidence evidence;
-    uint32_t pool;    /* that the proof speaks of */
-    uint64_t bound;   /* proved: the pool needs at least so much; 0: nothing [byte] */
+    uint32_t pool; /* that the proof speaks of */
+    uint64_t
+        bound; /* proved: the pool needs at least so much; 0: nothing; UINT64_MAX: no capacity is enough [byte] */
     uint64_t n_steps; /* records of the refutation */
 } mpl_certified;
 
-/* Checks what `plan` claims of `p`: a placement by the verifier, `optimal` and the bound by clique or refutation, `infeasible`
- * by a refutation within a pool's capacity. `feasible` and `unknown` need no certificate. MPL_EINVALID with one line: the
- * claim is not proved, or the first wrong record of the refutation. MPL_EINPUT: the problem is broken. A record costs O(n);
- * 'b' O(n * candidates^2), 'r' O(n * sums). */
+/* Checks what `plan` claims of `p`, under either safety, with pairs or without: a placement by the verifier, `optimal` and the
+ * bound by clique or refutation, `infeasible` by a refutation within a pool's capacity. `feasible` and `unknown` need no
+ * certificate. MPL_EINVALID with one line: the claim is not proved, or the first wrong record of the refutation. MPL_EINPUT:
+ * the problem is broken. A record costs O(n); 'b' and its 'n' O(n * candidates^2), 'o' O(n * those left), 'r' O(n * sums),
+ * each n times as much among bodies of several buffers. */
 mpl_status mpl_certify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_certified *out);
 
 #endif

@@ -391,7 +391,7 @@ static mpl_status prove(solver *s, mpl_claim claim, mpl_refutation *out)
     mpl_proof proof = {.ctx = s->run->ctx};
     mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
 
-    if (!s->proofs || !budget_left(s) || s->n_parts == 0)
+    if (s->n_parts == 0)
         return MPL_OK;
     MPL_TRY(mpl_lower_bound(s->run->ctx, s->p, 0, &live, NULL));
     for (uint32_t k = s->n_parts; k-- > 0;)
@@ -405,7 +405,11 @@ static mpl_status prove(solver *s, mpl_claim claim, mpl_refutation *out)
             *out = (mpl_refutation){.pool = 0, .within = bound - 1};
         }
     if (part != NULL)
+        out->absent = !s->proofs ? MPL_PROOF_NOT_ASKED : MPL_PROOF_TOO_LATE;
+    if (part != NULL && s->proofs && budget_left(s))
         MPL_TRY(mpl_exact_part_prove(part, out->within, &s->effort, &proof, &verdict));
+    if (proof.full)
+        out->absent = MPL_PROOF_TOO_LONG;
     if (verdict == MPL_EXACT_FAILED)
         MPL_TRY(mpl_proof_text(&proof, &out->steps));
 out:

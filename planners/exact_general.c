@@ -167,14 +167,19 @@ out:
 
 /* ---- refutations --------------------------------------------------------------------------------------------- */
 
-/* Below so many bytes lies some plan of the pool, if there is any. */
-static uint64_t ample(const mpl_problem *p, uint32_t pool)
+static uint64_t fixed_at(const mpl_problem *p, mpl_buffer b)
+{
+    return p->fixed != NULL && p->fixed[b] != MPL_UNFIXED ? p->fixed[b] : 0;
+}
+
+/* Below so many bytes lies some plan of each pool, if there is any. */
+static uint64_t ample(const mpl_problem *p)
 {
     uint64_t sum = 0;
 
     for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->pool[b] == pool && (!mpl_add_bytes(sum, p->bytes[b] + p->align[b], &sum) ||
-                                   !mpl_add_bytes(sum, p->fixed[b] != MPL_UNFIXED ? p->fixed[b] : 0, &sum)))
+        if ((!mpl_add_bytes(sum, p->bytes[b] + p->align[b], &sum) ||
+             !mpl_add_bytes(sum, fixed_at(p, b), &sum)))
             return UINT64_MAX;
     return sum;
 }
@@ -189,7 +194,7 @@ static mpl_status prove_clash(mpl_ctx *ctx, const mpl_problem *p, const mpl_buff
 
     *out = (mpl_refutation){.pool = pool, .within = p->pool_capacity[pool]};
     if (out->within == MPL_NO_CAPACITY)
-        out->within = ample(p, pool);
+        out->within = ample(p);
     if (is_pair(p, two[0], two[1])) {
         mpl_proof_add(&proof, 's', two[0], two[1], 0);
         mpl_proof_add(&proof, 'z', two[0], 0, 0);
@@ -206,33 +211,81 @@ out:
     return st;
 }
 
+/* The set of buffers that proves more than `within` bytes, if there is one. */
+static mpl_status write_witness(const mpl_problem *p, uint32_t pool, uint64_t within, mpl_proof *proof,
+                                bool *done)
+{
+    mpl_status st = MPL_OK;
+    uint8_t *member = NULL;
+    uint64_t live;
+    mpl_buffer lowest = MPL_NONE;
+    uint32_t set = (uint32_t)proof->n + 1;
+
+    *done = false;
+    MPL_TRY(mpl_new(proof->ctx, member, p->n));
+    MPL_TRY(mpl_lower_bound(proof->ctx, p, pool, &live, member));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (member[b] && (lowest == MPL_NONE || fixed_at(p, b) < fixed_at(p, lowest)))
+            lowest = b;
+    if (live <= within || lowest == MPL_NONE)
+        goto out;
+    mpl_proof_add(proof, 'o', lowest, 0, 0);
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (member[b])
+            mpl_proof_add(proof, 'c', b, set, 0);
+    mpl_proof_add(proof, 'x', lowest, set, 0);
+    *done = true;
+out:
+    mpl_free(proof->ctx, member);
+    return st;
+}
+
+/* By search. */
+static mpl_status write_refutation(const mpl_problem *p, const mpl_refutation *r, const uint64_t *offset,
+                                   mpl_exact_effort *effort, mpl_proof *proof, bool *done)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = proof->ctx;
+    mpl_bodies *b = NULL;
+    uint64_t *place = NULL;
+    mpl_exact_verdict verdict;
+
+    if (has_pairs(p, r->pool)) {
+        MPL_TRY(mpl_exact_pairs_refute(ctx, p, r->pool, r->within, effort, proof, &verdict));
+    } else {
+        MPL_TRY(mpl_bodies_of_pool(ctx, p, r->pool, &b));
+        MPL_TRY(mpl_new(ctx, place, b->n));
+        for (uint32_t i = 0; i < b->n; i++)
+            place[i] = offset[b->buffer[i]];
+        MPL_TRY(mpl_general_refute(ctx, p, b, r->within, place, effort, proof, &verdict));
+    }
+    *done = verdict == MPL_EXACT_FAILED;
+out:
+    mpl_bodies_free(ctx, b);
+    mpl_free(ctx, place);
+    return st;
+}
+
 /* Why the pool has no plan within out->within. */
 static mpl_status prove_pool(mpl_ctx *ctx, const mpl_problem *p, const uint64_t *offset,
                              mpl_exact_effort *effort, mpl_refutation *out)
 {
     mpl_status st = MPL_OK;
     mpl_proof proof = {.ctx = ctx};
-    mpl_bodies *b = NULL;
-    uint64_t *place = NULL;
-    mpl_exact_verdict verdict;
+    bool done;
 
-    if (has_pairs(p, out->pool)) {
-        MPL_TRY(mpl_exact_pairs_refute(ctx, p, out->pool, out->within, effort, &proof, &verdict));
-    } else {
-        MPL_TRY(mpl_bodies_of_pool(ctx, p, out->pool, &b));
-        MPL_TRY(mpl_new(ctx, place, b->n));
-        for (uint32_t i = 0; i < b->n; i++)
-            place[i] = offset[b->buffer[i]];
-        MPL_TRY(mpl_general_refute(ctx, p, b, out->within, place, effort, &proof, &verdict));
-    }
+    out->absent = MPL_PROOF_TOO_LATE;
+    MPL_TRY(write_witness(p, out->pool, out->within, &proof, &done));
+    if (!done && !effort->by_clock && effort->ticks < effort->tick_limit)
+        MPL_TRY(write_refutation(p, out, offset, effort, &proof, &done));
     if (proof.failed && !proof.full)
         MPL_TRY(MPL_EMEM);
-    if (verdict == MPL_EXACT_FAILED && !proof.failed)
+    if (proof.full)
+        out->absent = MPL_PROOF_TOO_LONG;
+    else if (done)
         MPL_TRY(mpl_proof_text(&proof, &out->steps));
 out:
     mpl_proof_fini(&proof);
-    mpl_bodies_free(ctx, b);
-    mpl_free(ctx, place);
     return st;
 }
 
@@ -253,20 +306,21 @@ out:
     return st;
 }
 
-static mpl_status prove(mpl_ctx *ctx, const mpl_problem *p, uint32_t failed, mpl_exact_effort *effort,
-                        mpl_plan *out)
+static mpl_status prove(mpl_ctx *ctx, const mpl_problem *p, uint32_t failed, bool proofs,
+                        mpl_exact_effort *effort, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     bool needs = true;
 
-    if (effort->by_clock || effort->ticks >= effort->tick_limit)
+    if (out->claim != MPL_INFEASIBLE)
+        MPL_TRY(needs_proof(ctx, p, out, &needs));
+    if (!needs)
         return MPL_OK;
     out->refutation = (mpl_refutation){.pool = failed, .within = p->pool_capacity[failed]};
-    if (out->claim != MPL_INFEASIBLE) {
-        MPL_TRY(needs_proof(ctx, p, out, &needs));
-        out->refutation = (mpl_refutation){.within = out->bound_bytes - needs};
-    }
-    if (needs)
+    if (out->claim != MPL_INFEASIBLE)
+        out->refutation = (mpl_refutation){.within = out->bound_bytes - 1};
+    out->refutation.absent = MPL_PROOF_NOT_ASKED;
+    if (proofs)
         MPL_TRY(prove_pool(ctx, p, out->offset, effort, &out->refutation));
 out:
     return st;
@@ -291,8 +345,7 @@ mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, 
         MPL_TRY(plan_pool(run, p, pool, minimise, effort, out));
         failed = fits && out->claim == MPL_INFEASIBLE ? pool : failed;
     }
-    if (proofs)
-        MPL_TRY(prove(run->ctx, p, failed, effort, out));
+    MPL_TRY(prove(run->ctx, p, failed, proofs, effort, out));
 out:
     return st;
 }

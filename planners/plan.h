@@ -9,8 +9,9 @@ typedef enum mpl_claim { MPL_UNKNOWN, MPL_FEASIBLE, MPL_OPTIMAL, MPL_INFEASIBLE 
 /* Why no plan of pool `pool` ends within `within` bytes. */
 typedef struct mpl_refutation {
     uint32_t pool;
-    uint64_t within; /* [byte] */
-    char *steps;     /* the text (proof.h); NULL: there is none. Owned. */
+    uint64_t within;    /* [byte] */
+    char *steps;        /* the text (proof.h); NULL: there is none. Owned. */
+    const char *absent; /* why not, where the claim would need it: a few words, static; NULL: nobody tried */
 } mpl_refutation;
 
 /* The buffers of pool 0 spread over several memories, near ones first (planners/spill.c). Then their offsets count from

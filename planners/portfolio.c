@@ -108,6 +108,7 @@ static void take_proof(contest *s, mpl_plan *plan)
     s->proved = plan->claim == MPL_INFEASIBLE;
     if (s->proved)
         s->out->claim = MPL_INFEASIBLE;
+    s->out->refutation.absent = plan->refutation.absent;
     if (plan->refutation.steps != NULL) {
         mpl_free(s->run->ctx, s->out->refutation.steps);
         s->out->refutation = plan->refutation;

@@ -74,6 +74,11 @@ typedef struct mpl_proof {
     bool full;   /* the latter */
 } mpl_proof;
 
+#define MPL_PROOF_NOT_ASKED "none was asked for (proof=0)"
+#define MPL_PROOF_TOO_LATE  "the effort ended before it was written"
+#define MPL_PROOF_TOO_LONG  "it has more than 4194304 records"
+#define MPL_PROOF_TOO_LARGE "there are too many buffers to search in"
+
 #define MPL_PROOF_MOST ((size_t)1 << 22)
 
 void mpl_proof_add(mpl_proof *proof, char kind, uint32_t a, uint32_t b, uint64_t c);

@@ -425,7 +425,7 @@ static void claims_need_their_certificates(void **state)
         plan->claim = claims[k].claim;
         plan->bound_bytes = claims[k].bound;
         plan->offset[1] = claims[k].above;
-        plan->refutation = (mpl_refutation){claims[k].pool, claims[k].within, NULL};
+        plan->refutation = (mpl_refutation){.pool = claims[k].pool, .within = claims[k].within};
         if (claims[k].steps != NULL)
             assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, claims[k].steps));
         if (mpl_certify(&ctx, p, plan, &proved) != claims[k].st)
