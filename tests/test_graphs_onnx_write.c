@@ -3,6 +3,7 @@
 
 #include "graphs/base/file.h"
 #include "graphs/source.h"
+#include "onnx.pb-c.h"
 
 /* A folder of the test's own. */
 static char folder[64];
@@ -345,6 +346,117 @@ static void test_operators(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* What our reader takes either way and others may not: where constants stand among the inputs, and their ranks; opsets. */
+static const struct {
+    const char *line;
+    const char *type;
+    int64_t opset, ir;
+    const char *input; /* names, apart by blanks; '-' for one left out */
+    int rank;          /* of the constant, -1: there is none */
+} message[] = {
+    {"trilu(a) upper=0 k=1", "Trilu", 18, 8, "a y/k", 0},
+    {"cumsum(a) axis=1", "CumSum", 18, 8, "a y/axis", 0},
+    {"one_hot(x, e) axis=0 depth=3", "OneHot", 18, 8, "x y/depth e", 0},
+    {"reshape(a) shape=[3,4]", "Reshape", 18, 8, "a y/shape", 1},
+    {"reduce_sum(a) axes=[1]", "ReduceSum", 18, 8, "a y/axes", 1},
+    {"pad(a, z) pads=[0,1,0,2]", "Pad", 18, 8, "a y/pads z", 1},
+    {"resize(v) scales=[1,1,2,2]", "Resize", 18, 8, "v - y/scales", 1},
+    {"resize(v) sizes=[1,4,3,3]", "Resize", 18, 8, "v - - y/sizes", 1},
+    {"clip(a, _, z)", "Clip", 18, 8, "a - z", -1},
+    {"scatter_elements(a, i, a) axis=1", "ScatterElements", 18, 8, "a i a", -1},
+    {"identity(a)", "Identity", 18, 8, "a", -1},
+    {"cast(a) to=f16", "Cast", 18, 8, "a", -1},
+    {"avg_pool(v) kernel_shape=[3,3] dilations=[2,2]", "AveragePool", 19, 9, "v", -1},
+    {"gelu(a)", "Gelu", 20, 9, "a", -1},
+    {"group_norm(v, c, c) num_groups=2", "GroupNormalization", 21, 10, "v c c", -1},
+    {"rms_norm(a, d)", "RMSNormalization", 23, 11, "a d", -1},
+};
+
+static void check_message(size_t i, const Onnx__ModelProto *m)
+{
+    char names[200] = "";
+
+    assert_int_equal(m->ir_version, message[i].ir);
+    assert_int_equal(m->n_opset_import, 1);
+    if (m->opset_import[0]->version != message[i].opset)
+        fail_msg("%s: opset %d", message[i].line, (int)m->opset_import[0]->version);
+    assert_string_equal(m->graph->node[0]->op_type, message[i].type);
+    for (size_t k = 0; k < m->graph->node[0]->n_input; k++) {
+        const char *name = m->graph->node[0]->input[k];
+
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", k > 0 ? " " : "",
+                 name[0] != '\0' ? name : "-");
+    }
+    assert_string_equal(names, message[i].input);
+    assert_int_equal(m->graph->n_initializer, message[i].rank >= 0);
+    if (message[i].rank >= 0)
+        assert_int_equal(m->graph->initializer[0]->n_dims, message[i].rank);
+    assert_int_equal(m->graph->n_output, 1);
+    assert_int_equal(m->graph->output[0]->type->value_case, ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE);
+}
+
+static const char text_of_model[] = "graph small\ninput a f32 [2,6]\nweight w f32 [6,4]\ny = matmul(a, w)\n"
+                                    "z = reshape(y) shape=[8]\noutput z\n";
+
+static mpl_graph *small(mpl_ctx *ctx)
+{
+    mpl_graph *g = NULL;
+
+    assert_ok(ctx, mpl_text_read_memory(ctx, "small", text_of_model, strlen(text_of_model), &g));
+    return g;
+}
+
+/* Between input and output there is one value, whose shape is said, too. */
+static void check_shapes(mpl_ctx *ctx)
+{
+    mpl_graph *g = small(ctx);
+    char path[200], *data;
+    const Onnx__TensorShapeProto *shape;
+    Onnx__ModelProto *m;
+    size_t size;
+
+    file_of("message.onnx", path);
+    assert_ok(ctx, mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 0, NULL));
+    assert_ok(ctx, mpl_file_read(ctx, path, &data, &size));
+    m = onnx__model_proto__unpack(NULL, size, (const uint8_t *)data);
+    assert_non_null(m);
+    assert_int_equal(m->graph->n_value_info, 1);
+    assert_string_equal(m->graph->value_info[0]->name, "y");
+    shape = m->graph->value_info[0]->type->tensor_type->shape;
+    assert_int_equal(shape->n_dim, 2);
+    assert_int_equal(shape->dim[1]->dim_value, 4);
+    onnx__model_proto__free_unpacked(m, NULL);
+    mpl_free(ctx, data);
+    mpl_graph_free(ctx, g);
+}
+
+static void test_messages(void **state)
+{
+    char path[200];
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof message / sizeof *message; i++) {
+        mpl_graph *g = one_operation(&ctx, message[i].line, NULL);
+        Onnx__ModelProto *m;
+        char *data;
+        size_t size;
+
+        file_of("message.onnx", path);
+        assert_ok(&ctx, mpl_onnx_write(&ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 0, NULL));
+        assert_ok(&ctx, mpl_file_read(&ctx, path, &data, &size));
+        m = onnx__model_proto__unpack(NULL, size, (const uint8_t *)data);
+        assert_non_null(m);
+        check_message(i, m);
+        onnx__model_proto__free_unpacked(m, NULL);
+        mpl_free(&ctx, data);
+        mpl_graph_free(&ctx, g);
+    }
+    check_shapes(&ctx);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* ---- networks ----------------------------------------------------------------------------------------------- */
 
 /* At the smallest image: what is checked does not depend on it, and weights of dense layers do. */
@@ -371,17 +483,6 @@ static void test_networks(void **state)
 }
 
 /* ---- notes -------------------------------------------------------------------------------------------------- */
-
-static const char text_of_model[] = "graph small\ninput a f32 [2,6]\nweight w f32 [6,4]\ny = matmul(a, w)\n"
-                                    "z = reshape(y) shape=[8]\noutput z\n";
-
-static mpl_graph *small(mpl_ctx *ctx)
-{
-    mpl_graph *g = NULL;
-
-    assert_ok(ctx, mpl_text_read_memory(ctx, "small", text_of_model, strlen(text_of_model), &g));
-    return g;
-}
 
 static void assert_note(const char *data, size_t size, const char *key, const char *value)
 {
@@ -528,9 +629,10 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operators), cmocka_unit_test(test_networks),
-        cmocka_unit_test(test_notes),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_external),  cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_operators),     cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_networks),      cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_external),
+        cmocka_unit_test(test_out_of_memory),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
