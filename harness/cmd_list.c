@@ -5,6 +5,7 @@
 #include "harness/suite.h"
 #include "harness/table.h"
 #include "planners/import/import.h"
+#include "planners/joint.h"
 #include "planners/planner.h"
 #include "runtime/backend.h"
 
@@ -61,15 +62,24 @@ out:
     return st;
 }
 
+static mpl_status list_order(mpl_ctx *ctx, bool json, const mpl_order_kind *order)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(entry(ctx, json, order->name, order->about, NULL));
+    if (!json && order->params != NULL)
+        printf("%-14s   parameters: %s\n", "", order->params);
+out:
+    return st;
+}
+
 static mpl_status list_orders(mpl_ctx *ctx, bool json)
 {
     mpl_status st = MPL_OK;
 
-    for (const mpl_order_kind *const *o = mpl_orders; *o != NULL; o++) {
-        MPL_TRY(entry(ctx, json, (*o)->name, (*o)->about, NULL));
-        if (!json && (*o)->params != NULL)
-            printf("%-14s   parameters: %s\n", "", (*o)->params);
-    }
+    for (const mpl_order_kind *const *o = mpl_orders; *o != NULL; o++)
+        MPL_TRY(list_order(ctx, json, *o));
+    MPL_TRY(list_order(ctx, json, &mpl_order_joint));
 out:
     return st;
 }

@@ -7,6 +7,7 @@
 
 #include "harness/record.h"
 #include "harness/version.h"
+#include "planners/joint.h"
 #include "planners/verify.h"
 
 _Static_assert((int)MEMPLAN_EMEM == (int)MPL_EMEM && (int)MEMPLAN_EINPUT == (int)MPL_EINPUT &&
@@ -131,7 +132,7 @@ static mpl_status set_order(memplan_ctx *ctx, library_settings *set, const char 
 {
     mpl_status st = MPL_OK;
 
-    if ((set->order = mpl_order_find(text)) == NULL)
+    if ((set->order = mpl_any_order_find(text)) == NULL)
         MPL_FAIL(&ctx->ctx, MPL_EINPUT, "order: there is no '%.100s'", text);
 out:
     return st;

@@ -1,6 +1,8 @@
 /* order_spec.c -- "O:key=value,.." as an order and its parameters. See job.h. */
 #include "harness/job.h"
 
+#include "planners/joint.h"
+
 mpl_status mpl_order_spec_parse(mpl_ctx *ctx, const char *text, mpl_order_spec *out)
 {
     mpl_status st = MPL_OK;
@@ -9,7 +11,7 @@ mpl_status mpl_order_spec_parse(mpl_ctx *ctx, const char *text, mpl_order_spec *
     char name[64];
 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
-    if ((spec.kind = mpl_order_find(name)) == NULL)
+    if ((spec.kind = mpl_any_order_find(name)) == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "no order '%s'; see memplan list orders", name);
     if (strchr(text, ':') != NULL)
         MPL_TRY(mpl_strings_split(ctx, strchr(text, ':') + 1, "--order", &spec.store, &parts));
@@ -41,15 +43,17 @@ void mpl_order_spec_fini(mpl_ctx *ctx, mpl_order_spec *spec)
 
 const char *mpl_order_proof(const mpl_job *job)
 {
-    static const char *const text[3][2] = {{"bound by cut", "proved by cut"},
-                                           {"bound by series", "proved by series"},
-                                           {"bound by search", "proved by search"}};
+    static const char *const method[] = {"cut", "series", "search", "orders"};
+    static const char *const text[][2] = {{"bound by cut", "proved by cut"},
+                                          {"bound by series", "proved by series"},
+                                          {"bound by search", "proved by search"},
+                                          {"bound by listing orders", "proved by listing orders"}};
     const mpl_order_found *found = &job->order_found;
     bool proved = found->live_bytes == found->bound_bytes;
 
-    if (found->method == NULL)
-        return proved ? "proved" : "no bound";
-    return text[strcmp(found->method, "series") == 0   ? 1
-                : strcmp(found->method, "search") == 0 ? 2
-                                                       : 0][proved];
+    for (size_t i = 0; found->method != NULL && i < sizeof method / sizeof *method; i++)
+        if (strcmp(found->method, method[i]) == 0)
+            return text[i][proved];
+    mpl_assert(found->method == NULL);
+    return proved ? "proved" : "no bound";
 }
