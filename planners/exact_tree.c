@@ -372,6 +372,19 @@ static uint32_t n_ahead(const uint64_t *row, uint32_t n_words)
     return n;
 }
 
+/* Of a serial problem with gaps: the lifetimes themselves, where the gaps make no difference to the conflicts of t. */
+static bool copy_lifetimes(const mpl_problem *p, const mpl_bodies *b, uint32_t *birth, uint32_t *death)
+{
+    for (uint32_t i = 0; i < b->n; i++) {
+        birth[i] = p->birth[b->buffer[i]];
+        death[i] = p->death[b->buffer[i]];
+        for (uint32_t j = 0; j < i; j++)
+            if ((birth[i] < death[j] && birth[j] < death[i]) != mpl_rivals(b, i, j))
+                return false;
+    }
+    return true;
+}
+
 /* Lifetimes whose overlaps are the conflicts of t, if there are such: in an interval order the sets of those before each are
  * nested; their number is the birth, the first set that holds a body is its death. *found: there are. */
 static mpl_status find_lifetimes(solver *s, const part *t, uint32_t *birth, uint32_t *death, bool *found)
@@ -385,6 +398,8 @@ static mpl_status find_lifetimes(solver *s, const part *t, uint32_t *birth, uint
     *found = false;
     MPL_TRY(mpl_new(s->ctx, ahead, (size_t)b->n * b->n_words));
     MPL_TRY(mpl_new(s->ctx, keys, b->n));
+    if (s->p->gap_begin != NULL && b->n == b->n_members)
+        *found = copy_lifetimes(s->p, b, birth, death);
     if (s->p->before == NULL || b->n < b->n_members)
         goto out;
     for (uint32_t i = 0; i < b->n; i++)

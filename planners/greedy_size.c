@@ -50,6 +50,6 @@ const mpl_planner mpl_planner_greedy_size = {
     .name = "greedy_size",
     .about = "largest first, lowest free offset",
     .source = "pisarchyk2020",
-    .traits = MPL_USES_IN_PLACE,
+    .traits = MPL_USES_IN_PLACE | MPL_USES_GAPS,
     .plan = plan,
 };

@@ -349,6 +349,6 @@ const mpl_planner mpl_planner_local_search = {
     .about = "what does not fit under a lower ceiling pushes out what weighs least",
     .source = "this project",
     .params = "minimise=0|1",
-    .traits = MPL_RANDOM | MPL_USES_IN_PLACE,
+    .traits = MPL_RANDOM | MPL_USES_IN_PLACE | MPL_USES_GAPS,
     .plan = plan,
 };

@@ -45,6 +45,6 @@ const mpl_planner mpl_planner_none = {
     .name = "none",
     .about = "nothing shared: the buffers end to end",
     .source = "this project",
-    .traits = MPL_NO_REUSE,
+    .traits = MPL_NO_REUSE | MPL_USES_GAPS,
     .plan = plan,
 };

@@ -101,7 +101,7 @@ static const mpl_space_kind *choose_space(const mpl_placement *s)
 {
     const mpl_problem *p = s->p;
 
-    if (p->before != NULL)
+    if (p->before != NULL || p->gap_begin != NULL)
         return &mpl_space_rows;
     for (uint32_t i = 0; i < s->n_members; i++)
         if (is_fixed(p, s->member[i]) || (i > 0 && p->birth[s->member[i]] < p->birth[s->member[i - 1]]))

@@ -18,6 +18,8 @@ enum {
         128, /* not of this program: checks its own parameters; its claim and bound are not believed */
     MPL_ROUNDED = 256, /* proves in floating point: its bounds are of kind ilp */
     MPL_SPREADS = 512, /* spreads pool 0 over memories that its parameters name: never called without them */
+    MPL_USES_GAPS =
+        1024, /* plans lifetimes with gaps; the others are shown each as one piece from birth to death */
 };
 
 /* Who looks on while a planner works. */
@@ -83,7 +85,10 @@ mpl_status mpl_run_param_int(const mpl_run *run, const char *key, int64_t min, i
 
 /* The door: checks parameters against planner->params, refuses what the traits exclude (MPL_EUNAVAIL), calls the
  * planner, verifies, and raises the bound to what the problem itself proves (mpl_plan_bound): *out is a verified plan,
- * with pool_bytes and peak_bytes, optimal where it meets the bound. MPL_EINVALID: the verifier refused. */
+ * with pool_bytes and peak_bytes, optimal where it meets the bound. MPL_EINVALID: the verifier refused. A planner
+ * without MPL_USES_GAPS gets lifetimes without gaps; what it then claims or proves of that harder problem is dropped. */
+/* Whether the door shows lifetimes to this planner as they are not: without their gaps. */
+bool mpl_planner_sees_hull(const mpl_planner *planner, const mpl_problem *p);
 mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_problem *p, mpl_plan **out);
 
 #endif

@@ -334,6 +334,6 @@ const mpl_planner mpl_planner_portfolio = {
     .about = "the best of the quick ones, then search",
     .source = "this project",
     .params = "minimise=0|1,members=A+B",
-    .traits = MPL_RANDOM | MPL_USES_IN_PLACE | MPL_EXACT,
+    .traits = MPL_RANDOM | MPL_USES_IN_PLACE | MPL_EXACT | MPL_USES_GAPS,
     .plan = plan,
 };

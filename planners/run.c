@@ -155,11 +155,60 @@ out:
     return st;
 }
 
+bool mpl_planner_sees_hull(const mpl_planner *planner, const mpl_problem *p)
+{
+    return p->gap_begin != NULL && p->gap_begin[p->n] > 0 && (planner->traits & MPL_USES_GAPS) == 0;
+}
+
+/* What was found for lifetimes without gaps: a plan of the problem, but no optimum or bound of it. */
+static mpl_status lower_claims(const mpl_planner *planner, mpl_run *run, mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+
+    if (plan->claim == MPL_INFEASIBLE)
+        MPL_FAIL(
+            run->ctx, MPL_ELIMIT,
+            "planner %s proved that no plan fits if lifetimes had no gaps; as they are, there may be one",
+            planner->name);
+    if (plan->claim == MPL_OPTIMAL)
+        plan->claim = MPL_FEASIBLE;
+    plan->bound_bytes = plan->spread.cost_bound = 0;
+    plan->n_witness = 0;
+    mpl_free(run->ctx, plan->witness);
+    mpl_free(run->ctx, plan->refutation.steps);
+    plan->witness = NULL;
+    plan->refutation = (mpl_refutation){0};
+out:
+    return st;
+}
+
+/* The planner's part of a run. */
+static mpl_status call(const mpl_planner *planner, mpl_run *run, const mpl_problem *p, mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem hull = *p; /* borrows all that it has */
+    bool is_hull = mpl_planner_sees_hull(planner, p);
+    const uint64_t *start = run->start_offsets;
+    int64_t begin = mpl_clock_ns();
+
+    hull.gap_begin = hull.gap_from = hull.gap_to = NULL;
+    if (is_hull)
+        run->start_offsets = NULL; /* buffers may share there what they may not share here */
+    st = planner->plan(run, is_hull ? &hull : p, plan);
+    run->start_offsets = start;
+    MPL_TRY(st);
+    if ((planner->traits & MPL_FOREIGN) == 0)
+        run->plan_ns = mpl_clock_ns() - begin;
+    if (is_hull)
+        MPL_TRY(lower_claims(planner, run, plan));
+out:
+    return st;
+}
+
 mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_problem *p, mpl_plan **out)
 {
     mpl_status st = MPL_OK;
     mpl_plan *plan = NULL;
-    int64_t begin;
 
     MPL_TRY(check_params(planner, run));
     MPL_TRY(check_traits(planner, run, p));
@@ -169,10 +218,7 @@ mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_p
     run->plan_ns = run->self_ns = 0;
     run->failure = NULL;
     run->stopped_by_clock = false;
-    begin = mpl_clock_ns();
-    MPL_TRY(planner->plan(run, p, plan));
-    if ((planner->traits & MPL_FOREIGN) == 0)
-        run->plan_ns = mpl_clock_ns() - begin;
+    MPL_TRY(call(planner, run, p, plan));
     if (plan->claim != MPL_INFEASIBLE || (planner->traits & MPL_EXACT) == 0) {
         MPL_TRY(check_capacity(planner, run, p, plan));
         MPL_TRY(mpl_verify(run->ctx, p, plan));

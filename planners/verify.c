@@ -3,11 +3,12 @@
  * Idea     Serial: sweep over time. The live buffers lie in disjoint ranges, so a newborn can only touch its two neighbours
  *          by offset. Ranks by offset are fixed beforehand; a bitmap tree over them holds who is alive, and finds
  *          neighbours in a few words. A buffer that overwrites another in place lies within it, and takes its place when
- *          that one dies at the next step. Parallel: sweep over offsets, and ask the partial order about each pair that
+ *          that one dies at the next step. A lifetime with gaps is swept
+ *          piece by piece, as if the buffer died and were born again at the same place. Parallel: sweep over offsets, and ask the partial order about each pair that
  *          overlaps in memory.
  *          Finding that a step has a conflict, and naming the first pair, are apart: naming is plain and runs once.
  * Source   this project
- * Cost     Serial: O(n log n) time, about 60 n bytes. Parallel: O(n log n + pairs that overlap in memory). */
+ * Cost     Serial: O(n log n) time, about 60 n bytes, n being buffers and gaps. Parallel: O(n log n + pairs that overlap in memory). */
 #include "planners/verify.h"
 
 #include <stdlib.h>
@@ -21,20 +22,29 @@ typedef struct bitset {
     uint32_t n_levels;
 } bitset;
 
+/* A buffer from one gap to the next. */
+typedef struct piece {
+    mpl_buffer b;
+    uint32_t from, to; /* [step] */
+} piece;
+
 typedef struct key {
     uint64_t value;
     uint32_t pool; /* compared first */
-    mpl_buffer id; /* compared last */
+    uint32_t id;   /* of a buffer or a piece; compared last */
 } key;
 
 typedef struct check {
     mpl_ctx *ctx;
     const mpl_problem *p;
     const mpl_plan *plan;
-    key *by_offset, *by_birth, *by_death; /* [n] */
-    uint32_t *rank;                       /* [n] of each buffer in by_offset */
-    uint8_t *overwritten;                 /* [n] 1: a buffer born at this step lies on it in place */
-    mpl_buffer *waiting;                  /* [n] born in place at the last step, not yet in `live` */
+    key *by_offset; /* [n] */
+    uint32_t n_pieces;
+    piece *piece;             /* [n_pieces] of the lifetimes */
+    key *by_birth, *by_death; /* [n_pieces] */
+    uint32_t *rank;           /* [n] of each buffer in by_offset */
+    uint8_t *overwritten;     /* [n] 1: a buffer born at this step lies on it in place */
+    uint32_t *waiting;        /* [n_pieces] born in place at the last step, not yet in `live` */
     uint32_t n_waiting;
     bitset live;    /* ranks */
     uint32_t *home; /* [n] the arena of each buffer: its pool; of pool 0 spread, first its memories */
@@ -112,6 +122,34 @@ static uint32_t bitset_below(const bitset *set, uint32_t i)
         return i;
     }
     return MPL_NONE;
+}
+
+static uint32_t n_gaps(const mpl_problem *p, mpl_buffer b)
+{
+    return p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0;
+}
+
+/* Whether b's bytes are its own at `step`. */
+static bool is_needed(const mpl_problem *p, mpl_buffer b, uint32_t step)
+{
+    for (uint32_t i = 0; i < n_gaps(p, b); i++)
+        if (p->gap_from[p->gap_begin[b] + i] <= step && step < p->gap_to[p->gap_begin[b] + i])
+            return false;
+    return p->birth[b] <= step && step < p->death[b];
+}
+
+/* Whether some step needs both: if so, one of them is born there, or is needed again there. */
+static bool needed_at_once(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    if (is_needed(p, b, p->birth[a]) || is_needed(p, a, p->birth[b]))
+        return true;
+    for (uint32_t i = 0; i < n_gaps(p, a); i++)
+        if (is_needed(p, b, p->gap_to[p->gap_begin[a] + i]))
+            return true;
+    for (uint32_t i = 0; i < n_gaps(p, b); i++)
+        if (is_needed(p, a, p->gap_to[p->gap_begin[b] + i]))
+            return true;
+    return false;
 }
 
 static uint64_t end_of(const check *c, mpl_buffer b)
@@ -281,7 +319,7 @@ static mpl_status name_conflict(check *c, uint32_t step)
     for (uint32_t i = 0; i < p->n; i++) { /* by offset; `reach` is the one that ends last so far */
         mpl_buffer b = c->by_offset[i].id;
 
-        if (p->birth[b] > step || p->death[b] <= step)
+        if (!is_needed(p, b, step))
             continue;
         if (reach != MPL_NONE && share_memory(c, reach, b))
             candidate[reach] = candidate[b] = 1;
@@ -289,7 +327,7 @@ static mpl_status name_conflict(check *c, uint32_t step)
             reach = b;
     }
     for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->birth[b] <= step && p->death[b] > step)
+        if (is_needed(p, b, step))
             alive[n++] = b;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = i + 1; candidate[alive[i]] && j < n; j++)
@@ -306,9 +344,10 @@ out:
     return st;
 }
 
-/* Makes b, born at `step`, alive; false when it overlaps what it may not overwrite. */
-static bool be_born(check *c, mpl_buffer b, uint32_t step)
+/* Makes a piece, born at `step`, alive; false when it overlaps what it may not overwrite. */
+static bool be_born(check *c, uint32_t id, uint32_t step)
 {
+    mpl_buffer b = c->piece[id].b;
     uint32_t below = bitset_below(&c->live, c->rank[b]), above = bitset_above(&c->live, c->rank[b]);
     mpl_buffer met = MPL_NONE;
 
@@ -326,27 +365,27 @@ static bool be_born(check *c, mpl_buffer b, uint32_t step)
     if (c->overwritten[met] || !in_place(c, met, b, step))
         return false;
     c->overwritten[met] = 1;
-    c->waiting[c->n_waiting++] = b;
+    c->waiting[c->n_waiting++] = id;
     return true;
 }
 
 static mpl_status sweep_time(check *c)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = c->p;
+    const piece *pieces = c->piece;
     uint32_t n_born = 0, n_dead = 0;
 
-    while (n_born < p->n) {
-        uint32_t step = (uint32_t)c->by_birth[n_born].value;
+    while (n_born < c->n_pieces) {
+        uint32_t step = (uint32_t)(c->by_birth[n_born].value / 2);
 
-        for (; n_dead < p->n && c->by_death[n_dead].value <= step; n_dead++)
-            bitset_remove(&c->live, c->rank[c->by_death[n_dead].id]);
+        for (; n_dead < c->n_pieces && c->by_death[n_dead].value <= step; n_dead++)
+            bitset_remove(&c->live, c->rank[pieces[c->by_death[n_dead].id].b]);
         /* Whom they overwrote died at or before this step. */
         for (uint32_t i = 0; i < c->n_waiting; i++)
-            if (p->death[c->waiting[i]] > step)
-                bitset_add(&c->live, c->rank[c->waiting[i]]);
+            if (pieces[c->waiting[i]].to > step)
+                bitset_add(&c->live, c->rank[pieces[c->waiting[i]].b]);
         c->n_waiting = 0;
-        for (; n_born < p->n && c->by_birth[n_born].value == step; n_born++)
+        for (; n_born < c->n_pieces && c->by_birth[n_born].value / 2 == step; n_born++)
             if (!be_born(c, c->by_birth[n_born].id, step)) {
                 st = name_conflict(c, step);
                 goto out;
@@ -356,22 +395,42 @@ out:
     return st;
 }
 
-static mpl_status check_serial(check *c)
+static mpl_status cut_lifetimes(check *c)
 {
     mpl_status st = MPL_OK;
     const mpl_problem *p = c->p;
 
-    MPL_TRY(mpl_new(c->ctx, c->by_birth, p->n));
-    MPL_TRY(mpl_new(c->ctx, c->by_death, p->n));
-    MPL_TRY(mpl_new(c->ctx, c->overwritten, p->n));
-    MPL_TRY(mpl_new(c->ctx, c->waiting, p->n));
-    MPL_TRY(bitset_init(c->ctx, &c->live, p->n));
+    MPL_TRY(mpl_new(c->ctx, c->piece, p->n + (size_t)(p->gap_begin != NULL ? p->gap_begin[p->n] : 0)));
     for (mpl_buffer b = 0; b < p->n; b++) {
-        c->by_birth[b] = (key){p->birth[b], 0, b};
-        c->by_death[b] = (key){p->death[b], 0, b};
+        c->piece[c->n_pieces] = (piece){b, p->birth[b], p->death[b]};
+        for (uint32_t i = 0; i < n_gaps(p, b); i++) {
+            c->piece[c->n_pieces++].to = p->gap_from[p->gap_begin[b] + i];
+            c->piece[c->n_pieces] = (piece){b, p->gap_to[p->gap_begin[b] + i], p->death[b]};
+        }
+        c->n_pieces++;
     }
-    qsort(c->by_birth, p->n, sizeof *c->by_birth, by_key);
-    qsort(c->by_death, p->n, sizeof *c->by_death, by_key);
+out:
+    return st;
+}
+
+static mpl_status check_serial(check *c)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(cut_lifetimes(c));
+    MPL_TRY(mpl_new(c->ctx, c->by_birth, c->n_pieces));
+    MPL_TRY(mpl_new(c->ctx, c->by_death, c->n_pieces));
+    MPL_TRY(mpl_new(c->ctx, c->overwritten, c->p->n));
+    MPL_TRY(mpl_new(c->ctx, c->waiting, c->n_pieces));
+    MPL_TRY(bitset_init(c->ctx, &c->live, c->p->n));
+    for (uint32_t i = 0; i < c->n_pieces; i++) {
+        /* Who comes back from a gap goes first: a newborn may overwrite it in place at this very step. */
+        c->by_birth[i] =
+            (key){2 * (uint64_t)c->piece[i].from + (i == 0 || c->piece[i - 1].b != c->piece[i].b), 0, i};
+        c->by_death[i] = (key){c->piece[i].to, 0, i};
+    }
+    qsort(c->by_birth, c->n_pieces, sizeof *c->by_birth, by_key);
+    qsort(c->by_death, c->n_pieces, sizeof *c->by_death, by_key);
     MPL_TRY(sweep_time(c));
 out:
     return st;
@@ -460,7 +519,7 @@ static bool kept_apart(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
         if ((o->row[(size_t)a * o->n_words + b / 64] >> (b % 64) & 1) != 0 ||
             (o->row[(size_t)b * o->n_words + a / 64] >> (a % 64) & 1) != 0)
             return false;
-    } else if (p->birth[a] >= p->death[b] || p->birth[b] >= p->death[a]) {
+    } else if (!needed_at_once(p, a, b)) {
         return false;
     }
     return !is_pair(p, a, b, MPL_NONE) && !is_pair(p, b, a, MPL_NONE);
@@ -588,7 +647,7 @@ mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
 out:
     for (uint32_t i = 0; i < c.live.n_levels; i++)
         mpl_free(ctx, c.live.word[i]);
-    void *arrays[] = {c.by_offset,   c.by_birth, c.by_death, c.rank,
+    void *arrays[] = {c.by_offset,   c.by_birth, c.by_death, c.rank,      c.piece,
                       c.overwritten, c.waiting,  c.home,     c.home_bytes};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);

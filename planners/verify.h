@@ -5,7 +5,8 @@
 #include "planners/plan.h"
 
 /* Checks `plan` against `p`: one aligned offset per buffer, fixed places kept, ends inside the capacity and below 2^63, no
- * two conflicting buffers of a pool overlap unless they are an in-place pair at the same offset. On success writes pool_bytes
+ * two conflicting buffers of a pool overlap unless they are an in-place pair at the same offset (serial: no two that are
+ * needed at one step; in the gaps of its lifetime a buffer is not). On success writes pool_bytes
  * and peak_bytes into the plan and checks its bound and claim against them (a plan below its own bound is refused).
  * A plan that claims neither feasible nor optimal has nothing to check and is refused; blocks must not overlap each other.
  * Where pool 0 is spread over memories: each buffer's memory is there, the above holds in each memory, and the cost is what the

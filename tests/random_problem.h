@@ -10,7 +10,8 @@
 #include "graphs/problem.h"
 #include "planners/plan.h"
 
-enum { RANDOM_ALIGNED = 1, RANDOM_POOLS = 2, RANDOM_PAIRS = 4, RANDOM_PARALLEL = 8 };
+/* Gaps are for serial problems: under parallel their flag does nothing. */
+enum { RANDOM_ALIGNED = 1, RANDOM_POOLS = 2, RANDOM_PAIRS = 4, RANDOM_PARALLEL = 8, RANDOM_GAPS = 16 };
 
 static inline uint32_t random_below(mpl_rng *rng, uint32_t n)
 {
@@ -90,6 +91,49 @@ static inline void random_order(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
     memset(p->death, 0, p->n * sizeof *p->death);
 }
 
+/* Each inner step of a lifetime is needed or not by the throw of a coin. */
+static inline void random_gaps(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
+{
+    uint32_t n = 0;
+
+    assert_ok(ctx, mpl_new(ctx, p->gap_begin, p->n + (size_t)1));
+    assert_ok(ctx, mpl_new(ctx, p->gap_from, (size_t)p->n * p->n_steps));
+    assert_ok(ctx, mpl_new(ctx, p->gap_to, (size_t)p->n * p->n_steps));
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        for (uint32_t step = p->birth[b] + 1; step + 1 < p->death[b]; step++) {
+            if (random_below(rng, 2) == 0)
+                continue;
+            if (n > p->gap_begin[b] && p->gap_to[n - 1] == step) {
+                p->gap_to[n - 1]++;
+            } else {
+                p->gap_from[n] = step;
+                p->gap_to[n++] = step + 1;
+            }
+        }
+        p->gap_begin[b + 1] = n;
+    }
+}
+
+/* Whether b's bytes are its own at `step`. */
+static inline bool plain_needed(const mpl_problem *p, mpl_buffer b, uint32_t step)
+{
+    for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
+         p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++)
+        if (p->gap_from[i] <= step && step < p->gap_to[i])
+            return false;
+    return p->birth[b] <= step && step < p->death[b];
+}
+
+/* The first step that needs both; n_steps: there is none. */
+static inline uint32_t plain_meeting(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    uint32_t step = 0;
+
+    while (step < p->n_steps && !(plain_needed(p, a, step) && plain_needed(p, b, step)))
+        step++;
+    return step;
+}
+
 /* n <= 16 buffers. */
 static inline mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t n, unsigned what)
 {
@@ -115,6 +159,8 @@ static inline mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t n
         random_order(ctx, p, rng);
     if (what & RANDOM_PAIRS)
         random_pairs(ctx, p, rng);
+    if ((what & RANDOM_GAPS) && !(what & RANDOM_PARALLEL))
+        random_gaps(ctx, p, rng);
     assert_ok(ctx, mpl_problem_check(ctx, p));
     return p;
 }
@@ -124,7 +170,7 @@ static inline mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t n
 static inline bool plain_conflict(const mpl_problem *p, const mpl_plan *plan, mpl_buffer a, mpl_buffer b)
 {
     bool at_once = p->before != NULL ? !mpl_is_before(p->before, a, b) && !mpl_is_before(p->before, b, a)
-                                     : p->birth[a] < p->death[b] && p->birth[b] < p->death[a];
+                                     : plain_meeting(p, a, b) < p->n_steps;
 
     if (!at_once || p->pool[a] != p->pool[b] || plan->offset[a] >= plan->offset[b] + p->bytes[b] ||
         plan->offset[b] >= plan->offset[a] + p->bytes[a])

@@ -710,7 +710,7 @@ static bool first_conflict(const mpl_problem *p, const mpl_plan *plan, mpl_buffe
 
     for (mpl_buffer i = 0; i < p->n; i++)
         for (mpl_buffer j = i + 1; j < p->n; j++) {
-            uint32_t when = p->before != NULL ? 0 : p->birth[i] > p->birth[j] ? p->birth[i] : p->birth[j];
+            uint32_t when = p->before != NULL ? 0 : plain_meeting(p, i, j);
 
             if (plain_conflict(p, plan, i, j) && (!found || when < *step))
                 *a = i, *b = j, *step = when, found = true;
@@ -778,7 +778,7 @@ static void judge_random(void **state)
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 1);
     for (uint32_t round = 0; round < 8000; round++) {
-        mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, 12), round % 16);
+        mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, 12), round % 32);
         mpl_plan *plan = plain_plan(&ctx, p);
         uint64_t right[16];
 
@@ -806,7 +806,7 @@ static void survive_lost_memory(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 7);
-    for (unsigned what = 0; what < 16; what++) {
+    for (unsigned what = 0; what < 32; what++) {
         mpl_problem *p = random_problem(&ctx, &rng, 10, what);
         mpl_plan *plan = plain_plan(&ctx, p);
 

@@ -360,6 +360,10 @@ mpl_status mpl_problem_as_parallel(mpl_ctx *ctx, mpl_problem *p)
     p->n_steps = 0;
     memset(p->birth, 0, p->n * sizeof *p->birth);
     memset(p->death, 0, p->n * sizeof *p->death);
+    mpl_free(ctx, p->gap_begin);
+    mpl_free(ctx, p->gap_from);
+    mpl_free(ctx, p->gap_to);
+    p->gap_begin = p->gap_from = p->gap_to = NULL;
 out:
     mpl_free(ctx, rows);
     return st;

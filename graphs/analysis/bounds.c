@@ -9,16 +9,24 @@
 
 typedef struct event {
     uint32_t step;
-    mpl_buffer id;
+    uint32_t id; /* of the piece */
 } event;
+
+/* A buffer from one gap to the next. */
+typedef struct piece {
+    mpl_buffer b;
+    uint32_t from, to; /* [step] */
+} piece;
 
 typedef struct sweep {
     mpl_ctx *ctx;
     const mpl_problem *p;
-    uint32_t pool, n;      /* buffers of the pool */
-    uint64_t grain;        /* least alignment of the pool */
-    event *birth, *death;  /* [n] sorted */
-    mpl_buffer *rest_heap; /* [n] live buffers and some dead ones, the largest rest on top */
+    uint32_t pool;
+    uint64_t grain;       /* least alignment of the pool */
+    uint32_t n;           /* pieces of the pool's lifetimes */
+    piece *piece;         /* [n] */
+    event *birth, *death; /* [n] sorted */
+    uint32_t *rest_heap;  /* [n] live pieces and some dead ones, the largest rest on top */
     uint32_t n_heap;
     uint64_t *saved;    /* [n] scratch: sizes of outputs that may overwrite something at one step */
     mpl_buffer *source; /* [n_in_place] scratch: what may be overwritten at one step */
@@ -53,23 +61,25 @@ static uint64_t slots(const sweep *s, mpl_buffer b)
     return (s->p->bytes[b] + s->grain - 1) & ~(s->grain - 1);
 }
 
-static uint64_t rest(const sweep *s, mpl_buffer b)
+static uint64_t rest(const sweep *s, uint32_t id)
 {
+    mpl_buffer b = s->piece[id].b;
+
     return slots(s, b) - s->p->bytes[b];
 }
 
-static void heap_push(sweep *s, mpl_buffer b)
+static void heap_push(sweep *s, uint32_t id)
 {
     uint32_t at = s->n_heap++;
 
-    for (; at > 0 && rest(s, s->rest_heap[(at - 1) / 2]) < rest(s, b); at = (at - 1) / 2)
+    for (; at > 0 && rest(s, s->rest_heap[(at - 1) / 2]) < rest(s, id); at = (at - 1) / 2)
         s->rest_heap[at] = s->rest_heap[(at - 1) / 2];
-    s->rest_heap[at] = b;
+    s->rest_heap[at] = id;
 }
 
 static void heap_pop(sweep *s)
 {
-    mpl_buffer moved = s->rest_heap[--s->n_heap];
+    uint32_t moved = s->rest_heap[--s->n_heap];
     uint32_t at = 0;
 
     for (uint32_t child = 1; child < s->n_heap; child = 2 * at + 1) {
@@ -86,7 +96,7 @@ static void heap_pop(sweep *s)
 /* Largest rest of a buffer alive at `step`. */
 static uint64_t live_rest(sweep *s, uint32_t step)
 {
-    while (s->n_heap > 0 && s->p->death[s->rest_heap[0]] <= step)
+    while (s->n_heap > 0 && s->piece[s->rest_heap[0]].to <= step)
         heap_pop(s);
     return s->n_heap > 0 ? rest(s, s->rest_heap[0]) : 0;
 }
@@ -120,6 +130,25 @@ static uint64_t saving(sweep *s, uint32_t *at, uint32_t step)
     return sum;
 }
 
+static void cut_lifetimes(sweep *s)
+{
+    const mpl_problem *p = s->p;
+
+    s->n = 0;
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        uint32_t from = p->birth[b];
+
+        if (p->pool[b] != s->pool)
+            continue;
+        for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
+             p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++) {
+            s->piece[s->n++] = (piece){b, from, p->gap_from[i]};
+            from = p->gap_to[i];
+        }
+        s->piece[s->n++] = (piece){b, from, p->death[b]};
+    }
+}
+
 static mpl_status sweep_init(sweep *s)
 {
     mpl_status st = MPL_OK;
@@ -127,19 +156,21 @@ static mpl_status sweep_init(sweep *s)
 
     s->grain = UINT64_C(1) << 32;
     for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->pool[b] == s->pool)
-            s->n++, s->grain = mpl_min_u64(s->grain, p->align[b]);
+        if (p->pool[b] == s->pool) {
+            s->n += 1 + (p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0);
+            s->grain = mpl_min_u64(s->grain, p->align[b]);
+        }
+    MPL_TRY(mpl_new(s->ctx, s->piece, s->n));
     MPL_TRY(mpl_new(s->ctx, s->birth, s->n));
     MPL_TRY(mpl_new(s->ctx, s->death, s->n));
     MPL_TRY(mpl_new(s->ctx, s->rest_heap, s->n));
     MPL_TRY(mpl_new(s->ctx, s->saved, s->n));
     MPL_TRY(mpl_new(s->ctx, s->source, p->n_in_place));
-    s->n = 0;
-    for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->pool[b] == s->pool) {
-            s->birth[s->n] = (event){p->birth[b], b};
-            s->death[s->n++] = (event){p->death[b], b};
-        }
+    cut_lifetimes(s);
+    for (uint32_t i = 0; i < s->n; i++) {
+        s->birth[i] = (event){s->piece[i].from, i};
+        s->death[i] = (event){s->piece[i].to, i};
+    }
     qsort(s->birth, s->n, sizeof *s->birth, by_step);
     qsort(s->death, s->n, sizeof *s->death, by_step);
 out:
@@ -162,9 +193,9 @@ static mpl_status sweep_run(sweep *s, uint64_t *peak, uint64_t *live, uint32_t *
         for (; live != NULL && filled < step; filled++)
             live[filled] = now;
         for (; n_dead < s->n && s->death[n_dead].step == step; n_dead++)
-            sum -= slots(s, s->death[n_dead].id);
+            sum -= slots(s, s->piece[s->death[n_dead].id].b);
         for (; n_born < s->n && s->birth[n_born].step == step; n_born++) {
-            if (!mpl_add_bytes(sum, slots(s, s->birth[n_born].id), &sum) || sum > INT64_MAX)
+            if (!mpl_add_bytes(sum, slots(s, s->piece[s->birth[n_born].id].b), &sum) || sum > INT64_MAX)
                 MPL_FAIL(s->ctx, MPL_EINPUT, "live bytes pass 2^63 at step %u", step);
             heap_push(s, s->birth[n_born].id);
         }
@@ -198,6 +229,7 @@ mpl_status mpl_peak_live(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint
     if (peak_step != NULL)
         *peak_step = where;
 out:
+    mpl_free(ctx, s.piece);
     mpl_free(ctx, s.birth);
     mpl_free(ctx, s.death);
     mpl_free(ctx, s.rest_heap);

@@ -159,6 +159,30 @@ out:
     return st;
 }
 
+/* A group has the gaps of its members, which meet at one step only, and need each other's bytes there. */
+static mpl_status fold_gaps(mpl_ctx *ctx, const mpl_problem *p, const groups *g, const mpl_buffer *first,
+                            mpl_problem *f)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = 0;
+
+    if (p->gap_begin == NULL)
+        return MPL_OK;
+    MPL_TRY(mpl_new(ctx, f->gap_begin, (size_t)f->n + 1));
+    MPL_TRY(mpl_new(ctx, f->gap_from, p->gap_begin[p->n]));
+    MPL_TRY(mpl_new(ctx, f->gap_to, p->gap_begin[p->n]));
+    for (uint32_t i = 0; i < f->n; i++) {
+        for (mpl_buffer m = first[i]; m != MPL_NONE; m = g->next[m])
+            for (uint32_t k = p->gap_begin[m]; k < p->gap_begin[m + 1]; k++) {
+                f->gap_from[n] = p->gap_from[k];
+                f->gap_to[n++] = p->gap_to[k];
+            }
+        f->gap_begin[i + 1] = n;
+    }
+out:
+    return st;
+}
+
 static mpl_status fold_pools(mpl_ctx *ctx, const mpl_problem *p, mpl_problem *f)
 {
     mpl_status st = MPL_OK;
@@ -215,6 +239,7 @@ mpl_status mpl_problem_fold(mpl_ctx *ctx, const mpl_problem *p, mpl_problem **ou
                 f->align[i] = p->align[m];
     }
     MPL_TRY(fold_optional(ctx, p, n, first, f));
+    MPL_TRY(fold_gaps(ctx, p, &g, first, f));
     if (p->access != NULL) {
         MPL_TRY(fold_access(ctx, p->access, n, first, last, &access));
         f->access = access;

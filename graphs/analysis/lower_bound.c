@@ -9,6 +9,16 @@ static void drop_outputs(const mpl_problem *p, uint32_t step, uint8_t *member)
             member[p->in_place_out[i]] = 0;
 }
 
+static bool is_needed(const mpl_problem *p, mpl_buffer b, uint32_t step)
+{
+    bool needed = p->birth[b] <= step && step < p->death[b];
+
+    for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
+         needed && p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++)
+        needed = step < p->gap_from[i] || step >= p->gap_to[i];
+    return needed;
+}
+
 /* Bytes that member[] proves: slots of the least alignment, less the largest rest. */
 static uint64_t proved_bytes(const mpl_problem *p, uint32_t pool, const uint8_t *member)
 {
@@ -39,7 +49,7 @@ mpl_status mpl_lower_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, ui
     if (member == NULL)
         return MPL_OK;
     for (mpl_buffer b = 0; b < p->n; b++)
-        member[b] = p->pool[b] == pool && p->birth[b] <= step && step < p->death[b];
+        member[b] = p->pool[b] == pool && is_needed(p, b, step);
     drop_outputs(p, step, member);
     if (proved_bytes(p, pool, member) < *bytes)
         memset(member, 0, p->n * sizeof *member);

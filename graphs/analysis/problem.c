@@ -60,23 +60,10 @@ void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p)
         mpl_free(ctx, p->pool_name[i]);
     mpl_before_free(ctx, (mpl_before *)p->before); /* const for its readers only: the problem owns it */
     mpl_access_free(ctx, (mpl_access *)p->access);
-    void *arrays[] = {p->name,
-                      p->buffer_name,
-                      p->bytes,
-                      p->align,
-                      p->pool,
-                      p->birth,
-                      p->death,
-                      p->pool_name,
-                      p->pool_capacity,
-                      p->in_place_in,
-                      p->in_place_out,
-                      p->in_place_step,
-                      p->fixed,
-                      p->type_id,
-                      p->shape_id,
-                      p->no_reuse,
-                      p};
+    void *arrays[] = {p->name,      p->buffer_name,   p->bytes,       p->align,        p->pool,
+                      p->birth,     p->death,         p->gap_begin,   p->gap_from,     p->gap_to,
+                      p->pool_name, p->pool_capacity, p->in_place_in, p->in_place_out, p->in_place_step,
+                      p->fixed,     p->type_id,       p->shape_id,    p->no_reuse,     p};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
 }
@@ -94,13 +81,42 @@ static bool is_before(const mpl_before *before, mpl_buffer a, mpl_buffer b)
     return before->row[(size_t)a * before->n_words + b / 64] >> (b % 64) & 1;
 }
 
+/* The steps at which a buffer is needed, in time order. */
+typedef struct cursor {
+    mpl_buffer b;
+    uint32_t at;  /* it is needed there; its death or later: never again [step] */
+    uint32_t gap; /* those before end at `at` or earlier */
+} cursor;
+
+static void seek(const mpl_problem *p, cursor *c, uint32_t at)
+{
+    c->at = at > p->birth[c->b] ? at : p->birth[c->b];
+    for (; c->gap < p->gap_begin[c->b + 1] && p->gap_from[c->gap] <= c->at; c->gap++)
+        if (c->at < p->gap_to[c->gap])
+            c->at = p->gap_to[c->gap];
+}
+
+/* Whether both are needed at some step, of two whose lifetimes overlap. */
+static bool meet_outside_gaps(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    cursor x = {.b = a, .gap = p->gap_begin[a]}, y = {.b = b, .gap = p->gap_begin[b]};
+
+    do {
+        seek(p, &x, y.at);
+        seek(p, &y, x.at);
+    } while (x.at != y.at && x.at < p->death[a] && y.at < p->death[b]);
+    return x.at == y.at && x.at < p->death[a] && y.at < p->death[b];
+}
+
 bool mpl_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
     if (a == b || p->pool[a] != p->pool[b])
         return false;
     if (p->before != NULL)
         return !is_before(p->before, a, b) && !is_before(p->before, b, a);
-    return p->birth[a] < p->death[b] && p->birth[b] < p->death[a];
+    if (p->birth[a] >= p->death[b] || p->birth[b] >= p->death[a])
+        return false;
+    return p->gap_begin == NULL || meet_outside_gaps(p, a, b);
 }
 
 static mpl_status check_buffer(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
@@ -127,6 +143,27 @@ static mpl_status check_buffer(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
     if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED && p->fixed[b] % p->align[b] != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is fixed at %" PRIu64 ", which is not a multiple of %u",
                  label, p->fixed[b], p->align[b]);
+out:
+    return st;
+}
+
+static mpl_status check_gaps(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
+{
+    mpl_status st = MPL_OK;
+    uint32_t last = p->birth[b];
+    char text[24];
+
+    if (p->gap_begin[b] > p->gap_begin[b + 1])
+        MPL_FAIL(ctx, MPL_EINPUT, "the gaps of buffer %u end before they begin", b);
+    for (uint32_t i = p->gap_begin[b]; i < p->gap_begin[b + 1]; i++) {
+        if (p->gap_from[i] <= last || p->gap_to[i] <= p->gap_from[i] || p->gap_to[i] >= p->death[b])
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "buffer '%.100s' lives in [%u, %u), and not in [%u, %u): gaps ascend, apart from each "
+                     "other and "
+                     "from both ends",
+                     mpl_buffer_label(p, b, text), p->birth[b], p->death[b], p->gap_from[i], p->gap_to[i]);
+        last = p->gap_to[i];
+    }
 out:
     return st;
 }
@@ -191,6 +228,12 @@ mpl_status mpl_problem_check(mpl_ctx *ctx, const mpl_problem *p)
         MPL_FAIL(ctx, MPL_EINPUT, "problem '%.100s' has no pool", p->name);
     for (mpl_buffer b = 0; b < p->n; b++)
         MPL_TRY(check_buffer(ctx, p, b));
+    if (p->gap_begin != NULL && (p->before != NULL || p->gap_begin[0] != 0))
+        MPL_FAIL(ctx, MPL_EINPUT, "problem '%.100s': %s", p->name,
+                 p->before != NULL ? "lifetimes under a partial order have no gaps"
+                                   : "its gaps do not begin at 0");
+    for (mpl_buffer b = 0; p->gap_begin != NULL && b < p->n; b++)
+        MPL_TRY(check_gaps(ctx, p, b));
     for (uint32_t i = 0; i < p->n_in_place; i++)
         MPL_TRY(check_pair(ctx, p, i));
     if (p->before != NULL)
@@ -224,6 +267,12 @@ uint64_t mpl_problem_hash(const mpl_problem *p)
         h = mpl_hash(h, &p->n_steps, sizeof p->n_steps);
         h = mpl_hash(h, p->birth, p->n * sizeof *p->birth);
         h = mpl_hash(h, p->death, p->n * sizeof *p->death);
+    }
+    if (p->gap_begin != NULL &&
+        p->gap_begin[p->n] > 0) { /* nothing is added for none: names from before stay */
+        h = mpl_hash(h, p->gap_begin, (p->n + (size_t)1) * sizeof *p->gap_begin);
+        h = mpl_hash(h, p->gap_from, p->gap_begin[p->n] * sizeof *p->gap_from);
+        h = mpl_hash(h, p->gap_to, p->gap_begin[p->n] * sizeof *p->gap_to);
     }
     h = mpl_hash(h, &p->n_pools, sizeof p->n_pools);
     h = mpl_hash(h, p->pool_capacity, p->n_pools * sizeof *p->pool_capacity);

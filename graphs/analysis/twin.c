@@ -19,6 +19,21 @@ out:
     return st;
 }
 
+static void mirror_gaps(mpl_problem *p, mpl_buffer b)
+{
+    uint32_t begin = p->gap_begin[b], end = p->gap_begin[b + 1];
+
+    for (uint32_t low = begin, high = end; low < high; low++) {
+        uint32_t from = p->gap_from[low], to = p->gap_to[low];
+        uint32_t last_from = p->gap_from[--high], last_to = p->gap_to[high]; /* the same one in the middle */
+
+        p->gap_from[low] = p->n_steps - last_to;
+        p->gap_to[low] = p->n_steps - last_from;
+        p->gap_from[high] = p->n_steps - to;
+        p->gap_to[high] = p->n_steps - from;
+    }
+}
+
 mpl_status mpl_problem_reverse(mpl_ctx *ctx, mpl_problem *p)
 {
     mpl_status st = MPL_OK;
@@ -29,6 +44,8 @@ mpl_status mpl_problem_reverse(mpl_ctx *ctx, mpl_problem *p)
 
         p->birth[b] = p->n_steps - p->death[b];
         p->death[b] = p->n_steps - birth;
+        if (p->gap_begin != NULL)
+            mirror_gaps(p, b);
     }
 out:
     return st;
@@ -42,6 +59,35 @@ static void permute(void *item, size_t size, const uint32_t *from, uint32_t n, c
     memcpy(store, item, n * size);
     for (uint32_t i = 0; i < n; i++)
         memcpy((char *)item + i * size, store + from[i] * size, size);
+}
+
+/* The gaps of buffer from[i] come to buffer i. */
+static mpl_status permute_gaps(mpl_ctx *ctx, mpl_problem *p, const uint32_t *from)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *gap_begin = NULL, *gap_from = NULL, *gap_to = NULL;
+    uint32_t n_gaps = p->gap_begin != NULL ? p->gap_begin[p->n] : 0;
+
+    if (p->gap_begin == NULL)
+        return MPL_OK;
+    MPL_TRY(mpl_new(ctx, gap_begin, (size_t)p->n + 1));
+    MPL_TRY(mpl_new(ctx, gap_from, n_gaps));
+    MPL_TRY(mpl_new(ctx, gap_to, n_gaps));
+    for (uint32_t i = 0; i < p->n; i++) {
+        uint32_t begin = p->gap_begin[from[i]], count = p->gap_begin[from[i] + 1] - begin;
+
+        memcpy(gap_from + gap_begin[i], p->gap_from + begin, count * sizeof *gap_from);
+        memcpy(gap_to + gap_begin[i], p->gap_to + begin, count * sizeof *gap_to);
+        gap_begin[i + 1] = gap_begin[i] + count;
+    }
+    memcpy(p->gap_begin, gap_begin, ((size_t)p->n + 1) * sizeof *gap_begin);
+    memcpy(p->gap_from, gap_from, n_gaps * sizeof *gap_from);
+    memcpy(p->gap_to, gap_to, n_gaps * sizeof *gap_to);
+out:
+    mpl_free(ctx, gap_begin);
+    mpl_free(ctx, gap_from);
+    mpl_free(ctx, gap_to);
+    return st;
 }
 
 mpl_status mpl_problem_shuffle(mpl_ctx *ctx, mpl_problem *p, uint64_t seed, uint64_t *offset)
@@ -61,6 +107,7 @@ mpl_status mpl_problem_shuffle(mpl_ctx *ctx, mpl_problem *p, uint64_t seed, uint
         from[i] = from[k];
         from[k] = i;
     }
+    MPL_TRY(permute_gaps(ctx, p, from));
     const struct {
         void *item;
         size_t size;
