@@ -761,6 +761,8 @@ static mpl_status refute_graph(refuter *r, part *t)
             MPL_TRY(MPL_EMEM);
     }
     r->done = verdict == MPL_EXACT_FAILED && !r->proof->failed;
+    if (!r->done) /* the next round writes it anew */
+        r->proof->n = mark;
     if (verdict == MPL_EXACT_FOUND)
         t->height = 0;
     r->any = r->any || verdict == MPL_EXACT_STOPPED;

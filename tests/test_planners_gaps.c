@@ -2,8 +2,8 @@
 #include "tests/random_problem.h"
 
 #include "graphs/analysis/fold.h"
+#include "planners/certify.h"
 #include "planners/planner.h"
-#include "planners/verify.h"
 
 enum { ROUNDS = 400 };
 
@@ -251,7 +251,7 @@ static void plan_all(void **state)
 {
     mpl_ctx ctx;
     mpl_rng rng;
-    uint32_t n_gained = 0;
+    uint32_t n_gained = 0, n_refuted = 0;
     uint64_t offset[16];
 
     (void)state;
@@ -274,16 +274,24 @@ static void plan_all(void **state)
             assert_true(plan->peak_bytes >= least && plan->bound_bytes <= least);
             if (plan->claim == MPL_OPTIMAL)
                 assert_int_equal(plan->peak_bytes, least);
-            if (strcmp(planner->name, "exact") == 0)
+            if (strcmp(planner->name, "exact") == 0) {
+                mpl_certified proved;
+
                 assert_int_equal(plan->claim, MPL_OPTIMAL);
+                assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
+                assert_int_equal(proved.bound, least);
+                n_refuted += proved.evidence == MPL_EVIDENCE_REFUTATION;
+            }
             if ((planner->traits & MPL_USES_GAPS) == 0)
                 assert_true(plan->peak_bytes >= least_hull);
             mpl_plan_free(&ctx, plan);
         }
         mpl_problem_free(&ctx, p);
     }
-    print_message("gaps lower the optimum of %u problems in %d\n", n_gained, ROUNDS / 4);
-    assert_true(n_gained > 10);
+    print_message(
+        "gaps lower the optimum of %u problems in %d; %u optima are above the bound, and refuted below\n",
+        n_gained, ROUNDS / 4, n_refuted);
+    assert_true(n_gained > 10 && n_refuted > 10);
     assert_int_equal(ctx.n_live, 0);
 }
 
