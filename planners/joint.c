@@ -17,7 +17,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const uint64_t DEFAULT_TICKS = 2000000000, TURN = 20000000; /* in all; of one placement */
+static const uint64_t DEFAULT_TICKS = 2000000000,
+                      TURN = 20000000; /* in all; of one placement, unless more is left */
 
 extern const mpl_planner mpl_planner_exact, mpl_planner_portfolio;
 
@@ -42,6 +43,7 @@ static mpl_status place(joint *j, const mpl_planner *planner, const mpl_op *orde
     mpl_problem *p = NULL;
     mpl_value_map *map = NULL;
     mpl_plan *plan = NULL;
+    uint64_t left = j->budget > j->ticks ? j->budget - j->ticks : 0;
     mpl_run run;
 
     *arena = UINT64_MAX;
@@ -50,7 +52,7 @@ static mpl_status place(joint *j, const mpl_planner *planner, const mpl_op *orde
     for (mpl_buffer b = 0; b < p->n; b++)
         j->rest = mpl_max_u64(j->rest, p->pool[b] == 0 ? -p->bytes[b] & (p->align[b] - 1) : 0);
     mpl_run_init(&run, j->ctx);
-    run.budget_ticks = mpl_min_u64(TURN, j->budget > j->ticks ? j->budget - j->ticks : 1);
+    run.budget_ticks = mpl_max_u64(left / 8 + 1, mpl_min_u64(TURN, left));
     run.seed = j->run->seed;
     st = mpl_planner_run(planner, &run, p, &plan);
     j->ticks += run.ticks + p->n;

@@ -132,6 +132,83 @@ static void listed_orders_suffice(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Events of a list whose least height is above its peak of 8 units (roots[0] of small_problem.h): a size is born, or -i - 1: the i-th one dies. */
+static const int above_the_peak[] = {4, 3, -1, 3, 2, -2, 1, 1, -3, -6, 4, -5, -4, 4, -7, -8};
+
+enum { N_EVENTS = sizeof above_the_peak / sizeof *above_the_peak, UNIT = 256 };
+
+static mpl_value product(mpl_ctx *ctx, mpl_graph *g, uint32_t event, mpl_value a, int64_t rows,
+                         int64_t columns, mpl_value plus)
+{
+    static uint32_t count;
+    char name[2][32];
+    mpl_shape shape = {2, {rows, columns}};
+    mpl_value in[3] = {a, MPL_NONE, plus}, out;
+
+    snprintf(name[0], sizeof name[0], "w%u", count);
+    snprintf(name[1], sizeof name[1], "event%u.%u", event, count++);
+    assert_ok(ctx, mpl_graph_add_value(ctx, g, name[0], MPL_WEIGHT, MPL_TYPE_f32, &shape, &in[1]));
+    assert_ok(ctx,
+              mpl_graph_add_op(ctx, g, plus == MPL_NONE ? MPL_OP_matmul : MPL_OP_gemm, name[1],
+                               plus == MPL_NONE ? 2 : 3, in, 0, NULL, 1, (const char *[]){name[1]}, &out));
+    return out;
+}
+
+/* A token of no bytes goes from event to event, so that there is but one order; a gemm reads what dies, and the token. */
+static mpl_graph *graph_of_events(mpl_ctx *ctx)
+{
+    mpl_shape nothing = {2, {1, 0}};
+    mpl_graph *g = NULL;
+    mpl_value token, born[N_EVENTS];
+    int64_t size[N_EVENTS];
+    uint32_t n = 0;
+
+    assert_ok(ctx, mpl_graph_new(ctx, "events", &g));
+    assert_ok(ctx, mpl_graph_add_value(ctx, g, "token", MPL_INPUT, MPL_TYPE_f32, &nothing, &token));
+    for (uint32_t i = 0; i < N_EVENTS; i++) {
+        int e = above_the_peak[i];
+        uint32_t which = e > 0 ? n : (uint32_t)(-e - 1);
+
+        if (e > 0) {
+            size[n] = e * UNIT;
+            born[n] = product(ctx, g, i, token, 0, size[n], MPL_NONE);
+            n++;
+        }
+        token = product(ctx, g, i, born[which], size[which], 0, token);
+    }
+    assert_ok(ctx, mpl_graph_add_output(ctx, g, token));
+    assert_ok(ctx, mpl_graph_finish(ctx, g));
+    return g;
+}
+
+static void above_the_least_peak(void **state)
+{
+    mpl_ctx ctx;
+    mpl_graph *g;
+    mpl_problem_options o = mpl_problem_options_default();
+    mpl_order_run run;
+    mpl_op order[64];
+    uint64_t peak;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    o.align = 4;
+    g = graph_of_events(&ctx);
+    mpl_order_run_init(&run, &ctx);
+    run.options = &o;
+    assert_ok(&ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
+    peak = run.live_bytes;
+    assert_int_equal(run.bound_bytes, peak);
+    assert_int_equal(peak / (4 * UNIT), 8);
+    assert_ok(&ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
+    assert_int_equal(run.live_bytes, run.bound_bytes);
+    assert_int_equal(run.live_bytes, placed(&ctx, g, order, &o));
+    assert_true(run.live_bytes > peak);
+    assert_string_equal(run.method, "orders");
+    mpl_graph_free(&ctx, g);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 static void survive_lost_memory(void **state)
 {
     mpl_ctx ctx;
@@ -157,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(least_arena_of_all),
         cmocka_unit_test(listed_orders_suffice),
+        cmocka_unit_test(above_the_least_peak),
         cmocka_unit_test(survive_lost_memory),
     };
 
