@@ -5,6 +5,7 @@
 #include "graphs/analysis/access.h"
 #include "graphs/analysis/before.h"
 #include "graphs/analysis/liveness.h"
+#include "graphs/analysis/storage.h"
 #include "graphs/problem.h"
 
 #include <stdlib.h>
@@ -14,7 +15,9 @@ typedef struct maker {
     const mpl_graph *g;
     const mpl_problem_options *options;
     mpl_ranges *ranges;
-    uint8_t *is_output; /* [n_values] a root that holds a graph output */
+    mpl_program *program;
+    mpl_storage *storage; /* NULL: no control flow, each root has a buffer of its own */
+    uint8_t *is_output;   /* [n_values] a root that holds a graph output */
     mpl_value_map *map;
     mpl_problem *p;
     uint32_t n_values, n; /* buffers of values; all */
@@ -41,12 +44,13 @@ void mpl_value_map_free(mpl_ctx *ctx, mpl_value_map *map)
     mpl_free(ctx, map->value_root);
     mpl_free(ctx, map->op_workspace);
     mpl_free(ctx, map->step_of);
+    mpl_places_free(ctx, map->places);
     mpl_free(ctx, map);
 }
 
 static bool is_pinned(const maker *m, mpl_value root)
 {
-    return (m->is_output[root] && m->options->pin_outputs) ||
+    return (m->is_output[root] && m->options->pin_outputs && !mpl_is_chosen(m->g, root)) ||
            (m->g->value_role[root] == MPL_INPUT && m->options->pin_inputs) ||
            (m->g->value_role[root] == MPL_WEIGHT && m->options->pin_weights);
 }
@@ -77,7 +81,7 @@ static mpl_status number_buffers(maker *m)
         if (m->ranges->root[v] != v || g->value_bytes[v] == 0)
             continue;
         if (!is_pinned(m, v))
-            map->value_buffer[v] = m->n++;
+            map->value_buffer[v] = m->storage != NULL ? m->storage->value_cell[v] : m->n++;
         else if (!mpl_align_bytes(g->value_bytes[v], m->options->align, &bytes) ||
                  !mpl_add_bytes(map->pinned_bytes, bytes, &map->pinned_bytes) ||
                  map->pinned_bytes > INT64_MAX)
@@ -85,6 +89,8 @@ static mpl_status number_buffers(maker *m)
     }
     for (mpl_value v = 0; v < g->n_values; v++)
         map->value_buffer[v] = map->value_buffer[m->ranges->root[v]];
+    if (m->storage != NULL)
+        m->n = m->storage->n_cells;
     m->n_values = m->n;
     for (mpl_op op = 0; op < g->n_ops; op++)
         map->op_workspace[op] =
@@ -132,6 +138,82 @@ out:
     return st;
 }
 
+/* The lifetime of a cell: from the first to the last step that needs it, with gaps. */
+static mpl_status fill_lifetime(maker *m, mpl_buffer b, size_t *from_cap, size_t *to_cap)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = m->p;
+    const uint64_t *row = m->storage->row + (size_t)b * m->storage->words;
+    uint32_t n_gaps = p->gap_begin[b], last = MPL_NONE;
+
+    for (uint32_t step = 0; step < p->n_steps; step++) {
+        if ((row[step / 64] >> (step % 64) & 1) == 0)
+            continue;
+        if (last == MPL_NONE) {
+            p->birth[b] = step;
+        } else if (last + 1 < step) {
+            MPL_TRY(mpl_reserve(m->ctx, p->gap_from, *from_cap, (size_t)n_gaps + 1));
+            MPL_TRY(mpl_reserve(m->ctx, p->gap_to, *to_cap, (size_t)n_gaps + 1));
+            p->gap_from[n_gaps] = last + 1;
+            p->gap_to[n_gaps++] = step;
+        }
+        last = step;
+    }
+    mpl_assert(last != MPL_NONE);
+    p->death[b] = last + 1;
+    p->gap_begin[b + 1] = n_gaps;
+out:
+    return st;
+}
+
+/* Name of a cell: its value's, with the number of the copy behind the first; or of the loop that copies through it. */
+static mpl_status name_cell(maker *m, mpl_buffer b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_value v = m->storage->named[b];
+    const char *base = v != MPL_NONE ? g->value_name[v] : "staging";
+    size_t n = strlen(base) + 16;
+    char *name;
+
+    MPL_TRY((name = m->p->buffer_name[b] = mpl_alloc(m->ctx, n, 1)) != NULL ? MPL_OK : MPL_EMEM);
+    if (m->storage->copy[b] == 0)
+        memcpy(name, base, n - 15);
+    else
+        snprintf(name, n, "%s:%" PRIu32, base, m->storage->copy[b]);
+out:
+    return st;
+}
+
+static mpl_status fill_cells(maker *m)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = m->p;
+    size_t from_cap = 0, to_cap = 0;
+
+    MPL_TRY(mpl_new(m->ctx, p->gap_begin, (size_t)p->n + 1));
+    for (mpl_buffer b = 0; b < m->n_values; b++) {
+        mpl_value v = m->storage->named[b];
+        uint64_t count = 1;
+
+        if (v != MPL_NONE)
+            mpl_shape_count(&m->g->value_shape[v], &count);
+        p->bytes[b] = m->storage->bytes[b];
+        p->type_id[b] = v != MPL_NONE ? m->g->value_type[v] : MPL_N_TYPES;
+        p->no_reuse[b] = count == 1;
+        MPL_TRY(fill_lifetime(m, b, &from_cap, &to_cap));
+        MPL_TRY(name_cell(m, b));
+    }
+    for (mpl_buffer b = m->n_values; b < p->n; b++)
+        p->gap_begin[b + 1] = p->gap_begin[b];
+    if (p->gap_begin[p->n] == 0) {
+        mpl_free(m->ctx, p->gap_begin);
+        p->gap_begin = NULL;
+    }
+out:
+    return st;
+}
+
 static mpl_status fill_workspaces(maker *m)
 {
     mpl_status st = MPL_OK;
@@ -171,8 +253,11 @@ static mpl_status fill_shapes(maker *m)
     MPL_TRY(mpl_new(m->ctx, shape, p->n));
     MPL_TRY(mpl_new(m->ctx, slot, mask + 1));
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (m->map->value_buffer[v] != MPL_NONE && m->ranges->root[v] == v)
+        if (m->storage == NULL && m->map->value_buffer[v] != MPL_NONE && m->ranges->root[v] == v)
             shape[m->map->value_buffer[v]] = g->value_shape[v];
+    for (mpl_buffer b = 0; m->storage != NULL && b < m->n_values; b++)
+        shape[b] = m->storage->named[b] != MPL_NONE ? g->value_shape[m->storage->named[b]]
+                                                    : (mpl_shape){.rank = 1, .dim = {(int64_t)p->bytes[b]}};
     for (mpl_buffer b = m->n_values; b < p->n; b++)
         shape[b] = (mpl_shape){.rank = 1, .dim = {(int64_t)p->bytes[b]}};
     for (mpl_buffer b = 0; b < p->n; b++) {
@@ -191,6 +276,20 @@ out:
     return st;
 }
 
+static bool has_gaps(const mpl_problem *p, mpl_buffer b)
+{
+    return p->gap_begin != NULL && p->gap_begin[b] < p->gap_begin[b + 1];
+}
+
+/* Whether `out` takes over from `in` at `step`: both are needed without a break, the one up to it, the other from it on. */
+static bool cells_meet_once(const maker *m, mpl_buffer in, mpl_buffer out, uint32_t step)
+{
+    const mpl_problem *p = m->p;
+
+    return in != out && !has_gaps(p, in) && !has_gaps(p, out) && p->birth[in] < step &&
+           p->death[in] == step + 1 && p->birth[out] == step && p->bytes[out] <= p->bytes[in];
+}
+
 /* Whether output 0 of `op` may be written over its input `i` at its step. */
 static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
 {
@@ -199,6 +298,11 @@ static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
 
     if (root == MPL_NONE || m->map->value_buffer[in] == MPL_NONE || is_kept(m, root))
         return false;
+    if (m->storage != NULL)
+        return cells_meet_once(m, m->map->value_buffer[in],
+                               m->map->value_buffer[m->g->op_out[m->g->op_out_begin[op]]],
+                               m->ranges->step_of[op]) &&
+               mpl_in_place_operand(m->g, m->ranges->root, op, i);
     /* A pair needs a step between births: an input that the first operation reads is born with its output. */
     return m->ranges->last[root] == m->ranges->step_of[op] &&
            m->ranges->first[root] != m->ranges->step_of[op] &&
@@ -247,16 +351,17 @@ static mpl_status add_pairs(maker *m, const mpl_op *order)
         if (g->op_in_begin[op + 1] - g->op_in_begin[op] > most)
             most = g->op_in_begin[op + 1] - g->op_in_begin[op];
     MPL_TRY(mpl_new(m->ctx, found, (size_t)most + 1));
-    for (uint32_t step = 0; step < g->n_ops; step++) {
-        uint32_t n = sources_of(m, order[step], found);
+    for (uint32_t i = 0; i < g->n_ops; i++) {
+        mpl_op op = order[i];
+        uint32_t n = sources_of(m, op, found);
 
         MPL_TRY(mpl_reserve(m->ctx, p->in_place_in, in_cap, (size_t)p->n_in_place + n));
         MPL_TRY(mpl_reserve(m->ctx, p->in_place_out, out_cap, (size_t)p->n_in_place + n));
         MPL_TRY(mpl_reserve(m->ctx, p->in_place_step, step_cap, (size_t)p->n_in_place + n));
-        for (uint32_t i = 0; i < n; i++) {
-            p->in_place_in[p->n_in_place] = found[i];
-            p->in_place_out[p->n_in_place] = m->map->value_buffer[g->op_out[g->op_out_begin[order[step]]]];
-            p->in_place_step[p->n_in_place++] = step;
+        for (uint32_t k = 0; k < n; k++) {
+            p->in_place_in[p->n_in_place] = found[k];
+            p->in_place_out[p->n_in_place] = m->map->value_buffer[g->op_out[g->op_out_begin[op]]];
+            p->in_place_step[p->n_in_place++] = m->ranges->step_of[op];
         }
     }
 out:
@@ -273,7 +378,7 @@ static mpl_status make_problem(maker *m, const mpl_op *order)
 
     MPL_TRY(mpl_problem_new(m->ctx, m->g->name, m->n, &m->p));
     p = m->p;
-    p->n_steps = m->g->n_ops > 0 ? m->g->n_ops : 1;
+    p->n_steps = m->program->n_steps > 0 ? m->program->n_steps : 1;
     p->pool_capacity[0] = o->capacity;
     if (m->n > m->n_values && !o->plan_workspaces)
         MPL_TRY(add_workspace_pool(m));
@@ -283,12 +388,13 @@ static mpl_status make_problem(maker *m, const mpl_op *order)
     MPL_TRY(mpl_new(m->ctx, p->no_reuse, p->n));
     for (mpl_buffer b = 0; b < p->n; b++)
         p->align[b] = o->align;
-    MPL_TRY(fill_values(m));
+    MPL_TRY(m->storage != NULL ? fill_cells(m) : fill_values(m));
     MPL_TRY(fill_workspaces(m));
     MPL_TRY(fill_shapes(m));
     if (o->in_place)
         MPL_TRY(add_pairs(m, order));
-    MPL_TRY(mpl_access_new(m->ctx, m->g, p->n, m->map->value_buffer, m->map->op_workspace, &access));
+    if (m->storage == NULL)
+        MPL_TRY(mpl_access_new(m->ctx, m->g, p->n, m->map->value_buffer, m->map->op_workspace, &access));
     p->access = access;
     MPL_TRY(mpl_problem_check(m->ctx,
                               p)); /* a workspace can be too large: that is the backend's word, not ours */
@@ -345,6 +451,29 @@ out:
     return st;
 }
 
+static mpl_status assign_storage(maker *m)
+{
+    mpl_status st = MPL_OK;
+    uint8_t *pinned = NULL, *kept = NULL;
+
+    if (m->options->parallel)
+        MPL_FAIL(m->ctx, MPL_EUNAVAIL, "safety parallel is not there for control flow; use --safety serial");
+    MPL_TRY(mpl_new(m->ctx, pinned, m->g->n_values));
+    MPL_TRY(mpl_new(m->ctx, kept, m->g->n_values));
+    for (mpl_value v = 0; v < m->g->n_values; v++) {
+        pinned[v] = is_pinned(m, v);
+        kept[v] = is_kept(m, v);
+    }
+    memcpy(m->ranges->step_of, m->program->op_step, m->g->n_ops * sizeof *m->ranges->step_of);
+    MPL_TRY(mpl_storage_new(m->ctx,
+                            &(mpl_storage_spec){m->g, m->program, m->options, m->ranges->root, pinned, kept},
+                            &m->storage));
+out:
+    mpl_free(m->ctx, pinned);
+    mpl_free(m->ctx, kept);
+    return st;
+}
+
 mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                   const mpl_problem_options *options, mpl_problem **problem,
                                   mpl_value_map **map)
@@ -357,6 +486,9 @@ mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op
     MPL_TRY(mpl_new(ctx, m.is_output, g->n_values));
     for (uint32_t i = 0; i < g->n_outputs; i++)
         m.is_output[m.ranges->root[g->output[i]]] = 1;
+    MPL_TRY(mpl_program_new(ctx, g, order, &m.program));
+    if (g->n_blocks > 1)
+        MPL_TRY(assign_storage(&m));
     MPL_TRY(mpl_new(ctx, m.map, 1));
     m.map->n_values = g->n_values;
     MPL_TRY(mpl_new(ctx, m.map->value_buffer, g->n_values));
@@ -367,10 +499,14 @@ mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op
         MPL_TRY(make_parallel(&m));
     m.map->value_root = m.ranges->root, m.ranges->root = NULL;
     m.map->step_of = m.ranges->step_of, m.ranges->step_of = NULL;
+    if (m.storage != NULL)
+        m.map->places = m.storage->places, m.storage->places = NULL;
     *problem = m.p, m.p = NULL;
     *map = m.map, m.map = NULL;
 out:
     mpl_ranges_free(ctx, m.ranges);
+    mpl_program_free(ctx, m.program);
+    mpl_storage_free(ctx, m.storage);
     mpl_free(ctx, m.is_output);
     mpl_value_map_free(ctx, m.map);
     mpl_problem_free(ctx, m.p);
