@@ -78,6 +78,8 @@ typedef struct mpl_backend {
     mpl_status (*upload)(mpl_device *dev, void *to, const void *from, uint64_t bytes);   /* host to device */
     mpl_status (*download)(mpl_device *dev, void *to, const void *from, uint64_t bytes); /* device to host */
     mpl_status (*fill)(mpl_device *dev, void *at, uint8_t byte, uint64_t bytes);
+    /* Within the device, ranges apart, in the order of run_op. NULL: it cannot run control flow. */
+    mpl_status (*copy)(mpl_device *dev, void *to, const void *from, uint64_t bytes);
     /* Bytes of [base, base + bytes), a part of an arena, that really took memory by now. */
     mpl_status (*resident)(mpl_device *dev, const void *base, uint64_t bytes, uint64_t *resident);
     /* Makes operation `op` of `g` ready; *workspace_bytes is what run_op needs in call->workspace. *how

@@ -1,7 +1,8 @@
 /* concurrent.c -- runs independent operations of a graph at the same time, on threads. See exec.h.
  *
  * Whoever is free takes the ready operation that stands first in the order. Nothing but the graph's own
- * edges holds an operation back: a plan that is not safe in parallel would show as a wrong output. */
+ * edges holds an operation back: a plan that is not safe in parallel would show as a wrong output. A loop or case is one
+ * operation, blocks and all, that also reads what its blocks do. */
 #include "runtime/exec_priv.h"
 
 #include <pthread.h>
@@ -13,10 +14,10 @@ typedef struct crew {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* something became ready, or the run ended */
     uint32_t *waiting;      /* [n_ops] inputs of the operation that are not made yet */
-    uint32_t *step_of;      /* [n_ops] */
-    uint64_t *ready;        /* bit set over steps */
+    uint32_t *step_of;      /* [n_ops] position in the order */
+    uint64_t *ready;        /* bit set over positions */
     uint32_t n_words;
-    uint32_t n_left; /* operations not finished */
+    uint32_t n_left; /* operations of the whole graph not finished */
     mpl_status st;   /* of the first that failed */
 } crew;
 
@@ -38,6 +39,14 @@ static mpl_op take_ready(crew *c)
     return MPL_NONE;
 }
 
+/* The operation of the whole graph that `op` is, or stands in. */
+static mpl_op outer(const mpl_graph *g, mpl_op op)
+{
+    while (g->op_block[op] != 0)
+        op = g->block_owner[g->op_block[op]];
+    return op;
+}
+
 static void finish(crew *c, mpl_op op, mpl_status st)
 {
     const mpl_graph *g = c->exec->g;
@@ -50,10 +59,24 @@ static void finish(crew *c, mpl_op op, mpl_status st)
 
         for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0;
              v != MPL_NONE && k < g->value_use_begin[v + 1]; k++)
-            if (--c->waiting[g->value_use[k]] == 0)
-                make_ready(c, g->value_use[k]);
+            if (--c->waiting[outer(g, g->value_use[k])] == 0)
+                make_ready(c, outer(g, g->value_use[k]));
     }
     pthread_cond_broadcast(&c->changed);
+}
+
+static mpl_status run_unit(mpl_exec *exec, mpl_op op)
+{
+    const mpl_graph *g = exec->g;
+    const mpl_program *program;
+    bool owns = g->op_body_begin[op] < g->op_body_begin[op + 1];
+
+    if (exec->flow == NULL)
+        return mpl_exec_run_op(exec, op);
+    program = exec->flow->program;
+    return mpl_control_run(
+        exec, owns ? program->begin_step[g->op_body[g->op_body_begin[op]]] : program->op_step[op],
+        program->op_step[op] + 1, NULL);
 }
 
 static void *work(void *argument)
@@ -70,7 +93,7 @@ static void *work(void *argument)
             continue;
         }
         pthread_mutex_unlock(&c->lock);
-        st = mpl_exec_run_op(c->exec, op);
+        st = run_unit(c->exec, op);
         pthread_mutex_lock(&c->lock);
         finish(c, op, st);
     }
@@ -85,16 +108,17 @@ static mpl_status crew_init(crew *c, mpl_exec *exec)
 
     c->exec = exec;
     c->n_words = g->n_ops / 64 + 1;
-    c->n_left = g->n_ops;
     MPL_TRY(mpl_new(exec->ctx, c->waiting, g->n_ops));
     MPL_TRY(mpl_new(exec->ctx, c->step_of, g->n_ops));
     MPL_TRY(mpl_new(exec->ctx, c->ready, c->n_words));
     for (uint32_t s = 0; s < g->n_ops; s++)
         c->step_of[exec->order[s]] = s;
+    for (mpl_value v = 0; v < g->n_values; v++)
+        for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
+            c->waiting[outer(g, g->value_use[k])] += g->value_op[v] != MPL_NONE && g->value_block[v] == 0;
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            c->waiting[op] += g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE;
-        if (c->waiting[op] == 0)
+        c->n_left += g->op_block[op] == 0;
+        if (g->op_block[op] == 0 && c->waiting[op] == 0)
             make_ready(c, op);
     }
 out:
@@ -121,6 +145,7 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
     }
     MPL_TRY(crew_init(&c, exec));
     MPL_TRY(mpl_exec_arrive_all(exec));
+    mpl_control_reset(exec);
     begin = mpl_clock_ns();
     while (n_started + 1 < n_workers && pthread_create(&thread[n_started], NULL, work, &c) == 0)
         n_started++;

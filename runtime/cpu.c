@@ -255,6 +255,7 @@ const mpl_backend mpl_backend_cpu = {
     .upload = mpl_host_upload,
     .download = mpl_host_download,
     .fill = mpl_host_fill,
+    .copy = mpl_host_copy,
     .resident = mpl_host_resident,
     .prepare = prepare,
     .release = release,

@@ -7,33 +7,60 @@
 
 /* order[] must be a permutation of the operations that respects the graph, and the one the problem was
  * made for. */
+static mpl_status check_made(mpl_exec *exec, const uint8_t *done, mpl_value v, uint32_t s, mpl_op op)
+{
+    const mpl_graph *g = exec->g;
+
+    if (v == MPL_NONE || g->value_op[v] == MPL_NONE || done[g->value_op[v]])
+        return MPL_OK;
+    return mpl_fail(exec->ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "graph '%s': step %u, operation '%s' comes before what makes '%s'", g->name, s,
+                    g->op_name[op], g->value_name[v]);
+}
+
+/* All that `op` reads, and that its blocks hand on, is there. */
+static mpl_status check_reads(mpl_exec *exec, const uint8_t *done, uint32_t s, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        MPL_TRY(check_made(exec, done, g->op_in[i], s, op));
+    for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
+        for (uint32_t i = 0; i < g->block_n_results[g->op_body[k]]; i++)
+            MPL_TRY(check_made(exec, done, g->block_result[g->block_result_begin[g->op_body[k]] + i], s, op));
+out:
+    return st;
+}
+
 static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_problem *p,
                              const mpl_value_map *map)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
+    mpl_program *program = NULL;
     uint8_t *done = NULL;
 
     if (exec->order == NULL)
         MPL_TRY(mpl_new(exec->ctx, exec->order, g->n_ops));
     MPL_TRY(mpl_new(exec->ctx, done, g->n_ops));
+    if (g->n_blocks > 1) {
+        MPL_TRY(mpl_program_new(exec->ctx, g, order, &program));
+        mpl_program_free(exec->ctx, exec->flow->program);
+        exec->flow->program = program;
+    }
     for (uint32_t s = 0; s < g->n_ops; s++) {
         mpl_op op = order[s];
+        uint32_t step;
 
         if (op >= g->n_ops || done[op])
             MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s': the order is no permutation at step %u", g->name, s);
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
-            mpl_value v = g->op_in[i];
-
-            if (v != MPL_NONE && g->value_op[v] != MPL_NONE && !done[g->value_op[v]])
-                MPL_FAIL(exec->ctx, MPL_EINPUT,
-                         "graph '%s': step %u, operation '%s' comes before what makes '%s'", g->name, s,
-                         g->op_name[op], g->value_name[v]);
-        }
-        if (p != NULL && p->before == NULL && map->step_of[op] != s)
+        MPL_TRY(check_reads(exec, done, s, op));
+        step = program != NULL ? program->op_step[op] : s;
+        if (p != NULL && p->before == NULL && map->step_of[op] != step)
             MPL_FAIL(exec->ctx, MPL_EINPUT,
                      "graph '%s': operation '%s' stands at step %u; it was planned for step %u", g->name,
-                     g->op_name[op], s, map->step_of[op]);
+                     g->op_name[op], step, map->step_of[op]);
         done[op] = 1;
         exec->order[s] = op;
     }
@@ -60,6 +87,9 @@ static bool runs_nothing(const mpl_exec *exec, mpl_op op)
         return false;
     in = g->op_in[g->op_in_begin[op]];
     out = g->op_out[g->op_out_begin[op]];
+    if (mpl_flow_moves(exec, in) || mpl_flow_moves(exec, out))
+        return g->value_bytes[out] == 0 || (mpl_flow_moves(exec, in) && mpl_flow_moves(exec, out) &&
+                                            exec->flow->holder[in] == exec->flow->holder[out]);
     return g->value_bytes[out] == 0 || (exec->value_slab[in] == exec->value_slab[out] &&
                                         exec->value_offset[in] == exec->value_offset[out]);
 }
@@ -76,6 +106,10 @@ static mpl_status prepare_op(mpl_exec *exec, mpl_op op)
     uint32_t n_out =
         mpl_op_table[g->op_kind[op]].traits & MPL_VIEW ? 1 : g->op_out_begin[op + 1] - g->op_out_begin[op];
 
+    if (mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) {
+        exec->op_how[op] = "control flow";
+        return MPL_OK;
+    }
     exec->op_skipped[op] = runs_nothing(exec, op);
     if (exec->op_skipped[op]) {
         exec->op_how[op] = "nothing: a view";
@@ -83,7 +117,8 @@ static mpl_status prepare_op(mpl_exec *exec, mpl_op op)
     }
     for (uint32_t i = 0; i < n_out && copies(g, op); i++)
         if (g->op_out[g->op_out_begin[op] + i] != MPL_NONE)
-            exec->copied_bytes += g->value_bytes[g->op_out[g->op_out_begin[op] + i]];
+            *(g->op_block[op] == 0 ? &exec->copied_bytes : &exec->flow->op_copied_bytes[op]) +=
+                g->value_bytes[g->op_out[g->op_out_begin[op] + i]];
     return exec->backend->prepare(exec->dev, g, op, &exec->op_prepared[op], &exec->op_workspace_bytes[op],
                                   &exec->op_how[op]);
 }
@@ -170,7 +205,8 @@ static mpl_status make_arrivals(mpl_exec *exec)
     MPL_TRY(mpl_new(exec->ctx, exec->arrival_value, g->n_values));
     MPL_TRY(mpl_new(exec->ctx, exec->arrival_home, g->n_values));
     for (mpl_value v = 0; v < g->n_values; v++) {
-        if (g->value_op[v] != MPL_NONE || exec->value_slab[v] >= exec->n_pools)
+        if ((g->value_role[v] != MPL_INPUT && g->value_role[v] != MPL_WEIGHT) ||
+            exec->value_slab[v] >= exec->n_pools)
             continue;
         exec->arrival_value[exec->n_arrivals] = v;
         MPL_TRY(mpl_new(exec->ctx, exec->arrival_home[exec->n_arrivals], g->value_bytes[v]));
@@ -215,7 +251,7 @@ out:
 /* Checks look at each step, and what arrives at its step under a serial plan must do so between two. */
 bool mpl_exec_takes_whole(const mpl_exec *exec)
 {
-    return exec->backend->sequence_new != NULL && !exec->options.checked &&
+    return exec->backend->sequence_new != NULL && !exec->options.checked && exec->flow == NULL &&
            (exec->n_arrivals == 0 || exec->parallel);
 }
 
@@ -255,8 +291,13 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     exec->g = g;
     exec->options = *options;
     exec->parallel = p != NULL && p->before != NULL;
+    if (g->n_blocks > 1 && options->checked)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "graph '%s' has control flow, which --checked cannot follow", g->name);
+    if (g->n_blocks > 1)
+        MPL_TRY(mpl_new(ctx, exec->flow, 1));
     MPL_TRY(take_order(exec, order, p, map));
     MPL_TRY(mpl_layout_values(exec, p, map, plan));
+    MPL_TRY(mpl_flow_bind_slots(exec));
     MPL_TRY(prepare_all(exec));
     MPL_TRY(mpl_layout_workspaces(exec, map));
     mpl_layout_lifetimes(exec, p);
@@ -288,6 +329,7 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
                                       exec->slab[i].bytes + 2 * exec->slab[i].guard);
     for (uint32_t i = 0; i < exec->n_arrivals; i++)
         mpl_free(ctx, exec->arrival_home[i]);
+    mpl_flow_free(ctx, exec->flow);
     void *arrays[] = {exec->order,
                       exec->slab,
                       exec->block,
@@ -320,6 +362,10 @@ mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_dev
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_prepared *prepared = NULL;
 
+        if (mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) {
+            op_workspace_bytes[op] = 0;
+            continue;
+        }
         MPL_TRY(backend->prepare(dev, g, op, &prepared, &op_workspace_bytes[op], NULL));
         backend->release(dev, prepared);
     }
@@ -341,7 +387,7 @@ out:
     return st;
 }
 
-static mpl_status arrive(mpl_exec *exec, uint32_t step)
+mpl_status mpl_exec_arrive(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
 
@@ -380,7 +426,7 @@ static mpl_status prepare_step(mpl_exec *exec, uint32_t step, int64_t *apart_ns)
     mpl_status st = MPL_OK;
     int64_t begin = mpl_clock_ns();
 
-    MPL_TRY(arrive(exec, step));
+    MPL_TRY(mpl_exec_arrive(exec, step));
     if (exec->options.checked)
         MPL_TRY(mpl_checked_before(exec, step));
     *apart_ns += mpl_clock_ns() - begin;
@@ -440,8 +486,11 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
     }
     if (exec->options.checked)
         MPL_TRY(mpl_checked_begin(exec));
+    mpl_control_reset(exec);
     begin = mpl_clock_ns();
-    for (uint32_t s = 0; s < exec->g->n_ops; s++) {
+    if (exec->flow != NULL)
+        MPL_TRY(mpl_control_run(exec, 0, exec->flow->program->n_steps, &apart_ns));
+    for (uint32_t s = 0; exec->flow == NULL && s < exec->g->n_ops; s++) {
         if (exec->n_arrivals > 0 || exec->options.checked)
             MPL_TRY(prepare_step(exec, s, &apart_ns));
         MPL_TRY(mpl_exec_run_op(exec, exec->order[s]));
@@ -507,6 +556,10 @@ mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
         .pinned_bytes = exec->pinned_bytes,
         .copied_bytes = exec->copied_bytes,
     };
+    if (exec->flow != NULL) {
+        facts->copied_bytes += exec->flow->copied_bytes;
+        facts->loop_carry_bytes = exec->flow->carried_bytes;
+    }
     for (uint32_t i = 0; i < exec->n_pools; i++)
         *(i < exec->n_memories ? &facts->arena_bytes : &facts->workspace_bytes) += exec->slab[i].bytes;
     if (exec->backend->facts != NULL) {

@@ -1,5 +1,5 @@
-/* exec_priv.h -- what a bound graph consists of; shared by exec.c, concurrent.c, layout.c, weights.c and
- * checked.c.
+/* exec_priv.h -- what a bound graph consists of; shared by exec.c, control.c, places.c, concurrent.c, layout.c,
+ * weights.c and checked.c.
  *
  * A slab is one memory of the device: the arena of each pool, then the pinned values, the weights, and
  * workspaces that the plan does not place. A block is a range of a slab that lives as one: a buffer of the
@@ -9,6 +9,8 @@
 #define MPL_EXEC_PRIV_H
 
 #include "runtime/exec.h"
+
+#include <stdatomic.h>
 
 typedef struct mpl_slab {
     void *memory;   /* as allocated; NULL: not yet */
@@ -28,6 +30,49 @@ typedef struct mpl_block {
     uint64_t sum;           /* --checked: of its contents after the last step that wrote to it */
 } mpl_block;
 
+/* Where some bytes lie. */
+typedef struct mpl_spot {
+    uint32_t slab; /* MPL_NONE: nowhere, nobody reads them */
+    uint32_t block;
+    uint64_t offset; /* [byte] */
+} mpl_spot;
+
+/* A graph with control flow: its program, where its values lie as it runs, and how far each loop and case is. A value that
+ * moves is bound to its place when it is born: a parameter when its round begins, an output before what makes it. */
+typedef struct mpl_flow {
+    mpl_program *program;
+    bool unshared; /* every value has memory of its own, all is copied */
+
+    /* Copies of mpl_places, and what follows from it. All but op_copied_bytes empty when unshared. */
+    uint32_t n_places;
+    mpl_place *place;
+    uint32_t *item;
+    mpl_spot
+        *known; /* [n_places] of a buffer, pinned storage, or a final place after its loop's last round */
+    uint8_t *in_copied, *result_copied;
+    mpl_value *holder;      /* [n_values] the value that v lies with: itself, or its root */
+    uint32_t *value_place;  /* [n_values] of a holder; MPL_NONE: it never moves */
+    uint32_t *member_begin; /* [n_values + 1] into member: the values that lie with a holder that moves */
+    mpl_value *member;
+    uint32_t
+        *slot_begin; /* [n_values + 1] into slot: the operands that they are; outputs behind all inputs */
+    uint32_t *slot;
+    uint32_t *final_begin; /* [n_ops + 1] into final_item: final places of a `while` */
+    uint32_t *final_item;
+
+    mpl_spot *staging; /* [n_blocks] */
+    mpl_spot *from;    /* results of all blocks: where those carried are, as a round ends */
+    mpl_spot *to;      /* the same: where they have to be */
+    uint8_t *pending;  /* the same: still to be copied */
+
+    uint8_t *open;             /* [n_ops] a `while` or case that was entered and not left */
+    uint64_t *round;           /* [n_blocks] the round that a loop is in; behind it: how many there were */
+    uint64_t *limit;           /* [n_blocks] rounds that it may have */
+    uint32_t *branch;          /* [n_ops] that a case took last; MPL_NONE: none */
+    uint64_t *op_copied_bytes; /* [n_ops] of an operation in a block, that moves bytes as they are */
+    _Atomic uint64_t copied_bytes, carried_bytes; /* in this run */
+} mpl_flow;
+
 struct mpl_exec {
     mpl_ctx *ctx;
     const mpl_backend *backend;
@@ -39,6 +84,7 @@ struct mpl_exec {
     uint32_t n_pools, n_slabs; /* slab i < n_pools is the arena of pool i */
     uint32_t n_memories;       /* of pool 0: where it is spread, its arenas come first */
     mpl_slab *slab;
+    uint32_t n_buffers; /* of the problem: the first blocks */
     uint32_t n_blocks;
     mpl_block *block;
 
@@ -58,6 +104,8 @@ struct mpl_exec {
     uint32_t n_arrivals;
     mpl_value *arrival_value;
     char **arrival_home;
+
+    mpl_flow *flow; /* NULL: no control flow, step i is operation order[i] */
 
     /* --checked */
     uint32_t *by_place; /* [n_blocks] by slab, offset, id */
@@ -79,10 +127,39 @@ static inline char *mpl_exec_at(const mpl_exec *exec, uint32_t slab, uint64_t of
 {
     return exec->slab[slab].base + offset;
 }
+static inline mpl_spot mpl_exec_spot(const mpl_exec *exec, mpl_value v)
+{
+    return (mpl_spot){exec->value_slab[v], exec->value_block[v], exec->value_offset[v]};
+}
+/* NULL: the value has no memory, as nobody reads it. */
 static inline char *mpl_exec_value_at(const mpl_exec *exec, mpl_value v)
 {
-    return mpl_exec_at(exec, exec->value_slab[v], exec->value_offset[v]);
+    return exec->value_slab[v] == MPL_NONE ? NULL
+                                           : mpl_exec_at(exec, exec->value_slab[v], exec->value_offset[v]);
 }
+
+/* places.c: what exec->flow says of places, from the map (NULL: unshared), before and after the values have theirs. */
+mpl_status mpl_flow_new(mpl_exec *exec, const mpl_value_map *map);
+mpl_status mpl_flow_bind_slots(mpl_exec *exec);
+void mpl_flow_free(mpl_ctx *ctx, mpl_flow *flow);
+/* Whether the place of v depends on control flow. */
+static inline bool mpl_flow_moves(const mpl_exec *exec, mpl_value v)
+{
+    return exec->flow != NULL && exec->flow->value_place != NULL &&
+           exec->flow->value_place[exec->flow->holder[v]] != MPL_NONE;
+}
+/* Where v has to lie from now on: as control flow says, or for good. */
+mpl_spot mpl_flow_spot(const mpl_exec *exec, mpl_value v);
+/* Notes where the final places of `while` operation `op` are, as a round ends that may be its last. */
+void mpl_flow_note_final(mpl_exec *exec, mpl_op op);
+/* v, with all that lies with it, is at `spot`: every operand that reads or writes it is told. */
+void mpl_flow_bind(mpl_exec *exec, mpl_value v, mpl_spot spot);
+
+/* control.c: steps [from, to) of the program of a graph with control flow. *apart_ns grows by the time that arrivals and checks
+ * take; NULL: there are none, all has arrived. */
+mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *apart_ns);
+/* Before a run. */
+void mpl_control_reset(mpl_exec *exec);
 
 /* layout.c: a slab, offset and block for each value, and the sizes of the slabs. MPL_EINVALID: the plan
  * does not fit the graph. p, map, plan NULL: each value alone. */
@@ -93,12 +170,14 @@ mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map);
 /* Whether an operation touches its operands' blocks: a view at its root's place does not, but where it
  * took the place of another buffer in place, that one ends with it. */
 bool mpl_layout_touches(const mpl_exec *exec, mpl_op op);
-/* Birth, death and in-place partner of each block, from what each step touches. */
+/* Birth, death and in-place partner of each block, from what each step touches; under control flow birth alone, of what
+ * lies in one place: what touches it first, or the outermost loop or case around that. */
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p);
 
 /* exec.c: one operation; contents of all inputs and weights that the plan places (safe at once under
  * parallel only). */
 mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op);
+mpl_status mpl_exec_arrive(mpl_exec *exec, uint32_t step);
 mpl_status mpl_exec_arrive_all(mpl_exec *exec);
 /* exec.c: the whole run at once, with at most `lanes` operations at the same time (0: the device's choice); only where
  * mpl_exec_takes_whole. */

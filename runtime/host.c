@@ -25,6 +25,11 @@ mpl_status mpl_host_download(mpl_device *dev, void *to, const void *from, uint64
     return mpl_host_upload(dev, to, from, bytes);
 }
 
+mpl_status mpl_host_copy(mpl_device *dev, void *to, const void *from, uint64_t bytes)
+{
+    return mpl_host_upload(dev, to, from, bytes);
+}
+
 mpl_status mpl_host_fill(mpl_device *dev, void *at, uint8_t byte, uint64_t bytes)
 {
     (void)dev;

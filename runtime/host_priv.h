@@ -15,6 +15,7 @@ mpl_status mpl_host_arena_new(mpl_device *dev, uint64_t bytes, void **base);
 void mpl_host_arena_free(mpl_device *dev, void *base, uint64_t bytes);
 mpl_status mpl_host_upload(mpl_device *dev, void *to, const void *from, uint64_t bytes);
 mpl_status mpl_host_download(mpl_device *dev, void *to, const void *from, uint64_t bytes);
+mpl_status mpl_host_copy(mpl_device *dev, void *to, const void *from, uint64_t bytes);
 mpl_status mpl_host_fill(mpl_device *dev, void *at, uint8_t byte, uint64_t bytes);
 mpl_status mpl_host_resident(mpl_device *dev, const void *base, uint64_t bytes, uint64_t *resident);
 mpl_status mpl_host_wait(mpl_device *dev);

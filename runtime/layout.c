@@ -49,17 +49,49 @@ out:
     return st;
 }
 
+/* No memory: it moves, or nobody reads it. */
+static void place_nowhere(mpl_exec *exec, mpl_value v)
+{
+    place(exec, v, MPL_NONE, 0, MPL_NONE);
+}
+
 static uint32_t own_slab(const mpl_exec *exec, mpl_value v)
 {
     return fixed_slab(exec, exec->g->value_role[v] == MPL_WEIGHT ? MPL_SLAB_WEIGHTS : MPL_SLAB_PINNED);
 }
 
+/* Room for all that block b carries at once, in the arena. */
+static mpl_status place_staging(mpl_exec *exec, uint32_t b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_op owner = g->block_owner[b];
+    uint64_t bytes = 0, offset;
+
+    if (g->op_kind[owner] != MPL_OP_while)
+        return MPL_OK;
+    for (uint32_t i = 1; i < g->block_n_params[b]; i++)
+        if (!mpl_add_bytes(bytes, g->value_bytes[g->block_param[g->block_param_begin[b] + i]], &bytes))
+            MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
+    MPL_TRY(push(exec, 0, bytes, &offset));
+    exec->flow->staging[b] = (mpl_spot){0, exec->n_blocks, offset};
+    exec->block[exec->n_blocks++] = (mpl_block){0, offset, bytes, MPL_NONE, 0, MPL_NONE, MPL_NONE, owner, 0};
+out:
+    return st;
+}
+
 static mpl_status place_unshared(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
 
-    for (mpl_value v = 0; v < exec->g->n_values; v++)
-        MPL_TRY(place_alone(exec, v, exec->g->value_role[v] == MPL_TEMPORARY ? 0 : own_slab(exec, v)));
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        bool inner = g->value_role[v] == MPL_TEMPORARY || g->value_role[v] == MPL_PARAMETER;
+
+        MPL_TRY(place_alone(exec, v, inner ? 0 : own_slab(exec, v)));
+    }
+    for (uint32_t b = 1; b < g->n_blocks; b++)
+        MPL_TRY(place_staging(exec, b));
 out:
     return st;
 }
@@ -108,6 +140,10 @@ static mpl_status place_planned(mpl_exec *exec, const mpl_value_map *map)
         mpl_buffer b = map->value_buffer[v];
         mpl_value from = holder(map, v);
 
+        if (mpl_flow_moves(exec, v) || (b == MPL_NONE && from == v && g->value_role[v] == MPL_PARAMETER)) {
+            place_nowhere(exec, v);
+            continue;
+        }
         if (b != MPL_NONE && g->value_bytes[v] > exec->block[b].bytes)
             MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' has %" PRIu64 " bytes, its buffer %" PRIu64,
                      g->value_name[v], g->value_bytes[v], exec->block[b].bytes);
@@ -125,6 +161,43 @@ out:
     return st;
 }
 
+static mpl_spot spot_of_block(const mpl_exec *exec, uint32_t id)
+{
+    return (mpl_spot){exec->block[id].slab, id, exec->block[id].offset};
+}
+
+/* Buffers and pinned storage that places speak of. A value that moves may have pinned storage that it, and others, are at
+ * for a time. */
+static mpl_status know_places(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    mpl_flow *f = exec->flow;
+    mpl_spot *home = NULL; /* of values that move */
+
+    MPL_TRY(mpl_new(exec->ctx, home, exec->g->n_values));
+    for (mpl_value v = 0; v < exec->g->n_values; v++)
+        home[v].slab = MPL_NONE;
+    for (uint32_t i = 0; i < f->n_places; i++) {
+        uint32_t of = f->place[i].of;
+
+        if (f->place[i].kind == MPL_PLACE_PINNED && mpl_flow_moves(exec, of) && home[of].slab == MPL_NONE) {
+            MPL_TRY(place_alone(exec, of, own_slab(exec, of)));
+            home[of] = mpl_exec_spot(exec, of);
+            place_nowhere(exec, of);
+        }
+        if (f->place[i].kind == MPL_PLACE_BUFFER)
+            f->known[i] = spot_of_block(exec, of);
+        else if (f->place[i].kind == MPL_PLACE_PINNED)
+            f->known[i] = mpl_flow_moves(exec, of) ? home[of] : mpl_exec_spot(exec, of);
+    }
+    for (uint32_t b = 0; b < exec->g->n_blocks; b++)
+        if (f->staging[b].block != MPL_NONE)
+            f->staging[b] = spot_of_block(exec, f->staging[b].block);
+out:
+    mpl_free(exec->ctx, home);
+    return st;
+}
+
 mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_value_map *map,
                              const mpl_plan *plan)
 {
@@ -133,19 +206,24 @@ mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_val
     const mpl_graph *g = exec->g;
     uint32_t n_buffers = p != NULL ? p->n : 0;
 
+    exec->n_buffers = n_buffers;
     if (p != NULL && (map->n_values != g->n_values || plan->n != p->n || plan->n_pools != p->n_pools))
         MPL_FAIL(ctx, MPL_EINVALID, "graph, problem and plan do not belong together");
     exec->n_pools = p != NULL ? mpl_plan_n_arenas(plan) : 1;
     exec->n_memories = p != NULL && plan->spread.n > 0 ? plan->spread.n : 1;
     exec->n_slabs = exec->n_pools + MPL_N_FIXED_SLABS;
     MPL_TRY(mpl_new(ctx, exec->slab, exec->n_slabs));
-    MPL_TRY(mpl_new(ctx, exec->block, (size_t)n_buffers + g->n_values + g->n_ops));
+    MPL_TRY(mpl_new(ctx, exec->block, (size_t)n_buffers + g->n_values + g->n_ops + g->n_blocks));
     MPL_TRY(mpl_new(ctx, exec->value_slab, g->n_values));
     MPL_TRY(mpl_new(ctx, exec->value_offset, g->n_values));
     MPL_TRY(mpl_new(ctx, exec->value_block, g->n_values));
+    if (exec->flow != NULL)
+        MPL_TRY(mpl_flow_new(exec, map));
     if (p != NULL) {
         MPL_TRY(take_buffers(exec, p, plan));
         MPL_TRY(place_planned(exec, map));
+        if (exec->flow != NULL)
+            MPL_TRY(know_places(exec));
     } else {
         MPL_TRY(place_unshared(exec));
     }
@@ -214,11 +292,37 @@ bool mpl_layout_touches(const mpl_exec *exec, mpl_op op)
                                         exec->value_block[g->op_out[g->op_out_begin[op]]];
 }
 
+/* The step of the operation of the whole graph that `op` is, or stands in; where it begins. */
+static uint32_t outer_step(const mpl_exec *exec, mpl_op op)
+{
+    const mpl_graph *g = exec->g;
+
+    while (g->op_block[op] != 0)
+        op = g->block_owner[g->op_block[op]];
+    return g->op_body_begin[op] < g->op_body_begin[op + 1]
+               ? exec->flow->program->begin_step[g->op_body[g->op_body_begin[op]]]
+               : exec->flow->program->op_step[op];
+}
+
+static void births_under_control(mpl_exec *exec)
+{
+    const mpl_graph *g = exec->g;
+
+    for (mpl_value v = 0; v < g->n_values; v++)
+        for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
+            if (!mpl_flow_moves(exec, v))
+                touch(exec, exec->value_block[v], outer_step(exec, g->value_use[k]), 0);
+}
+
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p)
 {
     const mpl_graph *g = exec->g;
     uint32_t pinned = fixed_slab(exec, MPL_SLAB_PINNED);
 
+    if (exec->flow != NULL) {
+        births_under_control(exec);
+        return;
+    }
     for (uint32_t s = 0; s < g->n_ops; s++)
         if (mpl_layout_touches(exec, exec->order[s]))
             touch_operands(exec, s);

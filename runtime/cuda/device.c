@@ -213,6 +213,14 @@ static mpl_status fill(mpl_device *dev, void *at, uint8_t byte, uint64_t bytes)
     return check(dev, dev->api->fill(dev->c, at, byte, (size_t)bytes, dev->stream[0]), "filling", "memory");
 }
 
+static mpl_status copy_within(mpl_device *dev, void *to, const void *from, uint64_t bytes)
+{
+    return bytes == 0
+               ? MPL_OK
+               : check(dev, dev->api->copy(dev->c, to, from, (size_t)bytes, MPL_CUDA_WITHIN, dev->stream[0]),
+                       "copying", "data");
+}
+
 /* By how much the device's own count fell when the arena was taken; a part of it: no more than the part. */
 static mpl_status resident(mpl_device *dev, const void *base, uint64_t bytes, uint64_t *out)
 {
@@ -561,6 +569,7 @@ const mpl_backend mpl_backend_cuda = {
     .upload = upload,
     .download = download,
     .fill = fill,
+    .copy = copy_within,
     .resident = resident,
     .prepare = prepare,
     .release = release,

@@ -1,0 +1,546 @@
+/* control.c -- runs the program of a graph with control flow: rounds of loops, branches of cases. See exec_priv.h.
+ *
+ * One step after the other, and where control goes from there, as problem.h says of programs; no recursion, so blocks nest as
+ * deep as a graph likes. What decides (trips, go, exit tests, the index of a case) is read from the device. Nothing that a
+ * plan lays out in one place is copied: then both sides are at the same address, which is checked. Without a plan all is
+ * copied. */
+#include "runtime/exec_priv.h"
+
+static const mpl_value *params_of(const mpl_graph *g, uint32_t b)
+{
+    return g->block_param + g->block_param_begin[b];
+}
+
+static const mpl_value *results_of(const mpl_graph *g, uint32_t b)
+{
+    return g->block_result + g->block_result_begin[b];
+}
+
+static uint32_t n_carried(const mpl_graph *g, mpl_op op)
+{
+    return (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
+}
+
+static uint32_t body_of(const mpl_graph *g, mpl_op op)
+{
+    return g->op_body[g->op_body_begin[op]];
+}
+
+static mpl_value in_of(const mpl_graph *g, mpl_op op, uint32_t i)
+{
+    uint32_t at = g->op_in_begin[op] + i;
+
+    return at < g->op_in_begin[op + 1] ? g->op_in[at] : MPL_NONE;
+}
+
+static bool in_copied(const mpl_exec *exec, mpl_op op, uint32_t i)
+{
+    return exec->flow->unshared || exec->flow->in_copied[exec->g->op_in_begin[op] + i];
+}
+
+static bool result_copied(const mpl_exec *exec, uint32_t b, uint32_t i)
+{
+    return exec->flow->unshared || exec->flow->result_copied[exec->g->block_result_begin[b] + i];
+}
+
+/* ---- moving bytes ------------------------------------------------------------------------------------------- */
+
+static bool same_spot(mpl_spot a, mpl_spot b)
+{
+    return a.slab == b.slab && a.offset == b.offset;
+}
+
+static char *at_spot(const mpl_exec *exec, mpl_spot spot)
+{
+    return mpl_exec_at(exec, spot.slab, spot.offset);
+}
+
+static mpl_status copy_bytes(mpl_exec *exec, mpl_spot to, mpl_spot from, uint64_t bytes)
+{
+    return exec->backend->copy(exec->dev, at_spot(exec, to), at_spot(exec, from), bytes);
+}
+
+/* Hands `bytes` bytes of v on to where `to_what` lies: copied, or already there. Nobody reads what lies nowhere. */
+static mpl_status hand_on(mpl_exec *exec, mpl_value v, mpl_spot from, mpl_spot to, uint64_t bytes,
+                          bool copied, mpl_value to_what)
+{
+    if (bytes == 0 || from.slab == MPL_NONE || to.slab == MPL_NONE || same_spot(from, to))
+        return MPL_OK;
+    if (copied) {
+        exec->flow->copied_bytes += bytes;
+        return copy_bytes(exec, to, from, bytes);
+    }
+    return mpl_fail(
+        exec->ctx, MPL_EINVALID, __FILE__, __LINE__,
+        "graph '%s': '%.100s' takes over '%.100s' without a copy, and lies elsewhere: byte %" PRIu64
+        " of memory %u, and byte %" PRIu64 " of memory %u",
+        exec->g->name, exec->g->value_name[to_what], exec->g->value_name[v], to.offset, to.slab, from.offset,
+        from.slab);
+}
+
+/* A number of one element: i64, i32 or bool. */
+static mpl_status read_number(mpl_exec *exec, mpl_value v, int64_t *out)
+{
+    mpl_status st = MPL_OK;
+    union {
+        int64_t i64;
+        int32_t i32;
+        uint8_t b;
+    } number = {0};
+    mpl_type type = (mpl_type)exec->g->value_type[v];
+
+    MPL_TRY(exec->backend->wait(exec->dev));
+    MPL_TRY(exec->backend->download(exec->dev, &number, mpl_exec_value_at(exec, v), mpl_type_bytes(type)));
+    *out = type == MPL_TYPE_i64 ? number.i64 : type == MPL_TYPE_i32 ? number.i32 : number.b != 0;
+out:
+    return st;
+}
+
+/* `otherwise` where v is left out. */
+static mpl_status read_optional(mpl_exec *exec, mpl_value v, int64_t otherwise, int64_t *out)
+{
+    *out = otherwise;
+    return v == MPL_NONE ? MPL_OK : read_number(exec, v, out);
+}
+
+/* ---- while: entering, and the beginning of a round --------------------------------------------------------------- */
+
+static uint32_t after_round(const mpl_exec *exec, uint32_t b, bool go)
+{
+    const mpl_program *program = exec->flow->program;
+
+    return go && exec->flow->round[b] < exec->flow->limit[b] ? program->begin_step[b]
+                                                             : program->op_step[exec->g->block_owner[b]];
+}
+
+/* Where parameter i of b is to be: its own place, or, having none as no operation reads it, where what it takes over is. */
+static mpl_spot param_spot(const mpl_exec *exec, uint32_t b, uint32_t i, mpl_spot source)
+{
+    mpl_value param = params_of(exec->g, b)[i];
+    mpl_spot spot = mpl_flow_spot(exec, param);
+
+    return spot.slab != MPL_NONE ? spot : source;
+}
+
+static mpl_status enter_while(mpl_exec *exec, mpl_op op, uint32_t *next)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_flow *f = exec->flow;
+    uint32_t b = body_of(g, op), n = n_carried(g, op);
+    int64_t most = mpl_while_most_rounds(g, op), trips, go;
+
+    MPL_TRY(read_optional(exec, in_of(g, op, 0), INT64_MAX, &trips));
+    MPL_TRY(read_optional(exec, in_of(g, op, 1), 1, &go));
+    trips = most >= 0 && most < trips ? most : trips;
+    f->limit[b] = trips > 0 ? (uint64_t)trips : 0;
+    f->round[b] = 0;
+    f->open[op] = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        mpl_value init = in_of(g, op, 2 + i), param = params_of(g, b)[1 + i];
+        mpl_spot from = mpl_exec_spot(exec, init), to = param_spot(exec, b, 1 + i, from);
+
+        MPL_TRY(hand_on(exec, init, from, to, g->value_bytes[param], in_copied(exec, op, 2 + i), param));
+        mpl_flow_bind(exec, param, to);
+    }
+    for (uint32_t i = g->op_out_begin[op] + n; i < g->op_out_begin[op + 1]; i++)
+        if (g->op_out[i] != MPL_NONE) /* rows are written round by round */
+            mpl_flow_bind(exec, g->op_out[i], mpl_flow_spot(exec, g->op_out[i]));
+    *next = after_round(exec, b, go != 0);
+out:
+    return st;
+}
+
+static uint64_t slice_number(const mpl_exec *exec, mpl_op op, uint32_t i, uint64_t round)
+{
+    uint32_t n_flags = 0;
+    const int64_t *flag = mpl_attr_ints(exec->g, op, MPL_ATTR_scan_reverse, &n_flags);
+
+    return i < n_flags && flag[i] != 0 ? (uint64_t)mpl_while_most_rounds(exec->g, op) - 1 - round : round;
+}
+
+/* Slice `number` of `whole`, slices having `bytes` bytes each. */
+static mpl_spot slice_spot(const mpl_exec *exec, mpl_value whole, uint64_t number, uint64_t bytes)
+{
+    mpl_spot spot = mpl_exec_spot(exec, whole);
+
+    spot.offset += number * bytes;
+    return spot;
+}
+
+static mpl_status begin_round(mpl_exec *exec, uint32_t b, uint32_t *next)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_op op = g->block_owner[b];
+    const mpl_value *param = params_of(g, b);
+    uint32_t n = n_carried(g, op);
+    int64_t round = (int64_t)exec->flow->round[b];
+
+    mpl_flow_bind(exec, param[0], mpl_flow_spot(exec, param[0]));
+    if (exec->value_slab[param[0]] != MPL_NONE)
+        MPL_TRY(exec->backend->upload(exec->dev, mpl_exec_value_at(exec, param[0]), &round, sizeof round));
+    for (uint32_t i = 0; i + 1 + n < g->block_n_params[b]; i++) {
+        mpl_value scan = in_of(g, op, 2 + n + i), slice = param[1 + n + i];
+        uint64_t bytes = g->value_bytes[slice];
+        mpl_spot from = slice_spot(exec, scan, slice_number(exec, op, i, exec->flow->round[b]), bytes);
+        mpl_spot to = param_spot(exec, b, 1 + n + i, from);
+
+        MPL_TRY(hand_on(exec, scan, from, to, bytes, in_copied(exec, op, 2 + n + i), slice));
+        mpl_flow_bind(exec, slice, to);
+    }
+    *next = exec->flow->program->begin_step[b] + 1;
+out:
+    return st;
+}
+
+/* ---- while: the end of a round ----------------------------------------------------------------------------------- */
+
+static mpl_status hand_on_rows(mpl_exec *exec, uint32_t b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_op op = g->block_owner[b];
+    uint32_t n = n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
+
+    for (uint32_t i = 0; i + 1 + n < g->block_n_results[b]; i++) {
+        mpl_value row = results_of(g, b)[1 + n + i], out = g->op_out[g->op_out_begin[op] + n + i];
+        uint64_t bytes = g->value_bytes[row];
+
+        if (out == MPL_NONE || exec->value_slab[out] == MPL_NONE)
+            continue;
+        MPL_TRY(
+            hand_on(exec, row, mpl_exec_spot(exec, row),
+                    slice_spot(exec, out, slice_number(exec, op, n_scans + i, exec->flow->round[b]), bytes),
+                    bytes, result_copied(exec, b, 1 + n + i), out));
+    }
+out:
+    return st;
+}
+
+static bool overlap(mpl_spot a, mpl_spot b, uint64_t a_bytes, uint64_t b_bytes)
+{
+    return a.slab == b.slab && a.offset < b.offset + b_bytes && b.offset < a.offset + a_bytes;
+}
+
+static uint64_t result_bytes(const mpl_graph *g, uint32_t at)
+{
+    return g->value_bytes[g->block_result[at]];
+}
+
+/* Result number `at` cannot be put in place yet: another that is still to be copied lies there, or itself in part. */
+static bool must_wait(const mpl_exec *exec, uint32_t at, uint32_t begin, uint32_t end)
+{
+    const mpl_flow *f = exec->flow;
+
+    for (uint32_t i = begin; i < end; i++)
+        if (f->pending[i] &&
+            overlap(f->to[at], f->from[i], result_bytes(exec->g, at), result_bytes(exec->g, i)))
+            return true;
+    return false;
+}
+
+/* Saves one result in the staging buffer, at *used, so that what waits for its bytes can go on. */
+static mpl_status stage(mpl_exec *exec, uint32_t b, uint32_t at, uint64_t *used)
+{
+    mpl_status st = MPL_OK;
+    mpl_flow *f = exec->flow;
+    mpl_spot staging = f->staging[b];
+    uint64_t bytes = result_bytes(exec->g, at);
+
+    if (staging.slab == MPL_NONE || bytes > exec->block[staging.block].bytes - *used)
+        MPL_FAIL(exec->ctx, MPL_EINVALID,
+                 "graph '%s': block '%s' carries values crosswise, '%s' among them, and has no room to do so",
+                 exec->g->name, exec->g->block_name[b], exec->g->value_name[exec->g->block_result[at]]);
+    staging.offset += *used;
+    *used += bytes;
+    MPL_TRY(copy_bytes(exec, staging, f->from[at], bytes));
+    f->from[at] = staging;
+out:
+    return st;
+}
+
+/* Copies all results of b that are pending, as if at once. */
+static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
+{
+    mpl_status st = MPL_OK;
+    mpl_flow *f = exec->flow;
+    uint32_t begin = exec->g->block_result_begin[b] + 1;
+    uint32_t end = begin + n_carried(exec->g, exec->g->block_owner[b]);
+    uint64_t used = 0;
+
+    for (uint32_t i = begin; f->unshared && i < end; i++)
+        if (f->pending[i])
+            MPL_TRY(stage(exec, b, i, &used));
+    for (uint32_t left = end; left != MPL_NONE;) {
+        bool moved = false;
+
+        left = MPL_NONE;
+        for (uint32_t i = begin; i < end; i++) {
+            if (!f->pending[i])
+                continue;
+            if (must_wait(exec, i, begin, end)) {
+                left = left == MPL_NONE ? i : left;
+                continue;
+            }
+            MPL_TRY(copy_bytes(exec, f->to[i], f->from[i], result_bytes(exec->g, i)));
+            f->copied_bytes += result_bytes(exec->g, i);
+            f->carried_bytes += result_bytes(exec->g, i);
+            f->pending[i] = 0;
+            moved = true;
+        }
+        if (left != MPL_NONE && !moved)
+            MPL_TRY(stage(exec, b, left, &used));
+    }
+out:
+    return st;
+}
+
+/* The results of the round that ends become the parameters of the next. */
+static mpl_status carry(mpl_exec *exec, uint32_t b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_flow *f = exec->flow;
+    mpl_op op = g->block_owner[b];
+    uint32_t n = n_carried(g, op), begin = g->block_result_begin[b] + 1;
+
+    for (uint32_t i = 0; i < n; i++)
+        f->from[begin + i] = mpl_exec_spot(exec, g->block_result[begin + i]);
+    mpl_flow_note_final(exec, op);
+    f->round[b]++;
+    for (uint32_t i = 0; i < n; i++) {
+        mpl_value result = g->block_result[begin + i], param = params_of(g, b)[1 + i];
+        mpl_spot from = f->from[begin + i], to = param_spot(exec, b, 1 + i, from);
+
+        f->to[begin + i] = to;
+        f->pending[begin + i] = result_copied(exec, b, 1 + i) && g->value_bytes[result] > 0 &&
+                                from.slab != MPL_NONE && !same_spot(from, to);
+        if (!result_copied(exec, b, 1 + i))
+            MPL_TRY(hand_on(exec, result, from, to, g->value_bytes[result], false, param));
+    }
+    MPL_TRY(copy_pending(exec, b));
+    for (uint32_t i = 0; i < n; i++)
+        mpl_flow_bind(exec, params_of(g, b)[1 + i], f->to[begin + i]);
+out:
+    return st;
+}
+
+static mpl_status end_round(mpl_exec *exec, uint32_t b, uint32_t *next)
+{
+    mpl_status st = MPL_OK;
+    int64_t go;
+
+    MPL_TRY(read_optional(exec, results_of(exec->g, b)[0], 1, &go));
+    MPL_TRY(hand_on_rows(exec, b));
+    MPL_TRY(carry(exec, b));
+    *next = after_round(exec, b, go != 0);
+out:
+    return st;
+}
+
+/* ---- while: behind it -------------------------------------------------------------------------------------------- */
+
+/* Rows of rounds that did not come are zero. */
+static mpl_status clear_rows(mpl_exec *exec, mpl_op op, uint32_t i)
+{
+    const mpl_graph *g = exec->g;
+    uint32_t b = body_of(g, op), n = n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
+    mpl_value out = g->op_out[g->op_out_begin[op] + n + i];
+    uint64_t bytes = g->value_bytes[results_of(g, b)[1 + n + i]], rounds = exec->flow->round[b];
+    uint64_t missing = (uint64_t)mpl_while_most_rounds(g, op) - rounds, first = rounds;
+
+    if (out == MPL_NONE || exec->value_slab[out] == MPL_NONE || missing == 0 || bytes == 0)
+        return MPL_OK;
+    if (slice_number(exec, op, n_scans + i, 0) != 0)
+        first = 0;
+    return exec->backend->fill(exec->dev, at_spot(exec, slice_spot(exec, out, first, bytes)), 0,
+                               missing * bytes);
+}
+
+static mpl_status leave_while(mpl_exec *exec, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    uint32_t b = body_of(g, op), n = n_carried(g, op);
+
+    for (uint32_t i = 0; i < n; i++) {
+        mpl_value out = g->op_out[g->op_out_begin[op] + i], param = params_of(g, b)[1 + i];
+        mpl_spot to;
+
+        if (out == MPL_NONE)
+            continue;
+        to = mpl_flow_spot(exec, out);
+        MPL_TRY(hand_on(exec, param, mpl_exec_spot(exec, param), to, g->value_bytes[out],
+                        exec->flow->unshared, out));
+        mpl_flow_bind(exec, out, to);
+    }
+    for (uint32_t i = 0; i + 1 + n < g->block_n_results[b]; i++)
+        MPL_TRY(clear_rows(exec, op, i));
+    exec->flow->open[op] = 0;
+out:
+    return st;
+}
+
+static mpl_status test_exit(mpl_exec *exec, mpl_op op, uint32_t *next)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    int64_t stay;
+
+    MPL_TRY(read_number(exec, in_of(g, op, 0), &stay));
+    if (stay == 0)
+        *next = exec->flow->program->op_step[g->block_owner[g->op_block[op]]];
+out:
+    return st;
+}
+
+/* ---- case -------------------------------------------------------------------------------------------------------- */
+
+static mpl_status enter_case(mpl_exec *exec, mpl_op op, uint32_t *next)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_flow *f = exec->flow;
+    uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op];
+    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
+    int64_t index;
+
+    MPL_TRY(read_number(exec, in_of(g, op, 0), &index));
+    if (index >= (int64_t)n)
+        MPL_FAIL(exec->ctx, MPL_EINPUT,
+                 "graph '%s': operation '%s' (case) is to take branch %" PRId64 "; it has %u", g->name,
+                 g->op_name[op], index, n);
+    if (index < 0 && n_out > 0 && in_of(g, op, 1) == MPL_NONE)
+        MPL_FAIL(exec->ctx, MPL_EINPUT,
+                 "graph '%s': operation '%s' (case) is to take no branch (%" PRId64
+                 "), and has no bypass inputs",
+                 g->name, g->op_name[op], index);
+    f->open[op] = 1;
+    f->branch[op] = index < 0 ? MPL_NONE : (uint32_t)index;
+    *next = index < 0 ? f->program->op_step[op]
+                      : f->program->begin_step[g->op_body[g->op_body_begin[op] + (uint32_t)index]];
+out:
+    return st;
+}
+
+/* Output i of a case takes over `v`: a branch's result, or the bypass value. */
+static mpl_status hand_out(mpl_exec *exec, mpl_op op, uint32_t i, mpl_value v, bool copied)
+{
+    mpl_status st = MPL_OK;
+    mpl_value out = exec->g->op_out[exec->g->op_out_begin[op] + i];
+    mpl_spot to;
+
+    if (out == MPL_NONE)
+        return MPL_OK;
+    to = mpl_flow_spot(exec, out);
+    MPL_TRY(hand_on(exec, v, mpl_exec_spot(exec, v), to, exec->g->value_bytes[out], copied, out));
+    mpl_flow_bind(exec, out, to);
+out:
+    return st;
+}
+
+static mpl_status end_branch(mpl_exec *exec, uint32_t b, uint32_t *next)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_op op = g->block_owner[b];
+
+    for (uint32_t i = 0; i < g->block_n_results[b]; i++)
+        MPL_TRY(hand_out(exec, op, i, results_of(g, b)[i], result_copied(exec, b, i)));
+    *next = exec->flow->program->op_step[op];
+out:
+    return st;
+}
+
+static mpl_status leave_case(mpl_exec *exec, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    if (exec->flow->branch[op] == MPL_NONE)
+        for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
+            MPL_TRY(hand_out(exec, op, i, in_of(g, op, 1 + i), in_copied(exec, op, 1 + i)));
+    exec->flow->open[op] = 0;
+out:
+    return st;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static mpl_status plain_op(mpl_exec *exec, mpl_op op)
+{
+    const mpl_graph *g = exec->g;
+
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        if (g->op_out[i] != MPL_NONE && mpl_flow_moves(exec, g->op_out[i]) &&
+            exec->flow->holder[g->op_out[i]] == g->op_out[i])
+            mpl_flow_bind(exec, g->op_out[i], mpl_flow_spot(exec, g->op_out[i]));
+    if (exec->flow->op_copied_bytes[op] > 0)
+        exec->flow->copied_bytes += exec->flow->op_copied_bytes[op];
+    return mpl_exec_run_op(exec, op);
+}
+
+static mpl_status run_step(mpl_exec *exec, uint32_t step, uint32_t *next)
+{
+    const mpl_graph *g = exec->g;
+    const mpl_program *program = exec->flow->program;
+    uint32_t of = program->of[step];
+    mpl_op op = program->kind[step] == MPL_STEP_OP ? of : g->block_owner[of];
+    bool loop = g->op_kind[op] == MPL_OP_while;
+
+    *next = step + 1;
+    switch ((mpl_step_kind)program->kind[step]) {
+    case MPL_STEP_OP:
+        return loop                                   ? leave_while(exec, op)
+               : g->op_kind[op] == MPL_OP_case        ? leave_case(exec, op)
+               : g->op_kind[op] == MPL_OP_exit_unless ? test_exit(exec, op, next)
+                                                      : plain_op(exec, op);
+    case MPL_STEP_BEGIN: /* from above: where to; then from there, and for each round */
+        return !exec->flow->open[op] ? (loop ? enter_while(exec, op, next) : enter_case(exec, op, next))
+               : loop                ? begin_round(exec, of, next)
+                                     : MPL_OK;
+    case MPL_STEP_END:
+        return loop ? end_round(exec, of, next) : end_branch(exec, of, next);
+    }
+    return MPL_OK;
+}
+
+/* Whether control comes to a step from outside of what stands there: to each step but once, if it is not in a loop. */
+static bool from_above(const mpl_exec *exec, uint32_t step)
+{
+    const mpl_program *program = exec->flow->program;
+    uint32_t of = program->of[step];
+
+    return program->kind[step] == MPL_STEP_OP      ? exec->g->op_block[of] == 0
+           : program->kind[step] == MPL_STEP_BEGIN ? !exec->flow->open[exec->g->block_owner[of]]
+                                                   : false;
+}
+
+mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *apart_ns)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t step = from; step < to;) {
+        if (apart_ns != NULL && exec->n_arrivals > 0 && from_above(exec, step)) {
+            int64_t begin = mpl_clock_ns();
+
+            MPL_TRY(mpl_exec_arrive(exec, step));
+            *apart_ns += mpl_clock_ns() - begin;
+        }
+        MPL_TRY(run_step(exec, step, &step));
+    }
+out:
+    return st;
+}
+
+void mpl_control_reset(mpl_exec *exec)
+{
+    mpl_flow *f = exec->flow;
+
+    if (f == NULL)
+        return;
+    if (exec->g->n_ops > 0)
+        memset(f->open, 0, exec->g->n_ops);
+    f->copied_bytes = f->carried_bytes = 0;
+}

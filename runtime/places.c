@@ -1,0 +1,339 @@
+/* places.c -- where the values of a graph with control flow lie as it runs. See exec_priv.h and mpl_places.
+ *
+ * A place is evaluated when its value is born, and each operand that is the value, or a view of it, is pointed there: what
+ * never moves costs nothing in a round, and an operation finds its operands ready. */
+#include "runtime/exec_priv.h"
+
+static const mpl_spot nowhere = {MPL_NONE, MPL_NONE, 0};
+
+static mpl_value holder_of(const mpl_value_map *map, mpl_value v)
+{
+    mpl_value root = map->value_root[v];
+
+    return map->value_buffer[root] != map->value_buffer[v] ? v : root;
+}
+
+#define COPY(ctx, to, from, n) copy_array(ctx, (void **)&(to), from, n, sizeof *(to))
+static mpl_status copy_array(mpl_ctx *ctx, void **to, const void *from, size_t n, size_t size)
+{
+    if ((*to = mpl_alloc(ctx, n, size)) == NULL)
+        return MPL_EMEM;
+    if (n > 0)
+        memcpy(*to, from, n * size);
+    return MPL_OK;
+}
+
+static uint32_t n_results(const mpl_graph *g)
+{
+    uint32_t n = 0;
+
+    for (uint32_t b = 0; b < g->n_blocks; b++)
+        n += g->block_n_results[b];
+    return n;
+}
+
+/* Ranges and ids of what came with the map, since all that follows trusts them. */
+static bool place_ok(const mpl_graph *g, const mpl_places *places, uint32_t id, uint32_t n_buffers)
+{
+    const mpl_place *p = &places->place[id];
+    mpl_op op = p->of;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        if (places->item[p->begin + i] >= id)
+            return false;
+    switch ((mpl_place_kind)p->kind) {
+    case MPL_PLACE_BUFFER:
+        return p->of < n_buffers;
+    case MPL_PLACE_PINNED:
+        return p->of < g->n_values;
+    case MPL_PLACE_CYCLE:
+        return p->of < g->n_blocks && p->n > p->n_first;
+    case MPL_PLACE_SLICE:
+        return p->of < g->n_blocks && p->n == 1 && g->block_owner[p->of] != MPL_NONE;
+    case MPL_PLACE_FINAL:
+        return op < g->n_ops && g->op_kind[op] == MPL_OP_while && p->n == 2;
+    case MPL_PLACE_BRANCH:
+        return op < g->n_ops && g->op_kind[op] == MPL_OP_case &&
+               p->n >= g->op_body_begin[op + 1] - g->op_body_begin[op];
+    }
+    return false;
+}
+
+static mpl_status take_places(mpl_exec *exec, const mpl_value_map *map)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    const mpl_places *from = map->places;
+    mpl_flow *f = exec->flow;
+    uint32_t n_items = 0;
+
+    for (uint32_t i = 0; i < from->n; i++) {
+        if (!place_ok(g, from, i, exec->n_buffers))
+            MPL_FAIL(exec->ctx, MPL_EINVALID, "graph '%s': place %u of its values is none", g->name, i);
+        n_items = from->place[i].begin + from->place[i].n > n_items ? from->place[i].begin + from->place[i].n
+                                                                    : n_items;
+    }
+    f->n_places = from->n;
+    MPL_TRY(COPY(exec->ctx, f->place, from->place, from->n));
+    MPL_TRY(COPY(exec->ctx, f->item, from->item, n_items));
+    MPL_TRY(COPY(exec->ctx, f->value_place, from->value_place, g->n_values));
+    MPL_TRY(COPY(exec->ctx, f->in_copied, from->in_copied, g->op_in_begin[g->n_ops]));
+    MPL_TRY(COPY(exec->ctx, f->result_copied, from->result_copied, n_results(g)));
+    MPL_TRY(mpl_new(exec->ctx, f->known, from->n));
+    MPL_TRY(mpl_new(exec->ctx, f->holder, g->n_values));
+    for (uint32_t i = 0; i < from->n; i++)
+        f->known[i] = nowhere;
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        f->holder[v] = holder_of(map, v);
+        if (f->value_place[v] != MPL_NONE && f->value_place[v] >= from->n)
+            MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' is at place %u; there is none", g->value_name[v],
+                     f->value_place[v]);
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_flow_new(mpl_exec *exec, const mpl_value_map *map)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = exec->ctx;
+    const mpl_graph *g = exec->g;
+    mpl_flow *f = exec->flow;
+    uint32_t results = n_results(g);
+
+    f->unshared = map == NULL;
+    if (map != NULL && map->places == NULL)
+        MPL_FAIL(ctx, MPL_EINVALID, "graph '%s' has control flow; the map says nothing of places", g->name);
+    if (exec->backend->copy == NULL)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "graph '%s' has control flow, which backend '%s' does not run", g->name,
+                 exec->backend->name);
+    MPL_TRY(mpl_new(ctx, f->staging, g->n_blocks));
+    MPL_TRY(mpl_new(ctx, f->from, results));
+    MPL_TRY(mpl_new(ctx, f->to, results));
+    MPL_TRY(mpl_new(ctx, f->pending, results));
+    MPL_TRY(mpl_new(ctx, f->open, g->n_ops));
+    MPL_TRY(mpl_new(ctx, f->round, g->n_blocks));
+    MPL_TRY(mpl_new(ctx, f->limit, g->n_blocks));
+    MPL_TRY(mpl_new(ctx, f->branch, g->n_ops));
+    MPL_TRY(mpl_new(ctx, f->op_copied_bytes, g->n_ops));
+    for (uint32_t b = 0; b < g->n_blocks; b++) {
+        mpl_buffer staging = map != NULL ? map->places->staging[b] : MPL_NONE;
+
+        if (staging != MPL_NONE && staging >= exec->n_buffers)
+            MPL_FAIL(ctx, MPL_EINVALID, "block '%s' copies by way of buffer %u; there is none",
+                     g->block_name[b], staging);
+        f->staging[b] = (mpl_spot){MPL_NONE, staging, 0};
+    }
+    if (map != NULL)
+        MPL_TRY(take_places(exec, map));
+out:
+    return st;
+}
+
+void mpl_flow_free(mpl_ctx *ctx, mpl_flow *f)
+{
+    if (f == NULL)
+        return;
+    void *arrays[] = {f->place,
+                      f->item,
+                      f->known,
+                      f->in_copied,
+                      f->result_copied,
+                      f->holder,
+                      f->value_place,
+                      f->member_begin,
+                      f->member,
+                      f->slot_begin,
+                      f->slot,
+                      f->final_begin,
+                      f->final_item,
+                      f->staging,
+                      f->from,
+                      f->to,
+                      f->pending,
+                      f->open,
+                      f->round,
+                      f->limit,
+                      f->branch,
+                      f->op_copied_bytes,
+                      f};
+
+    mpl_program_free(ctx, f->program);
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        mpl_free(ctx, arrays[i]);
+}
+
+/* ---- who has to be told ---------------------------------------------------------------------------------- */
+
+/* Makes begin[] of counts out of begin[i + 1] = count of i. */
+static void add_up(uint32_t *begin, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        begin[i + 1] += begin[i];
+}
+
+/* The holder of operand `slot`, if it moves. */
+static mpl_value moving_holder(const mpl_exec *exec, uint32_t slot)
+{
+    const mpl_graph *g = exec->g;
+    uint32_t n_in = g->op_in_begin[g->n_ops];
+    mpl_value v = slot < n_in ? g->op_in[slot] : g->op_out[slot - n_in];
+
+    return v != MPL_NONE && mpl_flow_moves(exec, v) ? exec->flow->holder[v] : MPL_NONE;
+}
+
+static mpl_status list_slots(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_flow *f = exec->flow;
+    uint32_t n_slots = g->op_in_begin[g->n_ops] + g->op_out_begin[g->n_ops];
+
+    MPL_TRY(mpl_new(exec->ctx, f->slot_begin, (size_t)g->n_values + 2));
+    MPL_TRY(mpl_new(exec->ctx, f->slot, n_slots));
+    for (uint32_t i = 0; i < n_slots; i++)
+        if (moving_holder(exec, i) != MPL_NONE)
+            f->slot_begin[moving_holder(exec, i) + 2]++;
+    add_up(f->slot_begin + 1, g->n_values);
+    for (uint32_t i = 0; i < n_slots; i++) {
+        mpl_value v = moving_holder(exec, i);
+
+        if (v != MPL_NONE)
+            f->slot[f->slot_begin[v + 1]++] = i;
+    }
+out:
+    return st;
+}
+
+static mpl_status list_members(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_flow *f = exec->flow;
+
+    MPL_TRY(mpl_new(exec->ctx, f->member_begin, (size_t)g->n_values + 2));
+    MPL_TRY(mpl_new(exec->ctx, f->member, g->n_values));
+    for (mpl_value v = 0; v < g->n_values; v++)
+        f->member_begin[f->holder[v] + 2] += mpl_flow_moves(exec, v);
+    add_up(f->member_begin + 1, g->n_values);
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (mpl_flow_moves(exec, v))
+            f->member[f->member_begin[f->holder[v] + 1]++] = v;
+out:
+    return st;
+}
+
+static mpl_status list_finals(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_flow *f = exec->flow;
+
+    MPL_TRY(mpl_new(exec->ctx, f->final_begin, (size_t)g->n_ops + 2));
+    MPL_TRY(mpl_new(exec->ctx, f->final_item, f->n_places));
+    for (uint32_t i = 0; i < f->n_places; i++)
+        if (f->place[i].kind == MPL_PLACE_FINAL)
+            f->final_begin[f->place[i].of + 2]++;
+    add_up(f->final_begin + 1, g->n_ops);
+    for (uint32_t i = 0; i < f->n_places; i++)
+        if (f->place[i].kind == MPL_PLACE_FINAL)
+            f->final_item[f->final_begin[f->place[i].of + 1]++] = i;
+out:
+    return st;
+}
+
+mpl_status mpl_flow_bind_slots(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+
+    if (exec->flow == NULL || exec->flow->unshared)
+        return MPL_OK;
+    MPL_TRY(list_slots(exec));
+    MPL_TRY(list_members(exec));
+    MPL_TRY(list_finals(exec));
+out:
+    return st;
+}
+
+/* ---- evaluating --------------------------------------------------------------------------------------------- */
+
+static uint32_t cycle_item(const mpl_place *p, uint64_t round)
+{
+    return round < p->n_first ? (uint32_t)round
+                              : p->n_first + (uint32_t)((round - p->n_first) % (p->n - p->n_first));
+}
+
+/* How far from its start slice number `round` of a slice place is. */
+static uint64_t slice_offset(const mpl_exec *exec, const mpl_place *p)
+{
+    uint64_t round = exec->flow->round[p->of];
+
+    if (p->reversed)
+        round = (uint64_t)mpl_while_most_rounds(exec->g, exec->g->block_owner[p->of]) - 1 - round;
+    return round * p->bytes;
+}
+
+static mpl_spot evaluate(const mpl_exec *exec, uint32_t id)
+{
+    const mpl_flow *f = exec->flow;
+    const mpl_graph *g = exec->g;
+    uint64_t offset = 0;
+    mpl_spot spot;
+
+    for (;;) {
+        const mpl_place *p = &f->place[id];
+        const uint32_t *item = f->item + p->begin;
+
+        if (p->kind == MPL_PLACE_BUFFER || p->kind == MPL_PLACE_PINNED ||
+            (p->kind == MPL_PLACE_FINAL && f->round[g->op_body[g->op_body_begin[p->of]]] > 0))
+            break;
+        if (p->kind == MPL_PLACE_CYCLE) {
+            id = item[cycle_item(p, f->round[p->of])];
+        } else if (p->kind == MPL_PLACE_BRANCH) {
+            id = item[f->branch[p->of] != MPL_NONE ? f->branch[p->of] : p->n - 1];
+        } else {
+            offset += p->kind == MPL_PLACE_SLICE ? slice_offset(exec, p) : 0;
+            id = item[0];
+        }
+    }
+    spot = f->known[id];
+    spot.offset += offset;
+    return spot;
+}
+
+mpl_spot mpl_flow_spot(const mpl_exec *exec, mpl_value v)
+{
+    return mpl_flow_moves(exec, v) ? evaluate(exec, exec->flow->value_place[exec->flow->holder[v]])
+                                   : mpl_exec_spot(exec, v);
+}
+
+void mpl_flow_note_final(mpl_exec *exec, mpl_op op)
+{
+    mpl_flow *f = exec->flow;
+
+    for (uint32_t i = f->unshared ? 0 : f->final_begin[op]; !f->unshared && i < f->final_begin[op + 1]; i++)
+        f->known[f->final_item[i]] = evaluate(exec, f->item[f->place[f->final_item[i]].begin + 1]);
+}
+
+void mpl_flow_bind(mpl_exec *exec, mpl_value v, mpl_spot spot)
+{
+    const mpl_flow *f = exec->flow;
+    mpl_value holder;
+    uint32_t n_in = exec->g->op_in_begin[exec->g->n_ops];
+    void *data;
+
+    if (!mpl_flow_moves(exec, v))
+        return;
+    holder = f->holder[v];
+    if (exec->value_slab[holder] == spot.slab && exec->value_offset[holder] == spot.offset &&
+        exec->value_block[holder] == spot.block)
+        return;
+    data = spot.slab != MPL_NONE ? mpl_exec_at(exec, spot.slab, spot.offset) : NULL;
+    for (uint32_t i = f->member_begin[holder]; i < f->member_begin[holder + 1]; i++) {
+        exec->value_slab[f->member[i]] = spot.slab;
+        exec->value_offset[f->member[i]] = spot.offset;
+        exec->value_block[f->member[i]] = spot.block;
+    }
+    for (uint32_t i = f->slot_begin[holder]; i < f->slot_begin[holder + 1]; i++)
+        (f->slot[i] < n_in ? &exec->in[f->slot[i]] : &exec->out[f->slot[i] - n_in])->data = data;
+}

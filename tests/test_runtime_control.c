@@ -1,0 +1,434 @@
+/* test_runtime_control.c -- loops and branches as they run.
+ *
+ * Each program's outputs are computed beside it, in C, from what graph.h says of `while`, `case` and `exit_unless`. Catches: a
+ * round too many or too few, values carried one after the other instead of at once, slices and rows at the wrong place, rows
+ * of rounds that never came, branches and bypasses taken wrongly, state left from the run before, copies not counted. */
+#include "tests/test.h"
+
+#include "graphs/source.h"
+#include "planners/plan.h"
+#include "runtime/exec.h"
+
+#include <math.h>
+
+#define MOST 32 /* numbers of all inputs, or of all outputs, of a program */
+
+typedef struct program {
+    const char *name, *text;
+    double run[6][8]; /* inputs, one behind the other */
+    uint32_t n_runs;
+    uint64_t (*expect)(const double *in, double *out); /* bytes carried from round to round */
+} program;
+
+/* ---- programs ---------------------------------------------------------------------------------------------- */
+
+static uint64_t expect_count(const double *in, double *out)
+{
+    double trips = in[0], n = trips < 0 ? 0 : trips > 5 ? 5 : trips;
+
+    out[0] = in[1] + n, out[1] = in[2] + n;
+    return (uint64_t)n * 8;
+}
+
+static uint64_t expect_doubling(const double *in, double *out)
+{
+    double x = in[0], n = 0;
+
+    while (x < 100 && n < 1000) /* the exit test stands before the doubling, and drops the round */
+        x *= 2, n++;
+    out[0] = x, out[1] = n;
+    return (uint64_t)n * 12;
+}
+
+static uint64_t expect_late_exit(const double *in, double *out)
+{
+    double x = in[0], rounds = 0;
+
+    for (; rounds < 6; rounds++) {
+        if (x + 1 >= 4) /* the round's x + 1 is dropped, and its row */
+            break;
+        out[1 + (int)rounds] = 10 * (x + 1), out[7 + 5 - (int)rounds] = x;
+        x = x + 1;
+    }
+    out[0] = x;
+    return (uint64_t)rounds * 4;
+}
+
+static uint64_t expect_shift(const double *in, double *out)
+{
+    double t[4];
+
+    memcpy(t, in + 1, sizeof t);
+    for (int i = 0; i < (int)in[0]; i++) {
+        double z = t[0] - t[1] + t[2] + 2 * t[3];
+
+        t[0] = t[1], t[1] = t[2], t[2] = t[3], t[3] = z;
+    }
+    memcpy(out, t, sizeof t);
+    return (uint64_t)in[0] * 16;
+}
+
+static uint64_t expect_swap(const double *in, double *out)
+{
+    int n = (int)in[0];
+    double p[5];
+
+    memcpy(p, in + 1, sizeof p);
+    for (int i = 0; i < n; i++) {
+        double a = p[0], c = p[2];
+
+        p[0] = p[1], p[1] = a;              /* exchanged */
+        p[2] = p[3], p[3] = p[4], p[4] = c; /* in a ring of three */
+    }
+    memcpy(out, p, sizeof p);
+    return (uint64_t)n * 20;
+}
+
+static uint64_t expect_scan(const double *in, double *out)
+{
+    double sum = 0;
+
+    for (int i = 0; i < 4; i++) {
+        const double *x = in + 2 * i;
+        double y = in[6 - 2 * i];
+
+        if (sum > 20)
+            break;
+        sum += x[0] + x[1];
+        out[1 + i] = sum;          /* rows in order */
+        out[5 + 3 - i] = x[0] * y; /* last first */
+    }
+    out[0] = sum;
+    return (uint64_t)(4 - (sum > 20)) * 4;
+}
+
+static uint64_t expect_nested(const double *in, double *out)
+{
+    double x = in[1], carried = 0;
+
+    for (int r = 0; r < 3; r++) {
+        double y = x;
+
+        for (int i = 0; i < (int)in[0] - r; i++, carried += 4)
+            y = y + x * i + r;
+        out[1 + r] = x;
+        x = y;
+        carried += 4;
+    }
+    out[0] = x;
+    return (uint64_t)carried;
+}
+
+static uint64_t expect_case(const double *in, double *out)
+{
+    double x = in[1], y = in[2];
+
+    out[0] = in[0] < 0 ? x : in[0] == 0 ? x + y : in[0] == 1 ? y : 7;
+    out[1] = in[0] < 0 ? y : in[0] == 0 ? x : in[0] == 1 ? -x : x;
+    out[2] = out[0] + out[1];
+    return 0;
+}
+
+static uint64_t expect_bool_case(const double *in, double *out)
+{
+    out[0] = in[0] != 0 ? in[1] * 2 : in[1] + 1;
+    return 0;
+}
+
+/* A loop in a case in a loop. */
+static uint64_t expect_mixture(const double *in, double *out)
+{
+    double x = in[1], carried = 0;
+
+    for (int r = 0; r < (int)in[0]; r++, carried += 4) {
+        if (r % 3 == 0)
+            x = x + 1;
+        else if (r % 3 == 1)
+            for (int k = 0; k < r; k++, carried += 4)
+                x = x * 2;
+        out[1 + r] = x;
+    }
+    for (int r = (int)in[0]; r < 6; r++)
+        out[1 + r] = 0;
+    out[0] = x;
+    return (uint64_t)carried;
+}
+
+static uint64_t expect_numbers(const double *in, double *out)
+{
+    out[0] = in[0] > 0 ? in[0] - 1 : 40; /* the round, as it was carried */
+    out[1] = in[0] > 0 ? 5 : 40;         /* a constant */
+    out[2] = in[0] > 0 ? in[1] : 40;     /* what the whole graph was given */
+    out[3] = in[0] > 1 ? in[0] - 2 : 40;
+    for (int i = 0; i < 4; i++)
+        out[4 + i] = i < in[0] ? i : 0;
+    return (uint64_t)in[0] * 32;
+}
+
+static uint64_t expect_go(const double *in, double *out)
+{
+    double x = in[1], n = 0;
+
+    for (bool go = in[0] != 0; go; n++)
+        x = x + 1, go = x < 3;
+    out[0] = x;
+    return (uint64_t)n * 4;
+}
+
+static uint64_t expect_empty(const double *in, double *out)
+{
+    out[0] = in[0];
+    return 0; /* what is handed on to itself stays where it is */
+}
+
+static const program programs[] = {
+    {"count to trips, at most 5",
+     "graph count\ninput n i64 []\ninput x f32 [2]\nweight one f32 [] = data 1\n"
+     "block b\nparam r i64 []\nparam p f32 [2]\nq = add(p, one)\nyield _, q\n"
+     "y = while b(n, _, x) carried=1 trips=5\noutput y\n",
+     {{3, 1, 2}, {0, 1, 2}, {-2, 4, 4}, {9, 1, 5}, {5, 0, 0}},
+     5,
+     expect_count},
+    {"doubling until a test",
+     "graph doubling\ninput x f32 []\ninput n f32 []\nweight one f32 [] = data 1\nweight most f32 [] = data "
+     "100\n"
+     "weight two f32 [] = data 2\nblock b\nparam r i64 []\nparam p f32 []\nparam c f32 []\nparam unread f32 "
+     "[]\n"
+     "ok = less(p, most)\nexit_unless(ok)\nq = mul(p, two)\nd = add(c, one)\nyield _, q, d, q\n"
+     "y, count, _ = while b(_, _, x, n, x) carried=3 : _, _, _\noutput y\noutput count\n",
+     {{1, 0}, {100, 0}, {99, 0}, {3, 0}},
+     4,
+     expect_doubling},
+    {"a late test drops the row",
+     "graph late\ninput x f32 []\nweight one f32 [] = data 1\nweight ten f32 [] = data 10\n"
+     "weight most f32 [] = data 4\nblock b\nparam r i64 []\nparam p f32 []\nq = add(p, one)\nrow = mul(q, "
+     "ten)\n"
+     "ok = less(q, most)\nexit_unless(ok)\nyield _, q, row, p\n"
+     "y, rows, back = while b(_, _, x) carried=1 trips=6 scan_reverse=[0,1] : _, _, _\n"
+     "output y\noutput rows\noutput back\n",
+     {{0}, {3}, {-9}, {2}},
+     4,
+     expect_late_exit},
+    {"shift register of four taps",
+     "graph shift\ninput n i64 []\ninput a f32 []\ninput b f32 []\ninput c f32 []\ninput d f32 []\n"
+     "block body\nparam r i64 []\nparam t0 f32 []\nparam t1 f32 []\nparam t2 f32 []\nparam t3 f32 []\n"
+     "u = sub(t0, t1)\nv = add(u, t2)\nw = add(v, t3)\nz = add(w, t3)\nyield _, t1, t2, t3, z\n"
+     "w0, w1, w2, w3 = while body(n, _, a, b, c, d) carried=4 : _, _, _, _\n"
+     "output w0\noutput w1\noutput w2\noutput w3\n",
+     {{0, 1, 2, 3, 4}, {1, 1, 2, 3, 4}, {7, 1, -2, 3, 1}, {4, 5, 6, 7, 8}, {3, 5, 6, 7, 8}},
+     5,
+     expect_shift},
+    {"carried values change places",
+     "graph swap\ninput n i64 []\ninput a f32 []\ninput b f32 []\ninput c f32 []\ninput d f32 []\ninput e "
+     "f32 []\n"
+     "block body\nparam r i64 []\nparam p f32 []\nparam q f32 []\nparam s f32 []\nparam t f32 []\nparam u "
+     "f32 []\n"
+     "yield _, q, p, t, u, s\n"
+     "v0, v1, v2, v3, v4 = while body(n, _, a, b, c, d, e) carried=5 : _, _, _, _, _\n"
+     "output v0\noutput v1\noutput v2\noutput v3\noutput v4\n",
+     {{0, 1, 2, 3, 4, 5}, {1, 1, 2, 3, 4, 5}, {2, 1, 2, 3, 4, 5}, {4, 1, 2, 3, 4, 5}, {6, 1, 2, 3, 4, 5}},
+     5,
+     expect_swap},
+    {"scans and rows, in both directions",
+     "graph scans\ninput xs f32 [4,2]\nweight zero f32 [] = data 0\nweight most f32 [] = data 20\n"
+     "block body\nparam r i64 []\nparam sum f32 []\nparam x f32 [2]\nparam y f32 [2]\n"
+     "over = greater(sum, most)\nok = not(over)\nexit_unless(ok)\n"
+     "s = reduce_sum(x) keepdims=0\nnext = add(sum, s)\nxy = mul(x, y)\n"
+     "first = slice(xy) starts=[0] ends=[1]\nyield _, next, next, first\n"
+     "total, rows, back = while body(_, _, zero, xs, xs) carried=1 scan_reverse=[0,1,0,1] : _, _, _\n"
+     "output total\noutput rows\noutput back\n",
+     {{1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 3, 4, 0, 0, 1, 1}},
+     2,
+     expect_scan},
+    {"nested loops, the inner one captures",
+     "graph nested\ninput n i64 []\ninput x f32 []\nweight less_one i64 [] = data -1\n"
+     "block outer\nparam r i64 []\nparam p f32 []\nrf = cast(r) to=\"f32\"\nback = mul(r, less_one)\n"
+     "m = add(n, back)\n"
+     "block inner\nparam i i64 []\nparam q f32 []\nfi = cast(i) to=\"f32\"\npi = mul(p, fi)\nqp = add(q, "
+     "pi)\n"
+     "q2 = add(qp, rf)\nyield _, q2\n"
+     "y = while inner(m, _, p) carried=1\nyield _, y, p\n"
+     "z, ps = while outer(_, _, x) carried=1 trips=3 : _, _\noutput z\noutput ps\n",
+     {{2, 1}, {0, 5}, {4, 1}, {1, 2}},
+     4,
+     expect_nested},
+    {"case: branches, a bypass, empty ones",
+     "graph cases\ninput which i32 []\ninput x f32 []\ninput y f32 []\nweight seven f32 [] = data 7\n"
+     "block sum\ns = add(x, y)\nyield s, x\nblock pick\nm = neg(x)\nyield y, m\nblock other\nyield seven, x\n"
+     "p, q = case sum, pick, other(which, x, y) : _, _\nr = add(p, q)\noutput p\noutput q\noutput r\n",
+     {{0, 3, 4}, {1, 3, 4}, {2, 3, 4}, {-1, 3, 4}, {-5, 8, 9}, {0, 1, 1}},
+     6,
+     expect_case},
+    {"case by a bool",
+     "graph truth\ninput which bool []\ninput x f32 []\nweight one f32 [] = data 1\n"
+     "block no\na = add(x, one)\nyield a\nblock yes\nb = add(x, x)\nyield b\n"
+     "p = case no, yes(which)\noutput p\n",
+     {{0, 3}, {1, 3}},
+     2,
+     expect_bool_case},
+    {"a loop in a case in a loop",
+     "graph mixture\ninput n i64 []\ninput x f32 []\nweight one f32 [] = data 1\nweight three i64 [] = data "
+     "3\n"
+     "weight two f32 [] = data 2\n"
+     "block outer\nparam r i64 []\nparam p f32 []\nrem = mod(r, three)\n"
+     "block more\na = add(p, one)\nyield a\n"
+     "block grow\nblock inner\nparam i i64 []\nparam q f32 []\nq2 = mul(q, two)\nyield _, q2\n"
+     "b = while inner(r, _, p) carried=1\nyield b\n"
+     "block same\nyield p\n"
+     "c = case more, grow, same(rem)\nyield _, c, c\n"
+     "y, rows = while outer(n, _, x) carried=1 trips=6 : _, _\noutput y\noutput rows\n",
+     {{6, 1}, {0, 2}, {3, -1}, {5, 2}},
+     4,
+     expect_mixture},
+    {"the round, constants and inputs are carried",
+     "graph numbers\ninput n i64 []\ninput m i64 []\nweight five i64 [] = data 5\nweight forty i64 [] = data "
+     "40\n"
+     "block b\nparam r i64 []\nparam p i64 []\nparam q i64 []\nparam s i64 []\nparam old i64 []\n"
+     "yield _, r, five, m, p, r\n"
+     "a, c, d, e, rows = while b(n, _, forty, forty, forty, forty) carried=4 trips=4 : _, _, _, _, _\n"
+     "output a\noutput c\noutput d\noutput e\noutput rows\n",
+     {{0, 3}, {1, 3}, {2, 4}, {4, 9}},
+     4,
+     expect_numbers},
+    {"go, from outside and from within",
+     "graph going\ninput go bool []\ninput x f32 []\nweight one f32 [] = data 1\nweight most f32 [] = data "
+     "3\n"
+     "block b\nparam r i64 []\nparam p f32 []\nq = add(p, one)\non = less(q, most)\nyield on, q\n"
+     "y = while b(_, go, x) carried=1\noutput y\n",
+     {{0, 0}, {1, 0}, {1, 7}, {1, 1}},
+     4,
+     expect_go},
+    {"values without bytes",
+     "graph empty\ninput x f32 []\ninput none f32 [0]\nblock b\nparam r i64 []\nparam p f32 [0]\nparam q f32 "
+     "[]\n"
+     "e = exp(p)\nyield _, e, q, e\n"
+     "y, z, rows = while b(_, _, none, x) carried=2 trips=2 : _, _, _\noutput z\noutput rows\noutput y\n",
+     {{4}},
+     1,
+     expect_empty},
+};
+
+static mpl_graph *graph_of(mpl_ctx *ctx, const program *p)
+{
+    mpl_graph *g;
+
+    assert_ok(ctx, mpl_text_read_memory(ctx, p->name, p->text, strlen(p->text), &g));
+    return g;
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------- */
+
+static void put_number(mpl_type type, void *data, uint64_t i, double x)
+{
+    if (type == MPL_TYPE_f32)
+        ((float *)data)[i] = (float)x;
+    else if (type == MPL_TYPE_i64)
+        ((int64_t *)data)[i] = (int64_t)x;
+    else if (type == MPL_TYPE_i32)
+        ((int32_t *)data)[i] = (int32_t)x;
+    else
+        ((uint8_t *)data)[i] = x != 0;
+}
+
+static double get_number(mpl_type type, const void *data, uint64_t i)
+{
+    return type == MPL_TYPE_f32   ? (double)((const float *)data)[i]
+           : type == MPL_TYPE_i64 ? (double)((const int64_t *)data)[i]
+           : type == MPL_TYPE_i32 ? (double)((const int32_t *)data)[i]
+                                  : (double)((const uint8_t *)data)[i];
+}
+
+static void set_inputs(mpl_ctx *ctx, const mpl_graph *g, mpl_exec *exec, const double *in)
+{
+    int64_t data[MOST];
+
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        mpl_value v = g->input[i];
+        uint64_t n = 0;
+
+        assert_true(mpl_shape_count(&g->value_shape[v], &n) && n <= MOST);
+        for (uint64_t k = 0; k < n; k++)
+            put_number((mpl_type)g->value_type[v], data, k, *in++);
+        assert_ok(ctx, mpl_exec_set_input(exec, i, data));
+    }
+}
+
+static void check_outputs(mpl_ctx *ctx, const program *p, const mpl_graph *g, mpl_exec *exec, uint32_t run,
+                          const double *want)
+{
+    int64_t data[MOST];
+
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        mpl_value v = g->output[i];
+        uint64_t n = 0;
+
+        assert_true(mpl_shape_count(&g->value_shape[v], &n) && n <= MOST);
+        assert_ok(ctx, mpl_exec_output(exec, i, data));
+        for (uint64_t k = 0; k < n; k++, want++)
+            if (get_number((mpl_type)g->value_type[v], data, k) != *want)
+                fail_msg("%s, run %u: output %s[%u] is %g, not %g", p->name, run, g->value_name[v],
+                         (unsigned)k, get_number((mpl_type)g->value_type[v], data, k), *want);
+    }
+}
+
+static void run_program(mpl_ctx *ctx, const program *p, const mpl_graph *g, mpl_exec *exec,
+                        uint64_t most_carried)
+{
+    for (uint32_t r = 0; r < p->n_runs; r++) {
+        double want[MOST] = {0};
+        uint64_t carried = p->expect(p->run[r], want);
+        mpl_exec_facts facts;
+
+        set_inputs(ctx, g, exec, p->run[r]);
+        assert_ok(ctx, mpl_exec_run(exec, NULL));
+        check_outputs(ctx, p, g, exec, r, want);
+        assert_ok(ctx, mpl_exec_facts_get(exec, &facts));
+        if (most_carried == UINT64_MAX)
+            assert_int_equal(facts.loop_carry_bytes, carried);
+        else
+            assert_true(facts.loop_carry_bytes <= most_carried);
+        assert_true(facts.copied_bytes >= facts.loop_carry_bytes);
+    }
+}
+
+static const char *const backends[] = {"ref", "cpu"};
+
+static void unshared_as_computed_by_hand(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t k = 0; k < sizeof backends / sizeof *backends; k++) {
+        const mpl_backend *backend = mpl_backend_find(backends[k]);
+        mpl_device *dev;
+
+        if (backend == NULL || mpl_backend_absent(backend) != NULL)
+            continue;
+        assert_ok(&ctx, backend->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
+        for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+            mpl_graph *g = graph_of(&ctx, &programs[i]);
+            mpl_op *order = mpl_alloc(&ctx, g->n_ops, sizeof *order);
+            mpl_exec *exec;
+
+            assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
+            assert_ok(&ctx, mpl_exec_new(&ctx, backend, dev, g, order, NULL, NULL, NULL,
+                                         &(mpl_exec_options){0}, &exec));
+            run_program(&ctx, &programs[i], g, exec, UINT64_MAX);
+            mpl_exec_free(&ctx, exec);
+            mpl_free(&ctx, order);
+            mpl_graph_free(&ctx, g);
+        }
+        backend->close(dev);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unshared_as_computed_by_hand),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
