@@ -238,10 +238,10 @@ static void classify(mpl_store *s)
     for (mpl_value v = 0; v < g->n_values; v++) {
         bool needs = s->spec->root[v] == v && g->value_bytes[v] > 0;
 
-        s->how[v] = !needs                                                   ? MPL_HOW_NOWHERE
-                    : s->spec->pinned[v] && !mpl_is_chosen(g, v)             ? MPL_HOW_PINNED
+        s->how[v] = !needs                                               ? MPL_HOW_NOWHERE
+                    : s->spec->pinned[v] && !mpl_is_chosen(g, v)         ? MPL_HOW_PINNED
                     : g->value_role[v] == MPL_PARAMETER && !s->wanted[v] ? MPL_HOW_NOWHERE
-                                                                             : MPL_HOW_CELL;
+                                                                         : MPL_HOW_CELL;
     }
     share_slices(s);
     share_rows(s);
@@ -255,7 +255,10 @@ static mpl_status allocate(mpl_store *s)
     uint64_t most = (uint64_t)g->n_values + g->n_blocks, n_results = 0;
 
     for (uint32_t b = 1; b < g->n_blocks; b++) {
-        most += 3 * (uint64_t)g->block_n_params[b]; /* at most two cells a carried value goes round, one for its first */
+        most +=
+            3 *
+            (uint64_t)
+                g->block_n_params[b]; /* at most two cells a carried value goes round, one for its first */
         n_results += g->block_n_results[b];
     }
     s->n_results = (uint32_t)n_results;
@@ -293,9 +296,10 @@ out:
 
 static void store_fini(mpl_store *s)
 {
-    void *arrays[] = {s->hold,    s->wanted, s->out_live, s->how,   s->of, s->at,  s->dep_begin, s->ref0, s->ref1,
-                      s->dep_n,   s->row,    s->parent,   s->next,  s->turn,     s->bytes,     s->named,
-                      s->copy,    s->turns,  s->refs,     s->deps,  s->in_copied, s->result_copied, s->staging};
+    void *arrays[] = {s->hold,      s->wanted, s->out_live,  s->how,           s->of,     s->at,
+                      s->dep_begin, s->ref0,   s->ref1,      s->dep_n,         s->row,    s->parent,
+                      s->next,      s->turn,   s->bytes,     s->named,         s->copy,   s->turns,
+                      s->refs,      s->deps,   s->in_copied, s->result_copied, s->staging};
 
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(s->ctx, arrays[i]);
