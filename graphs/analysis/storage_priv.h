@@ -27,28 +27,29 @@ typedef struct mpl_store {
     const mpl_storage_spec *spec;
     const mpl_graph *g;
     const mpl_program *program;
-    mpl_value *hold;     /* [n_values] the root whose contents it reads: its own, or a scan's */
-    uint8_t *wanted;     /* [n_values] a carried parameter that something reads */
-    uint8_t *out_live;   /* [n_values] an operation's output that something reads */
-    uint8_t *how;        /* [n_values] mpl_how, of roots */
-    mpl_op *of;          /* [n_values] FINAL, BRANCH, SLICE: the while or case */
-    uint32_t *at;        /* [n_values] which output of it; SLICE of a scan: which input */
-    uint32_t words;      /* of a row */
+    mpl_value *hold;   /* [n_values] the root whose contents it reads: its own, or a scan's */
+    uint8_t *wanted;   /* [n_values] a carried parameter that something reads */
+    uint8_t *out_live; /* [n_values] an operation's output that something reads */
+    uint8_t *how;      /* [n_values] mpl_how, of roots */
+    mpl_op *of;        /* [n_values] FINAL, BRANCH, SLICE: the while or case */
+    uint32_t *at;      /* [n_values] which output of it; SLICE of a scan: which input */
+    uint32_t words;    /* of a row */
     uint32_t n_items, most_items, n_results;
-    uint64_t *row;       /* [most_items * words] steps at which its contents must stand */
-    uint32_t *parent;    /* [most_items] */
-    uint32_t *next;      /* [most_items] ring of the cell's members */
-    uint32_t *turn;      /* [most_items] of a cell's representative: into turns; MPL_NONE: it stays */
-    uint64_t *bytes;     /* [most_items] of a cell's representative */
-    mpl_value *named;    /* [most_items] */
-    uint32_t *copy;      /* [most_items] */
+    uint64_t *row;    /* [most_items * words] steps at which its contents must stand */
+    uint32_t *parent; /* [most_items] */
+    uint32_t *next;   /* [most_items] ring of the cell's members */
+    uint32_t *turn;   /* [most_items] of a cell's representative: into turns; MPL_NONE: it stays */
+    uint64_t *bytes;  /* [most_items] of a cell's representative */
+    mpl_value *named; /* [most_items] */
+    uint32_t *copy;   /* [most_items] */
     mpl_turn *turns;
     uint32_t n_turns;
     size_t turns_cap;
-    uint32_t *refs;      /* of turns */
+    uint32_t *refs; /* of turns */
     uint32_t n_refs;
     size_t refs_cap;
-    uint32_t *ref0;      /* [n_values] FINAL: what holds it when no round ran; BRANCH: the item that branches leave it in */
+    uint32_t *
+        ref0; /* [n_values] FINAL: what holds it when no round ran; BRANCH: the item that branches leave it in */
     uint32_t *ref1;      /* [n_values] FINAL: what held it in the last round */
     uint32_t *dep_begin; /* [n_values] into deps; of FINAL and BRANCH: items that may hold it */
     uint32_t *dep_n;     /* [n_values] */
@@ -56,7 +57,7 @@ typedef struct mpl_store {
     uint32_t n_deps;
     size_t deps_cap;
     uint8_t *in_copied, *result_copied;
-    uint32_t *staging;   /* [n_blocks] item or MPL_NONE */
+    uint32_t *staging; /* [n_blocks] item or MPL_NONE */
 } mpl_store;
 
 /* What is read at all: wanted (parameters among them, if something reads their contents) and out_live. */
