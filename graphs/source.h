@@ -15,6 +15,11 @@ mpl_status mpl_tensor_write(mpl_ctx *ctx, const char *path, const mpl_tensor *te
 
 /* ---- readers ----------------------------------------------------------------------------------------------- */
 
+typedef enum mpl_rnn_form {
+    MPL_RNN_WHILE, /* a `while` over the cell */
+    MPL_RNN_UNROLL /* a cell for each step in time */
+} mpl_rnn_form;
+
 /* What a user says beside the file: sizes of symbolic dims (--dim NAME=N), contents of inputs that decide shapes
  * (--input NAME=FILE, read by the caller). A binding with name NULL stands for the input of its index. */
 typedef struct mpl_read_options {
@@ -25,6 +30,7 @@ typedef struct mpl_read_options {
     const char *const *input_name; /* NULL: by input_index */
     const uint32_t *input_index;   /* among the inputs of the file */
     const mpl_tensor *input_tensor;
+    mpl_rnn_form rnn; /* what becomes of ONNX's LSTM, GRU and RNN */
 } mpl_read_options;
 
 mpl_status mpl_onnx_read(mpl_ctx *ctx, const char *path, const mpl_read_options *options, mpl_graph **out);

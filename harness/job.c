@@ -59,6 +59,8 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
         MPL_FAIL(ctx, MPL_EINPUT, "--concat: '%s' is none of auto, share, copy", options->concat);
     if (strcmp(options->workspaces, "pool") != 0 && strcmp(options->workspaces, "plan") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--workspaces: '%s' is neither pool nor plan", options->workspaces);
+    if (strcmp(options->rnn, "while") != 0 && strcmp(options->rnn, "unroll") != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "--rnn: '%s' is neither while nor unroll", options->rnn);
     if (options->threads > 1024)
         MPL_FAIL(ctx, MPL_EINPUT, "--threads: %" PRIu64 " is more than 1024", options->threads);
     if (options->repeat < 1 || options->repeat > 10000)
@@ -113,8 +115,15 @@ static mpl_status fill_read_options(mpl_ctx *ctx, const mpl_options *options, co
         s->input_index[n] = inputs->item[i].index;
         s->input_tensor[n++] = inputs->item[i].tensor;
     }
-    s->options = (mpl_read_options){options->dim.n, s->dim_name,    s->dim_value,   n,
-                                    s->input_name,  s->input_index, s->input_tensor};
+    s->options =
+        (mpl_read_options){.n_dims = options->dim.n,
+                           .dim_name = s->dim_name,
+                           .dim_value = s->dim_value,
+                           .n_inputs = n,
+                           .input_name = s->input_name,
+                           .input_index = s->input_index,
+                           .input_tensor = s->input_tensor,
+                           .rnn = strcmp(options->rnn, "unroll") == 0 ? MPL_RNN_UNROLL : MPL_RNN_WHILE};
 out:
     return st;
 }

@@ -34,6 +34,7 @@ void mpl_options_init(mpl_options *options)
     options->order = "given";
     options->in_place = options->views = true;
     options->concat = "auto";
+    options->rnn = "while";
     options->workspaces = "pool";
     options->pin = "weights,inputs,outputs";
     options->capacity = options->budget = UINT64_MAX;

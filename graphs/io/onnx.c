@@ -4,11 +4,12 @@
  *          is computed on the way. Where a node's shape depends on the contents of an input, the input is marked, and
  *          the whole is read once more with that input as a constant. What no output needs is dropped last.
  * Source   ONNX, onnx.proto and docs/IR.md; https://github.com/onnx/onnx
- * Cost     Linear in the file, times (1 + inputs that decide shapes). */
+ * Cost     Linear in the file, times (1 + inputs that decide shapes + loops whose rounds do). */
 #include "graphs/base/file.h"
 #include "graphs/io/onnx_priv.h"
 
-#define MAX_NESTING 100 /* of messages, as protobuf's own readers have it */
+#define MAX_NESTING 100        /* of messages, as protobuf's own readers have it */
+#define MOST_NODES  (1000000U) /* loops that are unrolled make many of few */
 
 /* ---- messages of the file --------------------------------------------------------------------------------- */
 
@@ -78,9 +79,10 @@ void *onnx_scratch(onnx_reader *r, size_t n, size_t size)
     return p;
 }
 
-static void free_scratch(onnx_reader *r)
+/* Frees what came after the first `keep` pieces: bodies are read while their node's scratch memory is in use. */
+static void free_scratch(onnx_reader *r, size_t keep)
 {
-    while (r->n_scratch > 0)
+    while (r->n_scratch > keep)
         mpl_free(r->ctx, r->scratch[--r->n_scratch]);
 }
 
@@ -90,37 +92,75 @@ static const char *text_of(const char *text)
 }
 
 /* The entry of a name; a free one (text NULL) where it is not in the table yet. */
-static onnx_name *entry_of(const onnx_reader *r, const char *text)
+static onnx_name *entry_of(const onnx_scope *s, const char *text)
 {
-    size_t at = (size_t)mpl_hash(MPL_HASH_SEED, text, strlen(text)) & (r->n_names - 1);
+    size_t at = (size_t)mpl_hash(MPL_HASH_SEED, text, strlen(text)) & (s->n_names - 1);
 
-    while (r->name[at].text != NULL && strcmp(r->name[at].text, text) != 0)
-        at = (at + 1) & (r->n_names - 1);
-    return &r->name[at];
+    while (s->name[at].text != NULL && strcmp(s->name[at].text, text) != 0)
+        at = (at + 1) & (s->n_names - 1);
+    return &s->name[at];
 }
 
-static onnx_name *enter_name(onnx_reader *r, const char *text)
+static bool is_known(const onnx_name *e)
 {
-    onnx_name *e = entry_of(r, text);
+    return e->value != MPL_NONE || e->init != NULL || e->refused != NULL;
+}
+
+/* The entry that the name has here: the innermost that stands for something, else any one. */
+static onnx_name *seen_entry(const onnx_reader *r, const char *text)
+{
+    const onnx_scope *s = r->scope;
+    onnx_name *e = entry_of(s, text);
+
+    while ((e->text == NULL || !is_known(e)) && s->around != NULL)
+        e = entry_of(s = s->around, text);
+    return e;
+}
+
+static onnx_name *enter_name(onnx_scope *s, const char *text)
+{
+    onnx_name *e = entry_of(s, text);
 
     if (e->text == NULL)
         *e = (onnx_name){.text = text, .value = MPL_NONE};
     return e;
 }
 
-mpl_status onnx_fresh_name(onnx_reader *r, const char *base, const char *suffix, const char **out)
+/* Whether a graph that is being read, other than `owner`, has a value of that name: made already or not. */
+static bool is_reserved(const onnx_reader *r, const char *text, const onnx_scope *owner)
+{
+    for (const onnx_scope *s = r->scope; s != NULL; s = s->around)
+        if (s != owner && entry_of(s, text)->own)
+            return true;
+    return false;
+}
+
+static mpl_status free_name(onnx_reader *r, const char *base, const char *suffix, const onnx_scope *owner,
+                            const char **out)
 {
     mpl_status st = MPL_OK;
     size_t size = strlen(base) + strlen(suffix) + 24;
+    const char *slash = base[0] != '\0' && suffix[0] != '\0' ? "/" : "";
     char *text;
 
     MPL_TRY(onnx_new(r, text, size));
-    snprintf(text, size, "%s%s%s", base, base[0] != '\0' && suffix[0] != '\0' ? "/" : "", suffix);
-    for (unsigned i = 2; text[0] == '\0' || mpl_graph_find(r->g, text) != MPL_NONE; i++)
-        snprintf(text, size, "%s%s%s~%u", base, base[0] != '\0' && suffix[0] != '\0' ? "/" : "", suffix, i);
+    snprintf(text, size, "%s%s%s", base, slash, suffix);
+    for (unsigned i = 2;
+         text[0] == '\0' || mpl_graph_find(r->g, text) != MPL_NONE || is_reserved(r, text, owner); i++)
+        snprintf(text, size, "%s%s%s~%u", base, slash, suffix, i);
     *out = text;
 out:
     return st;
+}
+
+mpl_status onnx_fresh_name(onnx_reader *r, const char *base, const char *suffix, const char **out)
+{
+    return free_name(r, base, suffix, NULL, out);
+}
+
+mpl_status onnx_own_name(onnx_reader *r, const char *text, const char **out)
+{
+    return free_name(r, text, "", r->scope, out);
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------ */
@@ -143,9 +183,12 @@ static mpl_status make_initialiser(onnx_reader *r, onnx_name *e)
     mpl_tensor t;
     void *owned = NULL;
     const char *name;
+    const onnx_scope *owner = r->scope;
 
+    while (owner != NULL && entry_of(owner, e->text) != e)
+        owner = owner->around;
     MPL_TRY(onnx_tensor(r->ctx, r->path, e->init, &t, &owned));
-    MPL_TRY(onnx_fresh_name(r, e->text, "", &name));
+    MPL_TRY(free_name(r, e->text, "", owner, &name));
     MPL_TRY(
         blame_file(r, mpl_graph_add_const(r->ctx, r->g, name, t.type, &t.shape, t.data, false, &e->value)));
 out:
@@ -163,7 +206,9 @@ mpl_status onnx_lookup(onnx_node *n, const char *name, mpl_value *out)
     *out = MPL_NONE;
     if (name == NULL || name[0] == '\0')
         return MPL_OK;
-    e = entry_of(n->r, name);
+    e = seen_entry(n->r, name);
+    if (e->text == NULL)
+        ONNX_FAIL(n, "its input '%.100s' is made by no node before it", name);
     if (e->refused != NULL)
         ONNX_FAIL(n, "its input '%.100s' has type %s, which memplan has not", name, e->refused);
     if (e->value == MPL_NONE && e->init != NULL) {
@@ -185,8 +230,8 @@ mpl_status onnx_define(onnx_node *n, const char *name, mpl_value v)
 
     if (name == NULL || name[0] == '\0')
         return MPL_OK;
-    e = enter_name(n->r, name);
-    if (e->value != MPL_NONE || e->init != NULL || e->refused != NULL)
+    e = enter_name(n->r->scope, name);
+    if (is_known(e))
         ONNX_FAIL(n, "its output '%.100s' is made before it already; names are unique in ONNX", name);
     e->value = v;
 out:
@@ -195,7 +240,7 @@ out:
 
 bool onnx_is_used(const onnx_reader *r, const char *name)
 {
-    return entry_of(r, name)->used;
+    return entry_of(r->scope, name)->used;
 }
 
 /* ---- inputs that decide shapes ------------------------------------------------------------------------------ */
@@ -215,7 +260,8 @@ static const mpl_tensor *find_binding(const onnx_reader *r, const char *name, ui
     return NULL;
 }
 
-/* Inputs of the graph that v depends on; mark[n_values]. Operations stand in order, so one pass backwards is enough. */
+/* What v depends on; mark[n_values]. Operations stand in order, those of a block before its owner, so one pass backwards is
+ * enough. Nothing is known of what a loop carries but that it depends on all that goes into the loop, and on the loop. */
 static void mark_sources(const mpl_graph *g, mpl_value v, bool *mark)
 {
     mark[v] = true;
@@ -227,7 +273,80 @@ static void mark_sources(const mpl_graph *g, mpl_value v, bool *mark)
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1] && needed; i++)
             if (g->op_in[i] != MPL_NONE)
                 mark[g->op_in[i]] = true;
+        for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1] && needed; k++) {
+            uint32_t b = g->op_body[k];
+
+            for (uint32_t i = 0; i < g->block_n_results[b]; i++)
+                if (g->block_result[g->block_result_begin[b] + i] != MPL_NONE)
+                    mark[g->block_result[g->block_result_begin[b] + i]] = true;
+            for (uint32_t i = 0; i < g->block_n_params[b]; i++) /* so that the loop is seen to matter */
+                mark[g->block_param[g->block_param_begin[b] + i]] = true;
+        }
     }
+}
+
+/* Whether a marked value is a parameter of that block. */
+static bool marks_param(const mpl_graph *g, uint32_t block, const bool *mark)
+{
+    for (uint32_t i = 0; i < g->block_n_params[block]; i++)
+        if (mark[g->block_param[g->block_param_begin[block] + i]])
+            return true;
+    return false;
+}
+
+bool onnx_is_constant(const onnx_node *n, mpl_value v)
+{
+    return n->r->g->value_role[v] == MPL_WEIGHT && n->r->g->value_data[v] != NULL;
+}
+
+/* Goes through the inputs that are marked and not bound: binds those whose contents are given; *missing names the first
+ * that are not. */
+static void bind_marked(onnx_reader *r, const bool *mark, bool *grew, const char **missing)
+{
+    uint32_t index = 0;
+
+    *missing = NULL;
+    for (size_t i = 0; i < r->proto->n_input; i++) {
+        const char *name = text_of(r->proto->input[i]->name);
+        const onnx_name *e = entry_of(&r->top, name);
+
+        if (e->init != NULL)
+            continue;
+        if (e->value != MPL_NONE && mark[e->value] && !r->bind[i]) {
+            if (find_binding(r, name, index) != NULL)
+                r->bind[i] = *grew = true;
+            else if (*missing == NULL)
+                *missing = name;
+        }
+        index++;
+    }
+}
+
+mpl_status onnx_can_be_constant(onnx_node *n, mpl_value v, bool *can)
+{
+    mpl_status st = MPL_OK;
+    onnx_reader *r = n->r;
+    bool *mark;
+    uint32_t index = 0;
+
+    *can = true;
+    MPL_TRY(onnx_new(r, mark, r->g->n_values));
+    mark_sources(r->g, v, mark);
+    for (size_t i = 0; i < r->proto->n_input; i++) {
+        const char *name = text_of(r->proto->input[i]->name);
+        const onnx_name *e = entry_of(&r->top, name);
+
+        if (e->init != NULL)
+            continue;
+        if (e->value != MPL_NONE && mark[e->value] && find_binding(r, name, index) == NULL)
+            *can = false;
+        index++;
+    }
+    for (size_t i = 0; i < r->n_loops; i++)
+        if (marks_param(r->g, r->loop[i].block, mark))
+            *can = false;
+out:
+    return st;
 }
 
 mpl_status onnx_need_constant(onnx_node *n, mpl_value v, const char *what)
@@ -235,28 +354,20 @@ mpl_status onnx_need_constant(onnx_node *n, mpl_value v, const char *what)
     mpl_status st = MPL_OK;
     onnx_reader *r = n->r;
     bool *mark, grew = false;
-    uint32_t index = 0;
+    const char *missing;
 
-    if (r->g->value_role[v] == MPL_WEIGHT && r->g->value_data[v] != NULL)
+    if (onnx_is_constant(n, v))
         return MPL_OK;
     MPL_TRY(onnx_new(r, mark, r->g->n_values));
     mark_sources(r->g, v, mark);
-    for (size_t i = 0; i < r->proto->n_input; i++) {
-        const char *name = text_of(r->proto->input[i]->name);
-        const onnx_name *e = entry_of(r, name);
-
-        if (e->init != NULL)
-            continue;
-        if (e->value != MPL_NONE && mark[e->value] && !r->bind[i]) {
-            if (find_binding(r, name, index) == NULL)
-                ONNX_FAIL(n,
-                          "its %s depends on the contents of input '%.100s'; give them: --input %.100s=FILE",
-                          what, name, name);
-            r->bind[i] = grew = true;
-        }
-        index++;
-    }
+    bind_marked(r, mark, &grew, &missing);
+    if (missing != NULL)
+        ONNX_FAIL(n, "its %s depends on the contents of input '%.100s'; give them: --input %.100s=FILE", what,
+                  missing, missing);
     r->again = grew;
+    for (size_t i = 0; i < r->n_loops; i++)
+        if (marks_param(r->g, r->loop[i].block, mark))
+            MPL_TRY(onnx_unroll(r, r->loop[i].proto));
     ONNX_FAIL(n, "its %s must be known when the model is read, and is not constant", what);
 out:
     return st;
@@ -413,7 +524,7 @@ static mpl_status read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, 
     mpl_status st = MPL_OK;
     const char *text = text_of(proto->name), *name, *refused;
     const mpl_tensor *given = find_binding(r, text, index);
-    onnx_name *e = enter_name(r, text);
+    onnx_name *e = enter_name(&r->top, text);
     mpl_shape shape = {.rank = 0};
     mpl_type type;
 
@@ -426,7 +537,7 @@ static mpl_status read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, 
     if (e->refused != NULL)
         return MPL_OK;
     MPL_TRY(read_dims(r, text, proto->type->tensor_type->shape, given, &shape));
-    MPL_TRY(onnx_fresh_name(r, text, text[0] != '\0' ? "" : "input", &name));
+    MPL_TRY(onnx_own_name(r, text[0] != '\0' ? text : "input", &name));
     MPL_TRY(blame_file(r, mpl_graph_add_value(r->ctx, r->g, name, MPL_INPUT, type, &shape, &e->value)));
     if (bind)
         MPL_TRY(bind_contents(r, text, e->value, given));
@@ -436,30 +547,61 @@ out:
 
 /* ---- the graph --------------------------------------------------------------------------------------------- */
 
-/* Enters what nodes read and outputs name, so that results nobody asks for can be left out, and the initialisers. */
-static mpl_status enter_names(onnx_reader *r)
+static size_t count_names(const Onnx__GraphProto *p)
 {
-    mpl_status st = MPL_OK;
-    const Onnx__GraphProto *p = r->proto;
     size_t n = p->n_initializer + p->n_input + p->n_output;
 
-    for (size_t i = 0; i < p->n_node; i++)
-        n += p->node[i]->n_input + p->node[i]->n_output;
-    for (r->n_names = 16; r->n_names <= 2 * n; r->n_names *= 2)
+    for (size_t i = 0; i < p->n_node; i++) {
+        const Onnx__NodeProto *node = p->node[i];
+
+        n += node->n_input + node->n_output;
+        for (size_t j = 0; j < node->n_attribute; j++)
+            if (node->attribute[j]->g != NULL)
+                n += count_names(node->attribute[j]->g);
+    }
+    return n;
+}
+
+/* Marks what nodes read and outputs name as used. Graphs inside may read names of those around them, so theirs count here,
+ * too, where they may hide ours. */
+static void enter_used(onnx_scope *s, const Onnx__GraphProto *p)
+{
+    for (size_t i = 0; i < p->n_node; i++) {
+        const Onnx__NodeProto *node = p->node[i];
+
+        for (size_t j = 0; j < node->n_input; j++)
+            enter_name(s, text_of(node->input[j]))->used = true;
+        for (size_t j = 0; j < node->n_attribute; j++)
+            if (node->attribute[j]->g != NULL)
+                enter_used(s, node->attribute[j]->g);
+    }
+    for (size_t i = 0; i < p->n_output; i++)
+        enter_name(s, text_of(p->output[i]->name))->used = true;
+}
+
+/* Enters what nodes read and outputs name, so that results nobody asks for can be left out, and the initialisers. */
+static mpl_status enter_names(onnx_reader *r, const Onnx__GraphProto *p, onnx_scope *s)
+{
+    mpl_status st = MPL_OK;
+    size_t n = count_names(p);
+
+    for (s->n_names = 16; s->n_names <= 2 * n; s->n_names *= 2)
         ;
-    MPL_TRY(mpl_new(r->ctx, r->name, r->n_names));
+    MPL_TRY(mpl_new(r->ctx, s->name, s->n_names));
     for (size_t i = 0; i < p->n_initializer; i++) {
-        onnx_name *e = enter_name(r, text_of(p->initializer[i]->name));
+        onnx_name *e = enter_name(s, text_of(p->initializer[i]->name));
 
         if (e->init != NULL)
             MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: two initialisers are named '%.100s'", r->path, e->text);
         e->init = p->initializer[i];
+        e->own = true;
     }
+    for (size_t i = 0; i < p->n_input; i++)
+        enter_name(s, text_of(p->input[i]->name))->own = true;
     for (size_t i = 0; i < p->n_node; i++)
-        for (size_t j = 0; j < p->node[i]->n_input; j++)
-            enter_name(r, text_of(p->node[i]->input[j]))->used = true;
-    for (size_t i = 0; i < p->n_output; i++)
-        enter_name(r, text_of(p->output[i]->name))->used = true;
+        for (size_t j = 0; j < p->node[i]->n_output; j++)
+            enter_name(s, text_of(p->node[i]->output[j]))->own = true;
+    enter_used(s, p);
     if (p->n_sparse_initializer > 0)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: it has sparse initialisers, which memplan cannot read",
                  r->path);
@@ -467,11 +609,62 @@ out:
     return st;
 }
 
+static mpl_status read_nodes(onnx_reader *r, const Onnx__GraphProto *p)
+{
+    mpl_status st = MPL_OK;
+    size_t keep = r->n_scratch;
+
+    for (size_t i = 0; i < p->n_node; i++) {
+        if (++r->n_nodes > MOST_NODES)
+            MPL_FAIL(r->ctx, MPL_EINPUT,
+                     "%.120s: it has more than %u nodes, those of loops that are read round by round counted "
+                     "each time",
+                     r->path, MOST_NODES);
+        MPL_TRY(onnx_read_node(r, p->node[i]));
+        free_scratch(r, keep);
+    }
+out:
+    return st;
+}
+
+mpl_status onnx_read_body(onnx_node *n, const Onnx__GraphProto *body, uint32_t n_in, const mpl_value *in,
+                          uint32_t n_out, const bool *wanted, mpl_value *out)
+{
+    mpl_status st = MPL_OK;
+    onnx_reader *r = n->r;
+    onnx_scope scope = {.around = r->scope};
+
+    if (body->n_input != n_in || body->n_output != n_out)
+        ONNX_FAIL(n, "its graph '%.60s' has %zu inputs and %zu outputs; it must have %u and %u",
+                  text_of(body->name), body->n_input, body->n_output, n_in, n_out);
+    r->scope = &scope;
+    MPL_TRY(enter_names(r, body, &scope));
+    for (uint32_t i = 0; i < n_in; i++) {
+        enter_name(&scope, text_of(body->input[i]->name))->init = NULL; /* a default, never needed */
+        MPL_TRY(onnx_define(n, body->input[i]->name, in[i]));
+    }
+    MPL_TRY(read_nodes(r, body));
+    for (uint32_t i = 0; i < n_out; i++) {
+        const char *name = text_of(body->output[i]->name);
+
+        out[i] = MPL_NONE;
+        if (wanted != NULL && !wanted[i])
+            continue;
+        MPL_TRY(onnx_lookup(n, name, &out[i]));
+        if (out[i] == MPL_NONE)
+            ONNX_FAIL(n, "output %u of its graph '%.60s' has no name", i, text_of(body->name));
+    }
+out:
+    r->scope = scope.around;
+    mpl_free(r->ctx, scope.name);
+    return st;
+}
+
 static mpl_status read_output(onnx_reader *r, const Onnx__ValueInfoProto *proto)
 {
     mpl_status st = MPL_OK;
     const char *text = text_of(proto->name);
-    onnx_name *e = entry_of(r, text);
+    onnx_name *e = entry_of(&r->top, text);
 
     if (e->refused != NULL)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: output '%.100s' has type %s, which memplan has not", r->path,
@@ -498,22 +691,19 @@ static mpl_status read_graph(onnx_reader *r)
                           : slash != NULL             ? slash + 1
                                                       : r->path,
                           &r->g));
-    MPL_TRY(enter_names(r));
+    MPL_TRY(enter_names(r, p, &r->top));
     for (size_t i = 0; i < p->n_input; i++)
-        if (entry_of(r, text_of(p->input[i]->name))->init == NULL) {
+        if (entry_of(&r->top, text_of(p->input[i]->name))->init == NULL) {
             MPL_TRY(read_input(r, p->input[i], index++, r->bind[i]));
-            free_scratch(r);
+            free_scratch(r, 0);
         }
-    for (size_t i = 0; i < p->n_node; i++) {
-        MPL_TRY(onnx_read_node(r, p->node[i]));
-        free_scratch(r);
-    }
+    MPL_TRY(read_nodes(r, p));
     for (size_t i = 0; i < p->n_output; i++)
         MPL_TRY(read_output(r, p->output[i]));
 out:
-    free_scratch(r);
-    mpl_free(r->ctx, r->name);
-    r->name = NULL;
+    free_scratch(r, 0);
+    mpl_free(r->ctx, r->top.name);
+    r->top.name = NULL;
     if (st != MPL_OK) {
         mpl_graph_free(r->ctx, r->g);
         r->g = NULL;
@@ -531,8 +721,10 @@ static mpl_status read_model(mpl_ctx *ctx, const char *path, const Onnx__ModelPr
         MPL_FAIL(ctx, MPL_EINPUT, "%s: it holds no graph", path);
     MPL_TRY(find_opset(&r));
     MPL_TRY(mpl_new(ctx, r.bind, model->graph->n_input));
+    r.scope = &r.top;
     do {
         r.again = false;
+        r.n_nodes = r.n_loops = 0;
         st = read_graph(&r);
     } while (st != MPL_OK && r.again);
     MPL_TRY(st);
@@ -542,6 +734,8 @@ static mpl_status read_model(mpl_ctx *ctx, const char *path, const Onnx__ModelPr
 out:
     mpl_graph_free(ctx, r.g);
     mpl_free(ctx, r.bind);
+    mpl_free(ctx, r.unroll);
+    mpl_free(ctx, r.loop);
     mpl_free(ctx, r.scratch);
     return st;
 }

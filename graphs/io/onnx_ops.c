@@ -83,7 +83,7 @@ mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_
     mpl_status st = MPL_OK;
     const char *name;
 
-    MPL_TRY(onnx_fresh_name(n->r, n->out_name[0], suffix, &name));
+    MPL_TRY(onnx_fresh_name(n->r, n->out_name[0] != NULL ? n->out_name[0] : n->label, suffix, &name));
     MPL_TRY(onnx_blame(
         n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, n_attr, attr, 1, &name, out)));
 out:
@@ -511,26 +511,40 @@ static mpl_status name_outputs(onnx_node *n)
 {
     mpl_status st = MPL_OK;
     const mpl_op_info *info = &mpl_op_table[n->rule->kind];
+    bool control = (info->traits & MPL_CONTROL) != 0;
 
     n->n_out = (uint32_t)n->proto->n_output;
     MPL_TRY(onnx_new(n->r, n->out_name, (size_t)n->n_out + 1));
     MPL_TRY(onnx_new(n->r, n->out, (size_t)n->n_out + 1));
     for (uint32_t i = 0; i < n->n_out; i++) {
         const char *text = n->proto->output[i] != NULL ? n->proto->output[i] : "";
-        bool optional = i >= info->min_out && info->max_out != 255;
+        bool optional = control || (i >= info->min_out && info->max_out != 255);
 
         n->out[i] = MPL_NONE;
         if (optional && (text[0] == '\0' || !onnx_is_used(n->r, text)))
             continue;
-        MPL_TRY(onnx_fresh_name(n->r, text[0] != '\0' ? text : n->label, text[0] != '\0' ? "" : "out",
-                                &n->out_name[i]));
+        if (text[0] != '\0')
+            MPL_TRY(onnx_own_name(n->r, text, &n->out_name[i]));
+        else
+            MPL_TRY(onnx_fresh_name(n->r, n->label, "out", &n->out_name[i]));
     }
-    while (n->n_out > info->min_out && n->out_name[n->n_out - 1] == NULL)
+    while (!control && n->n_out > info->min_out && n->out_name[n->n_out - 1] == NULL)
         n->n_out--;
     if (n->n_out == 0)
         ONNX_FAIL(n, "it has no output");
 out:
     return st;
+}
+
+/* Its name, else that of its first output that has one, else its operator. */
+static const char *label_of(const Onnx__NodeProto *proto, const char *type)
+{
+    if (proto->name != NULL && proto->name[0] != '\0')
+        return proto->name;
+    for (size_t i = 0; i < proto->n_output; i++)
+        if (proto->output[i] != NULL && proto->output[i][0] != '\0')
+            return proto->output[i];
+    return type;
 }
 
 mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
@@ -542,9 +556,7 @@ mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
     bool own = domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
     int first = 0;
 
-    n.label = proto->name != NULL && proto->name[0] != '\0'     ? proto->name
-              : proto->n_output > 0 && proto->output[0] != NULL ? proto->output[0]
-                                                                : type;
+    n.label = label_of(proto, type);
     n.rule = own ? find_rule(type, r->opset, &first) : NULL;
     if (own && r->opset == 0)
         ONNX_FAIL(&n, "the model names no opset of ONNX; 7 to 27 are supported");

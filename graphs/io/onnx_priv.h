@@ -2,6 +2,7 @@
  *
  * onnx.c reads the model and walks its nodes; onnx_ops.c turns each node into operations by the rule that
  * onnx_ops.def gives; onnx_shape.c holds the rules of windows, layout and shapes; onnx_const.c makes constants;
+ * onnx_control.c reads nodes that own graphs, onnx_rnn.c the recurrent layers, both by the loops of onnx_loop.c;
  * onnx_write.c goes the other way by the same rules; onnx_notes.c sees to a model's metadata, field by field.
  * Schema and operators: ONNX (onnx.proto, docs/Operators.md, docs/Changelog.md). */
 #ifndef MPL_ONNX_PRIV_H
@@ -18,7 +19,21 @@ typedef struct onnx_name {
     const char *refused;           /* kind or element type that memplan has not; NULL: none */
     mpl_value value;               /* MPL_NONE: not made yet */
     bool used;                     /* some node reads it, or it is an output */
+    bool own;                      /* an input, an initialiser or a node's output of this very graph */
 } onnx_name;
+
+/* The names of a graph, and those that it reads of the graphs around it. */
+typedef struct onnx_scope {
+    onnx_name *name; /* [n_names] open addressing, a power of two, half of it free */
+    size_t n_names;
+    struct onnx_scope *around; /* NULL: the model's own graph */
+} onnx_scope;
+
+/* A loop of the graph and the node that it comes from. */
+typedef struct onnx_loop_block {
+    uint32_t block; /* its body */
+    const Onnx__NodeProto *proto;
+} onnx_loop_block;
 
 typedef struct onnx_reader {
     mpl_ctx *ctx;
@@ -28,10 +43,14 @@ typedef struct onnx_reader {
     const Onnx__GraphProto *proto; /* its graph */
     int64_t opset;                 /* of ONNX's own operators; 0: the model names none */
     mpl_graph *g;
-    onnx_name *name; /* [n_names] open addressing, a power of two, half of it free */
-    size_t n_names;
-    bool *bind;     /* [proto->n_input] its contents decide a shape: a constant in the next try */
-    bool again;     /* set when `bind` grew: the whole is read once more */
+    onnx_scope top, *scope; /* of the model's graph; of the one that is being read */
+    uint64_t n_nodes;       /* read so far, those of a body each time that it is read */
+    onnx_loop_block *loop;
+    size_t n_loops, cap_loops;
+    bool *bind;                     /* [proto->n_input] its contents decide a shape: a constant in the next try */
+    const Onnx__NodeProto **unroll; /* loops whose rounds differ in shapes: round by round in the next try */
+    size_t n_unroll, cap_unroll;
+    bool again;     /* set when `bind` or `unroll` grew: the whole is read once more */
     void **scratch; /* freed after each node */
     size_t n_scratch, cap_scratch;
 } onnx_reader;
@@ -66,7 +85,7 @@ struct onnx_node {
     onnx_reader *r;
     const Onnx__NodeProto *proto;
     const onnx_rule *rule;
-    const char *label; /* its name, else its first output's */
+    const char *label; /* its name, else that of an output, else its operator */
     uint32_t n_in, n_attr, n_out;
     mpl_value *in; /* those that became attributes are gone; the rest moved up */
     mpl_attr attr[ONNX_MAX_ATTRS];
@@ -90,12 +109,26 @@ mpl_status onnx_define(onnx_node *n, const char *name, mpl_value v);
 /* Whether a node reads it, or it is an output of the graph. */
 bool onnx_is_used(const onnx_reader *r, const char *name);
 
-/* A value name that starts with `base` and is free in the graph. Scratch memory. */
+/* A value name that starts with `base`, is free in the graph, and no own name of the graphs that are being read.
+ * Scratch memory. */
 mpl_status onnx_fresh_name(onnx_reader *r, const char *base, const char *suffix, const char **out);
+/* The name for an own value of the innermost graph. */
+mpl_status onnx_own_name(onnx_reader *r, const char *text, const char **out);
 
-/* Succeeds if v is a constant by now. Else marks the inputs of the file that it depends on as bound and asks for another
- * try, or says which --input is missing. */
+bool onnx_is_constant(const onnx_node *n, mpl_value v);
+
+/* Succeeds if v is a constant by now. Else marks the inputs of the file that it depends on as bound, the loops that it
+ * depends on as unrolled, and asks for another try, or says which --input is missing. */
 mpl_status onnx_need_constant(onnx_node *n, mpl_value v, const char *what);
+
+/* Whether the user gave the contents of all inputs that v depends on: onnx_need_constant would not ask for any.
+ * MPL_EMEM. */
+mpl_status onnx_can_be_constant(onnx_node *n, mpl_value v, bool *can);
+
+/* Reads a graph that a node owns as if its nodes stood here: in[n_in] are its inputs, out[n_out] receives its outputs, but
+ * where wanted[i] (may be NULL) is false. Names inside hide those outside. */
+mpl_status onnx_read_body(onnx_node *n, const Onnx__GraphProto *body, uint32_t n_in, const mpl_value *in,
+                          uint32_t n_out, const bool *wanted, mpl_value *out);
 
 /* Prefixes the message in ctx with path, node, operator and opset. Returns st. */
 mpl_status onnx_blame(const onnx_node *n, mpl_status st);
@@ -133,7 +166,7 @@ mpl_status onnx_set_ints(onnx_node *n, mpl_attr_key key, uint32_t count, const i
 
 /* The last operation of a node: makes the node's outputs with the node's attributes. */
 mpl_status onnx_finish(onnx_node *n, mpl_op_kind kind, uint32_t n_in, const mpl_value *in);
-/* An operation before it: one output, named after the node's first one. */
+/* An operation before it: one output, named after the node's first one, or after the node. */
 mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_t n_in, const mpl_value *in,
                      uint32_t n_attr, const mpl_attr *attr, mpl_value *out);
 
@@ -148,6 +181,55 @@ mpl_status onnx_lower_pad(onnx_node *n);
 mpl_status onnx_lower_resize(onnx_node *n);
 mpl_status onnx_lower_upsample(onnx_node *n);
 mpl_status onnx_lower_group_norm_18(onnx_node *n);
+
+/* ---- onnx_loop.c ------------------------------------------------------------------------------------------ */
+
+/* One round, for the callback that makes it: the values that it reads, and those that it makes. */
+typedef struct onnx_round {
+    mpl_value index; /* i64 [] */
+    const mpl_value *state, *slice;
+    mpl_value go; /* MPL_NONE: on; to be written, as those below */
+    mpl_value *next, *row;
+} onnx_round;
+
+/* A loop on its way into the graph: a `while`, or its rounds one after the other where `unroll` is set. */
+typedef struct onnx_loop {
+    onnx_node *n;
+    mpl_value trips, go; /* MPL_NONE: left out, or known */
+    int64_t most;        /* rounds that there can be; -1: any number */
+    uint32_t n_carried, n_scans, n_rows;
+    const mpl_value *init, *scan;      /* scans along axis 0 */
+    const char *const *param;          /* [n_carried + n_scans] names in the body */
+    const bool *reverse;               /* [n_scans + n_rows]; NULL: none */
+    const char *const *out_name;       /* [n_carried + n_rows]; NULL: not asked for */
+    bool unroll;
+    mpl_status (*body)(const struct onnx_loop *l, onnx_round *round);
+    void *arg;
+} onnx_loop;
+
+/* out[n_carried + n_rows]: the values after the last round, the stacked rows. */
+mpl_status onnx_add_loop(const onnx_loop *l, mpl_value *out);
+
+/* Whether the loops of this node are to be read round by round. */
+bool onnx_is_unrolled(const onnx_node *n);
+/* Asks for another try, in which they are. */
+mpl_status onnx_unroll(onnx_reader *r, const Onnx__NodeProto *proto);
+
+/* A block name that starts with `base` and is free in the graph. Scratch memory. */
+mpl_status onnx_block_name(onnx_reader *r, const char *base, const char *suffix, const char **out);
+
+/* ---- onnx_control.c --------------------------------------------------------------------------------------- */
+
+mpl_status onnx_lower_if(onnx_node *n);
+mpl_status onnx_lower_loop(onnx_node *n);
+mpl_status onnx_lower_scan(onnx_node *n);
+mpl_status onnx_lower_scan_8(onnx_node *n);
+
+/* ---- onnx_rnn.c ------------------------------------------------------------------------------------------- */
+
+mpl_status onnx_lower_rnn(onnx_node *n);
+mpl_status onnx_lower_gru(onnx_node *n);
+mpl_status onnx_lower_lstm(onnx_node *n);
 
 /* ---- onnx_const.c ---------------------------------------------------------------------------------------- */
 

@@ -47,7 +47,7 @@ static bool is_said_by(const onnx_rule *rule, const mpl_graph *g, mpl_op op)
 {
     onnx_item it;
 
-    if (rule == NULL ||
+    if (rule == NULL || (mpl_op_table[rule->kind].traits & MPL_CONTROL) != 0 ||
         rule->lower == onnx_lower_group_norm_18) /* scale and bias are of another shape there */
         return false;
     for (uint32_t i = 0; i < n_attrs(g, op); i++) {
