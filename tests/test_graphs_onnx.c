@@ -556,7 +556,8 @@ static void names(void **state)
     m = model(11);
     assert_ok(&ctx, read_message(&ctx, &m, NULL, &g));
     assert_int_equal(g->n_ops, 5);
-    assert_string_equal(g->value_name[g->op_out[g->op_out_begin[3]]], "p/flat~2");
+    assert_string_equal(g->value_name[g->op_out[g->op_out_begin[0]]], "p/flat~2");
+    assert_string_equal(g->value_name[g->op_out[g->op_out_begin[3]]], "p/flat");
     assert_string_equal(g->value_name[g->op_out[g->op_out_begin[4]]], "y");
     assert_string_equal(g->value_name[g->op_out[g->op_out_begin[4] + 1]], "y/out");
     mpl_graph_free(&ctx, g);

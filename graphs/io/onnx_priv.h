@@ -47,7 +47,7 @@ typedef struct onnx_reader {
     uint64_t n_nodes;       /* read so far, those of a body each time that it is read */
     onnx_loop_block *loop;
     size_t n_loops, cap_loops;
-    bool *bind;                     /* [proto->n_input] its contents decide a shape: a constant in the next try */
+    bool *bind; /* [proto->n_input] its contents decide a shape: a constant in the next try */
     const Onnx__NodeProto **unroll; /* loops whose rounds differ in shapes: round by round in the next try */
     size_t n_unroll, cap_unroll;
     bool again;     /* set when `bind` or `unroll` grew: the whole is read once more */
@@ -198,10 +198,10 @@ typedef struct onnx_loop {
     mpl_value trips, go; /* MPL_NONE: left out, or known */
     int64_t most;        /* rounds that there can be; -1: any number */
     uint32_t n_carried, n_scans, n_rows;
-    const mpl_value *init, *scan;      /* scans along axis 0 */
-    const char *const *param;          /* [n_carried + n_scans] names in the body */
-    const bool *reverse;               /* [n_scans + n_rows]; NULL: none */
-    const char *const *out_name;       /* [n_carried + n_rows]; NULL: not asked for */
+    const mpl_value *init, *scan; /* scans along axis 0 */
+    const char *const *param;     /* [n_carried + n_scans] names in the body */
+    const bool *reverse;          /* [n_scans + n_rows]; NULL: none */
+    const char *const *out_name;  /* [n_carried + n_rows]; NULL: not asked for */
     bool unroll;
     mpl_status (*body)(const struct onnx_loop *l, onnx_round *round);
     void *arg;
