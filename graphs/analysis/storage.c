@@ -240,6 +240,7 @@ static void classify(mpl_store *s)
 
         s->how[v] = !needs                                               ? MPL_HOW_NOWHERE
                     : s->spec->pinned[v] && !mpl_is_chosen(g, v)         ? MPL_HOW_PINNED
+                    : mpl_is_chosen(g, v) && !s->out_live[v]             ? MPL_HOW_NOWHERE
                     : g->value_role[v] == MPL_PARAMETER && !s->wanted[v] ? MPL_HOW_NOWHERE
                                                                          : MPL_HOW_CELL;
     }

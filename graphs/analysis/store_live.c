@@ -143,7 +143,7 @@ static bool result_read(const mpl_store *s, uint32_t block, uint32_t i)
         return true;
     if (body && i <= mpl_n_carried(g, op))
         return s->wanted[mpl_param(g, block, i)] || (out != MPL_NONE && s->out_live[out]);
-    return out != MPL_NONE;
+    return out != MPL_NONE && (body || s->out_live[out]);
 }
 
 static mpl_status add_end(builder *b, uint32_t step, uint32_t block)
