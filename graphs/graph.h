@@ -304,7 +304,9 @@ mpl_status mpl_graph_finish(mpl_ctx *ctx, mpl_graph *g);
 /* Every id in range, every value made once and before its uses, bytes equal to type times dims. O(size). */
 bool mpl_graph_ok(const mpl_graph *g);
 
-/* A name for the contents: operators, attributes, shapes, types, roles, edges; names and weight data excluded. */
+/* A name for the contents of a finished graph: operators, attributes (floating ones in 32 bits, as files have them), shapes,
+ * types, roles, edges. Left out are names, weight data, and where there are no blocks the ids of weights and inputs, and weights
+ * that nobody reads. */
 uint64_t mpl_graph_hash(const mpl_graph *g);
 
 /* ---- evaluation: what each operator means, in the plainest loops ------------------------------------------- */

@@ -50,8 +50,8 @@ typedef struct mpl_onnx_weights {
 } mpl_onnx_weights;
 
 /* The graph as an ONNX model of opset 18, or later where an operator came later: standard operators, weights as initialisers,
- * the shape of every value, the notes as metadata. Read back it is the same graph, but that floating attributes are 32 bits
- * wide there, that what depends on weights alone is then computed while reading, and that weights come where they are first
+ * the shape of every value, the notes as metadata. Read back it is the same graph (mpl_graph_hash), but that floating attributes
+ * are 32 bits wide there, that what depends on weights alone is then computed while reading, and that weights come where they are first
  * used. One weight at a time is in memory. MPL_EINPUT: the file would pass 2 GiB, an operation that ONNX cannot say. */
 mpl_status mpl_onnx_write(mpl_ctx *ctx, const char *path, const mpl_graph *g, const mpl_onnx_weights *weights,
                           uint32_t n_notes, const mpl_onnx_note *notes);

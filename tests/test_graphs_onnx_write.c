@@ -141,6 +141,7 @@ static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
     assert_ok(ctx, mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, (void *)g}, 0, NULL));
     assert_ok(ctx, mpl_onnx_read(ctx, path, NULL, &back));
     assert_same(g, back);
+    assert_true(mpl_graph_hash(g) == mpl_graph_hash(back));
     for (int parallel = 0; parallel < 2; parallel++)
         assert_true(problem_hash(ctx, g, parallel) == problem_hash(ctx, back, parallel));
     mpl_graph_free(ctx, back);
@@ -567,6 +568,13 @@ static void test_refused(void **state)
         mpl_onnx_write(&ctx, file_of("huge.onnx", path), g, &(mpl_onnx_weights){fill_never, NULL}, 0, NULL),
         MPL_EINPUT);
     assert_non_null(strstr(ctx.message, "2 GiB"));
+    assert_int_not_equal(access(path, F_OK), 0);
+    mpl_graph_free(&ctx, g);
+
+    assert_ok(&ctx, mpl_text_read(&ctx, "tests/data/control.graph", &g));
+    assert_status(&ctx, mpl_onnx_write(&ctx, path, g, &(mpl_onnx_weights){fill_never, NULL}, 0, NULL),
+                  MPL_EINPUT);
+    assert_non_null(strstr(ctx.message, "loops or branches"));
     assert_int_not_equal(access(path, F_OK), 0);
     mpl_graph_free(&ctx, g);
 

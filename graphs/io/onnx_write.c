@@ -64,6 +64,9 @@ static mpl_status find_opset(mpl_ctx *ctx, const mpl_graph *g, int64_t *opset)
 {
     mpl_status st = MPL_OK;
 
+    if (g->n_blocks > 1)
+        MPL_FAIL(ctx, MPL_EINPUT, "graph '%.100s' has loops or branches, which are not written as ONNX",
+                 g->name);
     *opset = OLDEST_OPSET;
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
@@ -405,7 +408,8 @@ mpl_status mpl_onnx_write(mpl_ctx *ctx, const char *path, const mpl_graph *g, co
     put_head(&w, n_notes, notes, &head);
     if (graph.bytes > MOST_BYTES || head.bytes + 16 > MOST_BYTES - graph.bytes)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s: the model would have %" PRIu64 " bytes, weights included; an ONNX file holds 2 GiB",
+                 "%.200s: the model would have %" PRIu64
+                 " bytes, weights included; an ONNX file holds at most 2 GiB",
                  path, graph.bytes + head.bytes);
     MPL_TRY(mpl_file_begin(ctx, path, &file));
     to.stream = file.stream;

@@ -609,8 +609,22 @@ bool mpl_graph_ok(const mpl_graph *g)
     return mpl_graph_blocks_ok(g);
 }
 
+/* Type, role and shape. */
+static uint64_t hash_kind(uint64_t h, const mpl_graph *g, mpl_value v)
+{
+    const char *type = mpl_type_name((mpl_type)g->value_type[v]);
+
+    h = mpl_hash(h, type, strlen(type) + 1);
+    h = mpl_hash(h, &g->value_role[v], sizeof g->value_role[v]);
+    h = mpl_hash(h, &g->value_shape[v].rank, sizeof g->value_shape[v].rank);
+    return mpl_hash(h, g->value_shape[v].dim, g->value_shape[v].rank * sizeof *g->value_shape[v].dim);
+}
+
+/* Parameters and results of blocks are known by their ids. */
 static uint64_t hash_blocks(const mpl_graph *g, uint64_t h)
 {
+    for (mpl_value v = 0; v < g->n_values; v++)
+        h = hash_kind(h, g, v);
     h = mpl_hash(h, g->op_block, g->n_ops * sizeof *g->op_block);
     h = mpl_hash(h, g->value_block, g->n_values * sizeof *g->value_block);
     h = mpl_hash(h, g->op_body_begin, (g->n_ops + 1) * sizeof *g->op_body_begin);
@@ -624,6 +638,62 @@ static uint64_t hash_blocks(const mpl_graph *g, uint64_t h)
     return h;
 }
 
+static uint64_t hash_attr(uint64_t h, mpl_attr attr)
+{
+    const char *key = mpl_attr_name(attr.key);
+
+    h = mpl_hash(h, key, strlen(key) + 1);
+    h = mpl_hash(h, &attr.n, sizeof attr.n);
+    if (attr.ints != NULL)
+        h = mpl_hash(h, attr.ints, attr.n * sizeof *attr.ints);
+    for (uint32_t i = 0; i < attr.n && attr.floats != NULL; i++) {
+        float x = (float)attr.floats[i];
+
+        h = mpl_hash(h, &x, sizeof x);
+    }
+    return attr.text != NULL ? mpl_hash(h, attr.text, attr.n) : h;
+}
+
+/* Where in list[0 .. n) v stands first; n: nowhere. */
+static uint32_t place_of(mpl_value v, const mpl_value *list, uint32_t n)
+{
+    uint32_t i = 0;
+
+    while (i < n && list[i] != v)
+        i++;
+    return i;
+}
+
+/* A value by what it is, not by its id: an output of an operation, an input of the graph, or an operand of the first operation
+ * that reads it. */
+static uint64_t hash_value(uint64_t h, const mpl_graph *g, mpl_value v)
+{
+    uint32_t name[2] = {MPL_NONE, MPL_NONE}; /* which, of what */
+
+    if (v == MPL_NONE)
+        return mpl_hash(h, name, sizeof name);
+    if (g->value_op[v] != MPL_NONE) {
+        name[1] = g->value_op[v];
+        name[0] = place_of(v, g->op_out + g->op_out_begin[name[1]],
+                           g->op_out_begin[name[1] + 1] - g->op_out_begin[name[1]]);
+    } else if (g->value_role[v] == MPL_INPUT) {
+        name[0] = place_of(v, g->input, g->n_inputs);
+    } else if (g->value_use_begin[v] < g->value_use_begin[v + 1]) {
+        name[1] = g->value_use[g->value_use_begin[v]];
+        name[0] = place_of(v, g->op_in + g->op_in_begin[name[1]],
+                           g->op_in_begin[name[1] + 1] - g->op_in_begin[name[1]]);
+    }
+    return hash_kind(mpl_hash(h, name, sizeof name), g, v);
+}
+
+static uint64_t hash_values(uint64_t h, const mpl_graph *g, const mpl_value *list, uint32_t n)
+{
+    h = mpl_hash(h, &n, sizeof n);
+    for (uint32_t i = 0; i < n; i++)
+        h = hash_value(h, g, list[i]);
+    return h;
+}
+
 uint64_t mpl_graph_hash(const mpl_graph *g)
 {
     uint64_t h = mpl_hash(MPL_HASH_SEED, &g->n_ops, sizeof g->n_ops);
@@ -632,34 +702,13 @@ uint64_t mpl_graph_hash(const mpl_graph *g)
         const char *kind = mpl_op_table[g->op_kind[op]].name;
 
         h = mpl_hash(h, kind, strlen(kind) + 1);
-        for (uint32_t i = g->op_attr_begin[op]; i < g->op_attr_begin[op + 1]; i++) {
-            mpl_attr attr = mpl_attr_at(g, i);
-            const char *key = mpl_attr_name(attr.key);
-
-            h = mpl_hash(h, key, strlen(key) + 1);
-            h = mpl_hash(h, &attr.n, sizeof attr.n);
-            if (attr.ints != NULL)
-                h = mpl_hash(h, attr.ints, attr.n * sizeof *attr.ints);
-            if (attr.floats != NULL)
-                h = mpl_hash(h, attr.floats, attr.n * sizeof *attr.floats);
-            if (attr.text != NULL)
-                h = mpl_hash(h, attr.text, attr.n);
-        }
-    }
-    h = mpl_hash(h, g->op_in_begin, (g->n_ops + 1) * sizeof *g->op_in_begin);
-    h = mpl_hash(h, g->op_out_begin, (g->n_ops + 1) * sizeof *g->op_out_begin);
-    h = mpl_hash(h, g->op_in, g->op_in_begin[g->n_ops] * sizeof *g->op_in);
-    h = mpl_hash(h, g->op_out, g->op_out_begin[g->n_ops] * sizeof *g->op_out);
-    for (mpl_value v = 0; v < g->n_values; v++) {
-        const char *type = mpl_type_name((mpl_type)g->value_type[v]);
-
-        h = mpl_hash(h, type, strlen(type) + 1);
-        h = mpl_hash(h, &g->value_role[v], sizeof g->value_role[v]);
-        h = mpl_hash(h, &g->value_shape[v].rank, sizeof g->value_shape[v].rank);
-        h = mpl_hash(h, g->value_shape[v].dim, g->value_shape[v].rank * sizeof *g->value_shape[v].dim);
+        for (uint32_t i = g->op_attr_begin[op]; i < g->op_attr_begin[op + 1]; i++)
+            h = hash_attr(h, mpl_attr_at(g, i));
+        h = hash_values(h, g, g->op_in + g->op_in_begin[op], g->op_in_begin[op + 1] - g->op_in_begin[op]);
+        h = hash_values(h, g, g->op_out + g->op_out_begin[op], g->op_out_begin[op + 1] - g->op_out_begin[op]);
     }
     if (g->n_blocks > 1)
         h = hash_blocks(g, h);
-    h = mpl_hash(h, g->input, g->n_inputs * sizeof *g->input);
-    return mpl_hash(h, g->output, g->n_outputs * sizeof *g->output);
+    h = hash_values(h, g, g->input, g->n_inputs);
+    return hash_values(h, g, g->output, g->n_outputs);
 }
