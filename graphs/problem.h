@@ -108,6 +108,10 @@ typedef struct mpl_places {
         *staging; /* [n_blocks] buffer for values that are copied crosswise; MPL_NONE: none is needed */
 } mpl_places;
 
+/* Whether v is an output of a case, or a carried one of a while: it lies where control flow left it, so it is planned even where
+ * outputs are pinned; one that nobody reads lies nowhere. */
+bool mpl_is_chosen(const mpl_graph *g, mpl_value v);
+
 /* Which buffer holds which value. A view has its root's buffer. MPL_NONE: pinned (weights, inputs, outputs), or
  * the value is not a value of the graph's order (dead). Kept beside the problem; planners never see it. */
 typedef struct mpl_value_map {

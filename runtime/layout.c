@@ -140,7 +140,8 @@ static mpl_status place_planned(mpl_exec *exec, const mpl_value_map *map)
         mpl_buffer b = map->value_buffer[v];
         mpl_value from = holder(map, v);
 
-        if (mpl_flow_moves(exec, v) || (b == MPL_NONE && from == v && g->value_role[v] == MPL_PARAMETER)) {
+        if (mpl_flow_moves(exec, v) ||
+            (b == MPL_NONE && from == v && (g->value_role[v] == MPL_PARAMETER || mpl_is_chosen(g, v)))) {
             place_nowhere(exec, v);
             continue;
         }

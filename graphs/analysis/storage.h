@@ -32,10 +32,6 @@ typedef struct mpl_storage {
     mpl_places *places;   /* buffers are cells */
 } mpl_storage;
 
-/* Whether v is an output of a case, or a carried one of a while: it lies where control flow left it, so it is planned even where
- * outputs are pinned. */
-bool mpl_is_chosen(const mpl_graph *g, mpl_value v);
-
 mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_storage **out);
 void mpl_storage_free(mpl_ctx *ctx, mpl_storage *storage);
 void mpl_places_free(mpl_ctx *ctx, mpl_places *places);
