@@ -7,12 +7,29 @@
 #include "graphs/base/rng.h"
 #include "graphs/problem.h"
 
-/* Operations over what there is, near or far: in place or not, views, several outputs, some that lead nowhere. */
+/* Values made since `from` that nobody has read, at most 8; their number. */
+static inline uint32_t random_unread(const mpl_graph *g, mpl_value from, mpl_value *unread)
+{
+    uint32_t n = 0;
+
+    for (mpl_value v = from; v < g->n_values && n < 8; v++) {
+        bool read = g->value_op[v] == MPL_NONE || g->value_type[v] != MPL_TYPE_f32;
+
+        for (uint32_t i = 0; i < g->op_in_begin[g->n_ops]; i++)
+            read = read || g->op_in[i] == v;
+        if (!read)
+            unread[n++] = v;
+    }
+    return n;
+}
+
+/* Operations over what there is, near or far: in place or not, views, several outputs, some that lead nowhere. Of a third of
+ * the seeds, every fourth operation reads all that nobody has read, and all later ones depend on it. */
 static inline mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops, uint32_t window)
 {
     mpl_graph *g = NULL;
     mpl_rng rng;
-    mpl_value v;
+    mpl_value v, funnel = 0;
 
     mpl_rng_init(&rng, seed);
     assert_ok(ctx, mpl_graph_new(ctx, "random", &g));
@@ -25,7 +42,7 @@ static inline mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_op
                                            &shape, &v));
     }
     for (uint32_t i = 0; i < n_ops; i++) {
-        mpl_value in[3], out[2];
+        mpl_value in[8], out[2];
         char name[16], mask[16];
         mpl_op_kind kind = MPL_OP_relu;
         uint32_t n = 0, n_out = 1;
@@ -33,15 +50,19 @@ static inline mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_op
 
         snprintf(name, sizeof name, "v%u", i);
         snprintf(mask, sizeof mask, "m%u", i);
-        for (uint32_t k = 0; k < 3; k++) {
+        if (seed % 3 == 1 && i % 4 == 3)
+            n = random_unread(g, 0, in);
+        for (uint32_t k = 0; k < 3 && (i % 4 != 3 || seed % 3 != 1); k++) {
             uint32_t far = mpl_rng_below(&rng, 3) == 0 ? g->n_values : window;
 
             v = g->n_values - 1 - (mpl_value)mpl_rng_below(&rng, far < g->n_values ? far : g->n_values);
+            if (k == 0 && funnel > 0)
+                v = funnel + (mpl_value)mpl_rng_below(&rng, g->n_values - funnel);
             if (g->value_type[v] == MPL_TYPE_f32 && (n == 0 || mpl_rng_below(&rng, 2)))
                 in[n++] = v;
         }
         if (n == 0)
-            in[n++] = 0;
+            in[n++] = funnel;
         if (n == 1)
             kind = mpl_rng_below(&rng, 3) ? MPL_OP_relu : MPL_OP_dropout;
         else if (n == 2 && mpl_shape_equal(&g->value_shape[in[0]], &g->value_shape[in[1]]))
@@ -53,6 +74,8 @@ static inline mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_op
         n_out = kind == MPL_OP_dropout ? 2 : 1;
         assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, name, n, in, kind == MPL_OP_concat, attr, n_out,
                                         (const char *[]){name, mask}, out));
+        if (seed % 3 == 1 && i % 4 == 3)
+            funnel = out[0];
     }
     for (uint32_t i = 0; i < 2; i++)
         assert_ok(ctx, mpl_graph_add_output(ctx, g, (mpl_value)(g->n_values - 1 - mpl_rng_below(&rng, 4))));
