@@ -65,7 +65,8 @@ static inline mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_op
             in[n++] = funnel;
         if (n == 1)
             kind = mpl_rng_below(&rng, 3) ? MPL_OP_relu : MPL_OP_dropout;
-        else if (n == 2 && mpl_shape_equal(&g->value_shape[in[0]], &g->value_shape[in[1]]))
+        else if (n == 2 && (g->value_shape[in[0]].dim[0] == g->value_shape[in[1]].dim[0] ||
+                            g->value_shape[in[1]].dim[0] == 1)) /* one number is added to all */
             kind = MPL_OP_add;
         else
             kind = MPL_OP_concat;
