@@ -277,7 +277,32 @@ out:
 
 /* ---- search ------------------------------------------------------------------------------------------------------ */
 
-#define BEAM_SHARE 4 /* what beams at the goal may cost, in costs of searches */
+#define MERGE_N     32    /* items of a part from which on merging comes before searching */
+#define FIRST_TICKS 12000 /* of the one run that comes before all else, for each item */
+#define MERGE_TICKS 20000 /* of a run for each item; doubled with every other lap */
+#define MERGE_RUNS  2     /* of lap 0; doubled with each */
+#define MERGE_LAPS  6
+#define BEAM_SHARE  2 /* what beams at the goal may cost, in costs of the rest of the search */
+
+static mpl_status merge(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t runs, uint64_t ticks,
+                        mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    uint64_t before = s->effort.ticks;
+
+    MPL_TRY(mpl_exact_part_merge(part, cap, runs, ticks * part->n, &s->effort, verdict));
+    part->search_ticks += s->effort.ticks - before;
+out:
+    return st;
+}
+
+static mpl_status merge_in_lap(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t lap,
+                               mpl_exact_verdict *verdict)
+{
+    uint32_t level = lap < MERGE_LAPS ? lap : MERGE_LAPS;
+
+    return merge(s, part, cap, MERGE_RUNS << level, (uint64_t)MERGE_TICKS << level / 2, verdict);
+}
 
 /* Between the goal and the height of a part: bisection, where an attempt that is stopped counts as a failure. */
 static mpl_status descend(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
@@ -287,14 +312,17 @@ static mpl_status descend(solver *s, uint32_t pool, mpl_exact_part *part, uint32
 
     while (budget_left(s) && low < part->height) {
         mpl_exact_verdict verdict;
+        uint64_t before = s->effort.ticks;
 
         middle = mpl_exact_part_height_below(part, low + (part->height - low) / 2);
         if (middle <= low)
             middle = mpl_exact_part_height_above(part, low + 1);
         if (middle >= part->height)
             break;
-        MPL_TRY(mpl_exact_part_try(part, middle, lap, &s->effort, &verdict));
-        if (verdict == MPL_EXACT_STOPPED && lap > 0)
+        MPL_TRY(merge_in_lap(s, part, middle, lap, &verdict));
+        if (verdict == MPL_EXACT_STOPPED && (lap % 2 != 0 || s->effort.ticks == before))
+            MPL_TRY(mpl_exact_part_try(part, middle, lap, &s->effort, &verdict));
+        if (verdict == MPL_EXACT_STOPPED && lap % 2 != 0)
             MPL_TRY(mpl_exact_part_beam(part, middle, lap - 1, &s->effort, &verdict));
         report(s);
         if (verdict != MPL_EXACT_FOUND)
@@ -304,24 +332,12 @@ out:
     return st;
 }
 
-static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
+/* Beams at the goal, as long as they cost no more than their share. */
+static mpl_status run_beams(solver *s, uint32_t pool, mpl_exact_part *part)
 {
     mpl_status st = MPL_OK;
-    uint64_t capacity = s->p->pool_capacity[pool];
-    mpl_exact_verdict verdict = MPL_EXACT_FAILED;
+    mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
 
-    if (part->height > goal(s, pool))
-        MPL_TRY(mpl_exact_part_perfect(part, goal(s, pool), lap, &s->effort, &verdict));
-    if (verdict == MPL_EXACT_FOUND)
-        return MPL_OK;
-    verdict = MPL_EXACT_FAILED;
-    while (verdict == MPL_EXACT_FAILED && budget_left(s) && part->height > goal(s, pool) &&
-           part->bound <= capacity) {
-        MPL_TRY(mpl_exact_part_try(part, goal(s, pool), lap, &s->effort, &verdict));
-        report(s);
-    }
-    if (verdict == MPL_EXACT_STOPPED && (s->minimise || capacity == MPL_NO_CAPACITY))
-        MPL_TRY(descend(s, pool, part, lap));
     while (verdict == MPL_EXACT_STOPPED && budget_left(s) && part->height > goal(s, pool) &&
            part->beam_ticks / BEAM_SHARE <= part->search_ticks) {
         uint64_t ticks = s->effort.ticks;
@@ -330,6 +346,39 @@ static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, ui
         part->beam_ticks += s->effort.ticks - ticks + 1;
         report(s);
     }
+out:
+    return st;
+}
+
+static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
+{
+    mpl_status st = MPL_OK;
+    uint64_t capacity = s->p->pool_capacity[pool];
+    mpl_exact_verdict verdict;
+
+    if (part->height <= goal(s, pool))
+        return MPL_OK;
+    MPL_TRY(mpl_exact_part_perfect(part, goal(s, pool), lap, &s->effort, &verdict));
+    if (verdict != MPL_EXACT_FOUND && lap > 0)
+        MPL_TRY(merge_in_lap(s, part, goal(s, pool), lap, &verdict));
+    else if (verdict != MPL_EXACT_FOUND && part->n >= MERGE_N)
+        MPL_TRY(merge(s, part, goal(s, pool), 1, FIRST_TICKS, &verdict));
+    report(s);
+    if (verdict == MPL_EXACT_FOUND)
+        return MPL_OK;
+    verdict = MPL_EXACT_FAILED;
+    while (verdict == MPL_EXACT_FAILED && budget_left(s) && part->height > goal(s, pool) &&
+           part->bound <= capacity) {
+        MPL_TRY(mpl_exact_part_try(part, goal(s, pool), lap, &s->effort, &verdict));
+        report(s);
+    }
+    if (verdict == MPL_EXACT_STOPPED && lap == 0)
+        MPL_TRY(merge_in_lap(s, part, goal(s, pool), 0, &verdict));
+    if (verdict != MPL_EXACT_STOPPED)
+        return MPL_OK;
+    if (s->minimise || capacity == MPL_NO_CAPACITY)
+        MPL_TRY(descend(s, pool, part, lap));
+    MPL_TRY(run_beams(s, pool, part));
 out:
     return st;
 }

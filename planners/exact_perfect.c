@@ -14,7 +14,7 @@
 #include "graphs/base/rng.h"
 
 #define LAPS           5
-#define ROUNDS         8 /* in each; only one in the first if items are few: then searches do as well */
+#define ROUNDS         3 /* in each; only one in the first if items are few: then searches do as well */
 #define LARGE_N        200
 #define REPAIRS        1000 /* of the first round; each has as many more */
 #define DEEPEST        16   /* mergers taken apart in one of them */

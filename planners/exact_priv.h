@@ -6,6 +6,7 @@
  *   exact_beam.c    the same steps, many states at once: finds, proves nothing
  *   exact_part.c    one component: which search next, at which height
  *   exact_perfect.c a part without slack: items that lie side by side become one
+ *   exact_merge.c   any part: items that waste little side by side become one
  *   exact_proof.c   a refutation, found once more and written down
  *   exact.c         the planner: pools, components, claims */
 #ifndef MPL_EXACT_PRIV_H
@@ -266,6 +267,7 @@ typedef struct mpl_exact_part {
     uint64_t node_limit;   /* of a search in lap 0 */
     uint64_t tick_limit;   /* of any search */
     uint32_t n_members;    /* searches of a lap */
+    uint32_t n_merged;     /* calls of mpl_exact_part_merge */
     uint64_t search_ticks; /* of effort->ticks */
     uint64_t beam_ticks;   /* likewise, of the beams at the goal */
     uint32_t beam_stage;   /* of the next beams at the goal */
@@ -297,6 +299,11 @@ mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap, 
  * (0, 1, ..). FOUND or STOPPED. */
 mpl_status mpl_exact_part_perfect(mpl_exact_part *part, uint64_t cap, uint32_t lap, mpl_exact_effort *effort,
                                   mpl_exact_verdict *verdict);
+
+/* Looks for a plan within `cap` bytes by merging items in pairs: so many runs, each in so many ticks. FOUND or STOPPED, the
+ * same for any number of threads, a deadline apart. */
+mpl_status mpl_exact_part_merge(mpl_exact_part *part, uint64_t cap, uint32_t runs, uint64_t ticks,
+                                mpl_exact_effort *effort, mpl_exact_verdict *verdict);
 
 /* Looks for a plan within `cap` bytes by beams of each kind, whose width doubles with each stage (0, 1, ..). FOUND or
  * STOPPED. */

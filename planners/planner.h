@@ -27,6 +27,8 @@ typedef struct mpl_watch {
     /* A better plan or bound of pool 0 [byte]; on the thread that called the planner. NULL: not asked for. */
     void (*progress)(void *arg, uint64_t planned, uint64_t bound);
     void *arg;
+    void (*bind)(
+        uint32_t index); /* called on the index-th thread that a planner starts, from 1; NULL: nobody */
     const volatile sig_atomic_t *stop; /* not 0: to be treated like a deadline that has passed; NULL: never */
 } mpl_watch;
 

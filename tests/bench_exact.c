@@ -1,15 +1,21 @@
 /* bench_exact.c -- the exact planner on hard lists: time to a plan within the capacity that a file's name gives, and to
  * the least height proved, forwards and backwards in time. Lists are read once; only the planner is timed. One TSV line a run.
  *
- *   bench_exact [-f | -m] [-b] [-c BYTES] [-s SEEDS] [-t THREADS] [-k TICKS] [-l SECONDS] [-r REPEATS] [-o FILE] [LIST ..]
+ *   bench_exact [-f | -m] [-b] [-p PLANNER] [-c BYTES] [-s SEEDS] [-t THREADS] [-k TICKS] [-l SECONDS]
+ *               [-r REPEATS] [-o FILE] [LIST ..]
  *
  *   -f   only the capacity           -m   only the least height       -b   only forwards
- *   -s   seeds 1 .. SEEDS            -l   limit of each run           -r   repeats, of which the fastest counts
+ *   -p   the planner (exact)         -s   seeds 1 .. SEEDS            -r   repeats, of which the fastest counts
+ *   -l   limit of each run, in seconds of processor time of all threads
  *   -k   budget of each run          -o   the lines go to FILE as well
  *
- * A LIST is what the command line takes for a graph; without any, the known ones beside the project. */
+ * gap_1s and gap_10s: the gap of the best plan after so much processor time, in percent of the bound then; their
+ * means over the runs for the least height are told at the end. A LIST is what the command line takes for a graph; without
+ * any, the known ones beside the project. */
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "graphs/source.h"
@@ -47,12 +53,28 @@ static const char *const known[] = {
 
 typedef struct options {
     bool no_fit, no_min, forwards;
+    const char *planner;
     uint64_t seeds, capacity; /* 0: the file's */
     uint64_t ticks;           /* 0: no limit */
     uint32_t threads, repeats;
     double seconds; /* 0: no limit */
     FILE *file;     /* NULL: none */
+    timer_t timer;
 } options;
+
+enum { N_MARKS = 2 };
+
+static const double marks[N_MARKS] = {1, 10}; /* [s] of processor time */
+
+/* What is known when, of one run. */
+typedef struct course {
+    double begin_ms;
+    double gap[N_MARKS]; /* of the best plan before the mark, or the first; < 0: none yet [percent] */
+} course;
+
+static double mean[N_MARKS];
+static uint32_t n_courses;
+static volatile sig_atomic_t stop;
 
 static double cpu_ms(void)
 {
@@ -62,6 +84,41 @@ static double cpu_ms(void)
     return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1e3 +
            (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e3;
 }
+
+/* ---- what is known when --------------------------------------------------------------------------------------- */
+
+static double gap_of(uint64_t height, uint64_t bound)
+{
+    return bound > 0 ? ((double)height / (double)bound - 1) * 100 : 0;
+}
+
+static void on_progress(void *arg, uint64_t height, uint64_t bound)
+{
+    course *c = arg;
+    double now = (cpu_ms() - c->begin_ms) / 1e3;
+
+    for (int k = 0; k < N_MARKS; k++)
+        if (c->gap[k] < 0 || (now <= marks[k] && gap_of(height, bound) < c->gap[k]))
+            c->gap[k] = gap_of(height, bound);
+}
+
+static void on_time(int signal)
+{
+    (void)signal;
+    stop = 1;
+}
+
+/* Stops the run after so much processor time; 0: never. */
+static void set_timer(timer_t timer, double seconds)
+{
+    struct itimerspec when = {.it_value.tv_sec = (time_t)seconds};
+
+    when.it_value.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9);
+    stop = 0;
+    timer_settime(timer, 0, &when, NULL);
+}
+
+/* ---- runs ------------------------------------------------------------------------------------------------------- */
 
 static void reverse(mpl_problem *p)
 {
@@ -93,46 +150,70 @@ static void line(const options *o, const char *text)
         fputs(text, o->file);
 }
 
+/* What the runs of one line have in common. */
+typedef struct result {
+    const char *claim;
+    double wall_ms, cpu_ms; /* of the fastest */
+    uint64_t height, bound, ticks;
+    course course;
+} result;
+
+static mpl_status measure(mpl_ctx *ctx, const options *o, const mpl_problem *p, uint64_t seed, result *r)
+{
+    mpl_status st = MPL_OK;
+    course c = {.begin_ms = cpu_ms(), .gap = {-1, -1}};
+    mpl_watch watch = {.progress = on_progress, .arg = &c, .stop = &stop};
+    mpl_plan *plan = NULL;
+    mpl_run run;
+    double cpu, wall = (double)mpl_clock_ns() / 1e6;
+
+    mpl_run_init(&run, ctx);
+    run.seed = seed;
+    run.n_threads = o->threads;
+    run.budget_ticks = o->ticks > 0 ? o->ticks : UINT64_C(1) << 62;
+    run.watch = &watch;
+    set_timer(o->timer, o->seconds);
+    st = mpl_planner_run(mpl_planner_find(o->planner), &run, p, &plan);
+    set_timer(o->timer, 0);
+    cpu = cpu_ms() - c.begin_ms;
+    wall = st == MPL_OK ? (double)run.plan_ns / 1e6 : (double)mpl_clock_ns() / 1e6 - wall;
+    r->cpu_ms = cpu < r->cpu_ms ? cpu : r->cpu_ms;
+    r->wall_ms = wall < r->wall_ms ? wall : r->wall_ms;
+    r->ticks = run.ticks;
+    if (st == MPL_OK) {
+        r->height = plan->peak_bytes;
+        r->bound = plan->bound_bytes;
+        r->claim = mpl_claim_name(plan->claim);
+    }
+    for (int k = 0; k < N_MARKS; k++)
+        if (st == MPL_OK && (cpu <= marks[k] * 1e3 || c.gap[k] < 0))
+            c.gap[k] = gap_of(r->height, r->bound);
+    r->course = c;
+    mpl_plan_free(ctx, plan);
+    return st == MPL_ELIMIT ? MPL_OK : st;
+}
+
 static mpl_status one_run(mpl_ctx *ctx, const options *o, const mpl_problem *p, const char *list,
                           const char *task, uint64_t seed)
 {
     mpl_status st = MPL_OK;
-    const char *slash = strrchr(list, '/'), *claim = "unknown";
-    double best_wall = 1e300, best_cpu = 1e300;
-    uint64_t height = 0, bound = 0, ticks = 0;
+    const char *slash = strrchr(list, '/');
+    result r = {.claim = "unknown", .wall_ms = 1e300, .cpu_ms = 1e300};
     char text[300];
 
-    for (uint32_t k = 0; k < o->repeats; k++) {
-        mpl_plan *plan = NULL;
-        mpl_run run;
-        double cpu = cpu_ms(), wall = (double)mpl_clock_ns() / 1e6;
-
-        mpl_run_init(&run, ctx);
-        run.seed = seed;
-        run.n_threads = o->threads;
-        if (o->seconds > 0)
-            run.deadline_ns = mpl_clock_ns() + (int64_t)(o->seconds * 1e9);
-        run.budget_ticks = o->ticks > 0 ? o->ticks : UINT64_C(1) << 62;
-        st = mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan);
-        cpu = cpu_ms() - cpu;
-        wall = st == MPL_OK ? (double)run.plan_ns / 1e6 : (double)mpl_clock_ns() / 1e6 - wall;
-        best_cpu = cpu < best_cpu ? cpu : best_cpu;
-        best_wall = wall < best_wall ? wall : best_wall;
-        ticks = run.ticks;
-        if (st == MPL_OK) {
-            height = plan->peak_bytes;
-            bound = plan->bound_bytes;
-            claim = mpl_claim_name(plan->claim);
-        }
-        mpl_plan_free(ctx, plan);
-        if (st != MPL_OK && st != MPL_ELIMIT)
-            MPL_TRY(st);
-        st = MPL_OK;
+    for (uint32_t k = 0; k < o->repeats; k++)
+        MPL_TRY(measure(ctx, o, p, seed, &r));
+    if (strncmp(task, "min", 3) == 0) {
+        n_courses++;
+        for (int k = 0; k < N_MARKS; k++)
+            mean[k] += r.course.gap[k];
     }
     snprintf(text, sizeof text,
-             "%s\t%u\t%s\t%" PRIu64 "\t%u\t%" PRIu64 "\t%" PRIu64 "\t%.4f\t%s\t%.2f\t%.2f\t%" PRIu64 "\n",
-             slash != NULL ? slash + 1 : list, p->n, task, seed, o->threads, height, bound,
-             bound > 0 ? ((double)height / (double)bound - 1) * 100 : 0, claim, best_wall, best_cpu, ticks);
+             "%s\t%u\t%s\t%" PRIu64 "\t%u\t%" PRIu64 "\t%" PRIu64 "\t%.4f\t%s\t%.2f\t%.2f\t%" PRIu64
+             "\t%.4f\t%.4f\n",
+             slash != NULL ? slash + 1 : list, p->n, task, seed, o->threads, r.height, r.bound,
+             gap_of(r.height, r.bound), r.claim, r.wall_ms, r.cpu_ms, r.ticks, r.course.gap[0],
+             r.course.gap[1]);
     line(o, text);
 out:
     return st;
@@ -166,8 +247,8 @@ out:
 static int usage(void)
 {
     fputs(
-        "bench_exact: [-f | -m] [-b] [-c BYTES] [-s SEEDS] [-t THREADS] [-k TICKS] [-l SECONDS] [-r REPEATS] "
-        "[-o FILE] [LIST ..]\n",
+        "bench_exact: [-f | -m] [-b] [-p PLANNER] [-c BYTES] [-s SEEDS] [-t THREADS] [-k TICKS] [-l SECONDS] "
+        "[-r REPEATS] [-o FILE] [LIST ..]\n",
         stderr);
     return 2;
 }
@@ -176,7 +257,7 @@ static bool parse(int argc, char **argv, options *o)
 {
     int c;
 
-    while ((c = getopt(argc, argv, "fmbc:s:t:k:l:r:o:")) != -1)
+    while ((c = getopt(argc, argv, "fmbp:c:s:t:k:l:r:o:")) != -1)
         switch (c) {
         case 'f':
             o->no_min = true;
@@ -186,6 +267,11 @@ static bool parse(int argc, char **argv, options *o)
             break;
         case 'b':
             o->forwards = true;
+            break;
+        case 'p':
+            o->planner = optarg;
+            if (mpl_planner_find(optarg) == NULL)
+                return false;
             break;
         case 'c':
             o->capacity = strtoull(optarg, NULL, 10);
@@ -218,7 +304,8 @@ static bool parse(int argc, char **argv, options *o)
 
 int main(int argc, char **argv)
 {
-    options o = {.seeds = 1, .threads = 1, .repeats = 1, .seconds = 60};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+    options o = {.planner = "exact", .seeds = 1, .threads = 1, .repeats = 1, .seconds = 60};
     size_t n_known = sizeof known / sizeof *known;
     mpl_status st = MPL_OK;
     mpl_ctx ctx;
@@ -226,7 +313,11 @@ int main(int argc, char **argv)
     mpl_ctx_init(&ctx);
     if (!parse(argc, argv, &o))
         return usage();
-    line(&o, "list\tn\ttask\tseed\tthreads\theight\tbound\tgap_percent\tclaim\twall_ms\tcpu_ms\tticks\n");
+    signal(SIGUSR1, on_time);
+    if (timer_create(CLOCK_PROCESS_CPUTIME_ID, &event, &o.timer) != 0)
+        return usage();
+    line(&o, "list\tn\ttask\tseed\tthreads\theight\tbound\tgap_percent\tclaim\twall_ms\tcpu_ms\tticks\t"
+             "gap_1s\tgap_10s\n");
     for (int i = optind; i < argc && st == MPL_OK; i++)
         st = one_list(&ctx, &o, argv[i]);
     for (size_t i = 0; optind == argc && i < n_known && st == MPL_OK; i++)
@@ -234,6 +325,9 @@ int main(int argc, char **argv)
             st = one_list(&ctx, &o, known[i]);
         else
             fprintf(stderr, "skip: %s is not here\n", known[i]);
+    if (n_courses > 0)
+        fprintf(stderr, "bench_exact: mean gap over %u runs: %.4f %% after %g s, %.4f %% after %g s\n",
+                n_courses, mean[0] / n_courses, marks[0], mean[1] / n_courses, marks[1]);
     if (st != MPL_OK)
         fprintf(stderr, "bench_exact: %s\n", ctx.message);
     if (o.file != NULL && fclose(o.file) != 0)

@@ -369,67 +369,96 @@ static void cut_some(mpl_rng *rng, rectangle *r, uint32_t *n)
     }
 }
 
-/* What no full cut takes apart: some of it is left to the search. */
+enum { WIDTH = 700, HEIGHT = 900 };
+
+/* About n rectangles cut from a full one; one in `one_in` (0: none) loses some of its height. */
+static mpl_problem *cut_up(mpl_ctx *ctx, uint64_t seed, uint32_t least, uint32_t one_in)
+{
+    rectangle r[400] = {{0, 0, WIDTH, HEIGHT}};
+    uint32_t n = 1;
+    mpl_problem *p = NULL;
+    mpl_rng rng;
+
+    mpl_rng_init(&rng, seed);
+    while (n < least)
+        cut_some(&rng, r, &n);
+    assert_ok(ctx, mpl_problem_new(ctx, "cut up", n, &p));
+    for (uint32_t i = 0; i < n; i++) {
+        p->birth[i] = r[i].x;
+        p->death[i] = r[i].x + r[i].dx;
+        p->bytes[i] = r[i].dy;
+        if (one_in > 0 && r[i].dy > 8 && mpl_rng_below(&rng, one_in) == 0)
+            p->bytes[i] -= 1 + mpl_rng_below(&rng, 8);
+    }
+    p->n_steps = WIDTH;
+    return p;
+}
+
+/* What no full cut takes apart, with and without waste, is put together in few ticks. */
 static void pinwheels(void **state)
 {
-    enum { N = 120, WIDTH = 700, HEIGHT = 900 };
+    static const struct {
+        uint32_t n, one_in;
+        uint64_t ticks;
+    } rows[] = {{120, 0, 50000000}, {60, 8, 10000000}, {200, 4, 100000000}};
     mpl_ctx ctx;
 
     (void)state;
     mpl_ctx_init(&ctx);
-    for (uint64_t seed = 1; seed <= 8; seed++) {
-        rectangle r[N + 4] = {{0, 0, WIDTH, HEIGHT}};
-        uint32_t n = 1;
-        mpl_problem *p;
-        mpl_plan *plan;
-        mpl_run run;
-        mpl_rng rng;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (uint64_t seed = 1; seed <= 8; seed++) {
+            mpl_problem *p = cut_up(&ctx, seed, rows[i].n, rows[i].one_in);
+            mpl_plan *plan;
+            mpl_run run;
 
-        mpl_rng_init(&rng, seed);
-        while (n < N)
-            cut_some(&rng, r, &n);
-        assert_ok(&ctx, mpl_problem_new(&ctx, "pinwheels", n, &p));
-        for (uint32_t i = 0; i < n; i++) {
-            p->birth[i] = r[i].x;
-            p->death[i] = r[i].x + r[i].dx;
-            p->bytes[i] = r[i].dy;
+            p->pool_capacity[0] = HEIGHT;
+            plan = planned(&ctx, p, rows[i].ticks, 1, &run);
+            assert_true(plan->peak_bytes <= HEIGHT);
+            mpl_plan_free(&ctx, plan);
+            mpl_problem_free(&ctx, p);
         }
-        p->n_steps = WIDTH;
-        plan = planned(&ctx, p, 200000000, 1, &run);
-        assert_int_equal(plan->peak_bytes, HEIGHT);
-        mpl_plan_free(&ctx, plan);
-        mpl_problem_free(&ctx, p);
-    }
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* A beam of many states, with probes, on any number of threads: the same plan and the same work. */
+/* Runs beside each other, beams of many states, probes: the same plan and the same work on any number of threads. */
 static void threads_change_nothing(void **state)
 {
-    mpl_ctx ctx;
-    mpl_problem *p = NULL;
-    mpl_plan *plan[3];
-    mpl_run run;
-    uint64_t ticks = 0;
+    static const struct {
+        const char *planner, *list;
+        uint64_t ticks;
+    } rows[] = {{"exact", "minimalloc/D.1048576.csv", 120000000},
+                {"exact", "minimalloc/J.1048576.csv", 60000000},
+                {"portfolio", "planted/Q2.1000.csv", 60000000},
+                {"beam", "minimalloc/D.1048576.csv", 20000000}};
 
     (void)state;
     skip_without(MPL_SHARED "/minimalloc");
-    mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_csv_read(&ctx, MPL_SHARED "/minimalloc/D.1048576.csv", &p, NULL));
-    for (uint32_t k = 0; k < 3; k++) {
-        plan[k] = NULL;
-        mpl_run_init(&run, &ctx);
-        run.n_threads = 1 + k;
-        run.budget_ticks = 120000000;
-        assert_ok(&ctx, mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan[k]));
-        assert_memory_equal(plan[0]->offset, plan[k]->offset, p->n * sizeof *plan[k]->offset);
-        assert_true(k == 0 || run.ticks == ticks);
-        ticks = run.ticks;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mpl_ctx ctx;
+        mpl_problem *p = NULL;
+        mpl_plan *plan[3] = {NULL};
+        uint64_t ticks = 0;
+        char path[200];
+
+        mpl_ctx_init(&ctx);
+        snprintf(path, sizeof path, "%s/%s", MPL_SHARED, rows[i].list);
+        assert_ok(&ctx, mpl_csv_read(&ctx, path, &p, NULL));
+        for (uint32_t k = 0; k < 3; k++) {
+            mpl_run run;
+
+            mpl_run_init(&run, &ctx);
+            run.n_threads = 1 + k;
+            run.budget_ticks = rows[i].ticks;
+            assert_ok(&ctx, mpl_planner_run(mpl_planner_find(rows[i].planner), &run, p, &plan[k]));
+            assert_memory_equal(plan[0]->offset, plan[k]->offset, p->n * sizeof *plan[k]->offset);
+            assert_true(k == 0 || run.ticks == ticks);
+            ticks = run.ticks;
+        }
+        for (uint32_t k = 0; k < 3; k++)
+            mpl_plan_free(&ctx, plan[k]);
+        mpl_problem_free(&ctx, p);
+        assert_int_equal(ctx.n_live, 0);
     }
-    for (uint32_t k = 0; k < 3; k++)
-        mpl_plan_free(&ctx, plan[k]);
-    mpl_problem_free(&ctx, p);
-    assert_int_equal(ctx.n_live, 0);
 }
 
 /* Lifetimes in more sections than a search can hold: placements and their repair alone, within the budget. */
@@ -571,6 +600,9 @@ static void memory_runs_out(void **state)
     assert_memory_may_run_out(&ctx, p);
     mpl_problem_free(&ctx, p);
     assert_ok(&ctx, mpl_problem_synthetic_guillotine(&ctx, 200, 7, &p));
+    assert_memory_may_run_out(&ctx, p);
+    mpl_problem_free(&ctx, p);
+    p = cut_up(&ctx, 1, 40, 4);
     assert_memory_may_run_out(&ctx, p);
     mpl_problem_free(&ctx, p);
     assert_int_equal(ctx.n_live, 0);
