@@ -71,9 +71,9 @@ static mpl_status run_unit(mpl_exec *exec, mpl_op op)
     const mpl_program *program;
     bool owns = g->op_body_begin[op] < g->op_body_begin[op + 1];
 
-    if (exec->flow == NULL)
+    if (exec->control == NULL)
         return mpl_exec_run_op(exec, op);
-    program = exec->flow->program;
+    program = exec->control->program;
     return mpl_control_run(
         exec, owns ? program->begin_step[g->op_body[g->op_body_begin[op]]] : program->op_step[op],
         program->op_step[op] + 1, NULL);

@@ -35,12 +35,12 @@ static mpl_value in_of(const mpl_graph *g, mpl_op op, uint32_t i)
 
 static bool in_copied(const mpl_exec *exec, mpl_op op, uint32_t i)
 {
-    return exec->flow->unshared || exec->flow->in_copied[exec->g->op_in_begin[op] + i];
+    return exec->control->unshared || exec->control->in_copied[exec->g->op_in_begin[op] + i];
 }
 
 static bool result_copied(const mpl_exec *exec, uint32_t b, uint32_t i)
 {
-    return exec->flow->unshared || exec->flow->result_copied[exec->g->block_result_begin[b] + i];
+    return exec->control->unshared || exec->control->result_copied[exec->g->block_result_begin[b] + i];
 }
 
 /* ---- moving bytes ------------------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static mpl_status hand_on(mpl_exec *exec, mpl_value v, mpl_spot from, mpl_spot t
     if (bytes == 0 || from.slab == MPL_NONE || to.slab == MPL_NONE || same_spot(from, to))
         return MPL_OK;
     if (copied) {
-        exec->flow->copied_bytes += bytes;
+        exec->control->copied_bytes += bytes;
         return copy_bytes(exec, to, from, bytes);
     }
     return mpl_fail(
@@ -107,17 +107,18 @@ static mpl_status read_optional(mpl_exec *exec, mpl_value v, int64_t otherwise, 
 
 static uint32_t after_round(const mpl_exec *exec, uint32_t b, bool go)
 {
-    const mpl_program *program = exec->flow->program;
+    const mpl_program *program = exec->control->program;
 
-    return go && exec->flow->round[b] < exec->flow->limit[b] ? program->begin_step[b]
-                                                             : program->op_step[exec->g->block_owner[b]];
+    return go && exec->control->round[b] < exec->control->limit[b]
+               ? program->begin_step[b]
+               : program->op_step[exec->g->block_owner[b]];
 }
 
 /* Where parameter i of b is to be: its own place, or, having none as no operation reads it, where what it takes over is. */
 static mpl_spot param_spot(const mpl_exec *exec, uint32_t b, uint32_t i, mpl_spot source)
 {
     mpl_value param = params_of(exec->g, b)[i];
-    mpl_spot spot = mpl_flow_spot(exec, param);
+    mpl_spot spot = mpl_control_spot(exec, param);
 
     return spot.slab != MPL_NONE ? spot : source;
 }
@@ -126,26 +127,26 @@ static mpl_status enter_while(mpl_exec *exec, mpl_op op, uint32_t *next)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
-    mpl_flow *f = exec->flow;
+    mpl_control *c = exec->control;
     uint32_t b = body_of(g, op), n = n_carried(g, op);
     int64_t most = mpl_while_most_rounds(g, op), trips, go;
 
     MPL_TRY(read_optional(exec, in_of(g, op, 0), INT64_MAX, &trips));
     MPL_TRY(read_optional(exec, in_of(g, op, 1), 1, &go));
     trips = most >= 0 && most < trips ? most : trips;
-    f->limit[b] = trips > 0 ? (uint64_t)trips : 0;
-    f->round[b] = 0;
-    f->open[op] = 1;
+    c->limit[b] = trips > 0 ? (uint64_t)trips : 0;
+    c->round[b] = 0;
+    c->open[op] = 1;
     for (uint32_t i = 0; i < n; i++) {
         mpl_value init = in_of(g, op, 2 + i), param = params_of(g, b)[1 + i];
         mpl_spot from = mpl_exec_spot(exec, init), to = param_spot(exec, b, 1 + i, from);
 
         MPL_TRY(hand_on(exec, init, from, to, g->value_bytes[param], in_copied(exec, op, 2 + i), param));
-        mpl_flow_bind(exec, param, to);
+        mpl_control_bind(exec, param, to);
     }
     for (uint32_t i = g->op_out_begin[op] + n; i < g->op_out_begin[op + 1]; i++)
         if (g->op_out[i] != MPL_NONE) /* rows are written round by round */
-            mpl_flow_bind(exec, g->op_out[i], mpl_flow_spot(exec, g->op_out[i]));
+            mpl_control_bind(exec, g->op_out[i], mpl_control_spot(exec, g->op_out[i]));
     *next = after_round(exec, b, go != 0);
 out:
     return st;
@@ -175,21 +176,21 @@ static mpl_status begin_round(mpl_exec *exec, uint32_t b, uint32_t *next)
     mpl_op op = g->block_owner[b];
     const mpl_value *param = params_of(g, b);
     uint32_t n = n_carried(g, op);
-    int64_t round = (int64_t)exec->flow->round[b];
+    int64_t round = (int64_t)exec->control->round[b];
 
-    mpl_flow_bind(exec, param[0], mpl_flow_spot(exec, param[0]));
+    mpl_control_bind(exec, param[0], mpl_control_spot(exec, param[0]));
     if (exec->value_slab[param[0]] != MPL_NONE)
         MPL_TRY(exec->backend->upload(exec->dev, mpl_exec_value_at(exec, param[0]), &round, sizeof round));
     for (uint32_t i = 0; i + 1 + n < g->block_n_params[b]; i++) {
         mpl_value scan = in_of(g, op, 2 + n + i), slice = param[1 + n + i];
         uint64_t bytes = g->value_bytes[slice];
-        mpl_spot from = slice_spot(exec, scan, slice_number(exec, op, i, exec->flow->round[b]), bytes);
+        mpl_spot from = slice_spot(exec, scan, slice_number(exec, op, i, exec->control->round[b]), bytes);
         mpl_spot to = param_spot(exec, b, 1 + n + i, from);
 
         MPL_TRY(hand_on(exec, scan, from, to, bytes, in_copied(exec, op, 2 + n + i), slice));
-        mpl_flow_bind(exec, slice, to);
+        mpl_control_bind(exec, slice, to);
     }
-    *next = exec->flow->program->begin_step[b] + 1;
+    *next = exec->control->program->begin_step[b] + 1;
 out:
     return st;
 }
@@ -209,10 +210,10 @@ static mpl_status hand_on_rows(mpl_exec *exec, uint32_t b)
 
         if (out == MPL_NONE || exec->value_slab[out] == MPL_NONE)
             continue;
-        MPL_TRY(
-            hand_on(exec, row, mpl_exec_spot(exec, row),
-                    slice_spot(exec, out, slice_number(exec, op, n_scans + i, exec->flow->round[b]), bytes),
-                    bytes, result_copied(exec, b, 1 + n + i), out));
+        MPL_TRY(hand_on(
+            exec, row, mpl_exec_spot(exec, row),
+            slice_spot(exec, out, slice_number(exec, op, n_scans + i, exec->control->round[b]), bytes), bytes,
+            result_copied(exec, b, 1 + n + i), out));
     }
 out:
     return st;
@@ -231,21 +232,23 @@ static uint64_t result_bytes(const mpl_graph *g, uint32_t at)
 /* Result number `at` cannot be put in place yet: another that is still to be copied lies there, or itself in part. */
 static bool must_wait(const mpl_exec *exec, uint32_t at, uint32_t begin, uint32_t end)
 {
-    const mpl_flow *f = exec->flow;
+    const mpl_control *c = exec->control;
 
     for (uint32_t i = begin; i < end; i++)
-        if (f->pending[i] &&
-            overlap(f->to[at], f->from[i], result_bytes(exec->g, at), result_bytes(exec->g, i)))
+        if (c->pending[i] &&
+            overlap(c->to[at], c->from[i], result_bytes(exec->g, at), result_bytes(exec->g, i)))
             return true;
     return false;
 }
+
+enum { DONE, PENDING, STAGED };
 
 /* Saves one result in the staging buffer, at *used, so that what waits for its bytes can go on. */
 static mpl_status stage(mpl_exec *exec, uint32_t b, uint32_t at, uint64_t *used)
 {
     mpl_status st = MPL_OK;
-    mpl_flow *f = exec->flow;
-    mpl_spot staging = f->staging[b];
+    mpl_control *c = exec->control;
+    mpl_spot staging = c->staging[b];
     uint64_t bytes = result_bytes(exec->g, at);
 
     if (staging.slab == MPL_NONE || bytes > exec->block[staging.block].bytes - *used)
@@ -254,8 +257,9 @@ static mpl_status stage(mpl_exec *exec, uint32_t b, uint32_t at, uint64_t *used)
                  exec->g->name, exec->g->block_name[b], exec->g->value_name[exec->g->block_result[at]]);
     staging.offset += *used;
     *used += bytes;
-    MPL_TRY(copy_bytes(exec, staging, f->from[at], bytes));
-    f->from[at] = staging;
+    MPL_TRY(copy_bytes(exec, staging, c->from[at], bytes));
+    c->from[at] = staging;
+    c->pending[at] = STAGED;
 out:
     return st;
 }
@@ -264,33 +268,40 @@ out:
 static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
 {
     mpl_status st = MPL_OK;
-    mpl_flow *f = exec->flow;
+    mpl_control *c = exec->control;
     uint32_t begin = exec->g->block_result_begin[b] + 1;
     uint32_t end = begin + n_carried(exec->g, exec->g->block_owner[b]);
+    uint32_t n_staged = 0;
     uint64_t used = 0;
 
-    for (uint32_t i = begin; f->unshared && i < end; i++)
-        if (f->pending[i])
+    for (uint32_t i = begin; c->unshared && i < end; i++)
+        if (c->pending[i] != DONE) {
             MPL_TRY(stage(exec, b, i, &used));
+            n_staged++;
+        }
     for (uint32_t left = end; left != MPL_NONE;) {
         bool moved = false;
 
         left = MPL_NONE;
         for (uint32_t i = begin; i < end; i++) {
-            if (!f->pending[i])
+            if (c->pending[i] == DONE)
                 continue;
             if (must_wait(exec, i, begin, end)) {
                 left = left == MPL_NONE ? i : left;
                 continue;
             }
-            MPL_TRY(copy_bytes(exec, f->to[i], f->from[i], result_bytes(exec->g, i)));
-            f->copied_bytes += result_bytes(exec->g, i);
-            f->carried_bytes += result_bytes(exec->g, i);
-            f->pending[i] = 0;
+            MPL_TRY(copy_bytes(exec, c->to[i], c->from[i], result_bytes(exec->g, i)));
+            c->copied_bytes += result_bytes(exec->g, i);
+            c->carried_bytes += result_bytes(exec->g, i);
+            n_staged -= c->pending[i] == STAGED;
+            used = n_staged > 0 ? used : 0;
+            c->pending[i] = DONE;
             moved = true;
         }
-        if (left != MPL_NONE && !moved)
+        if (left != MPL_NONE && !moved) {
             MPL_TRY(stage(exec, b, left, &used));
+            n_staged++;
+        }
     }
 out:
     return st;
@@ -301,27 +312,27 @@ static mpl_status carry(mpl_exec *exec, uint32_t b)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
-    mpl_flow *f = exec->flow;
+    mpl_control *c = exec->control;
     mpl_op op = g->block_owner[b];
     uint32_t n = n_carried(g, op), begin = g->block_result_begin[b] + 1;
 
     for (uint32_t i = 0; i < n; i++)
-        f->from[begin + i] = mpl_exec_spot(exec, g->block_result[begin + i]);
-    mpl_flow_note_final(exec, op);
-    f->round[b]++;
+        c->from[begin + i] = mpl_exec_spot(exec, g->block_result[begin + i]);
+    mpl_control_note_final(exec, op);
+    c->round[b]++;
     for (uint32_t i = 0; i < n; i++) {
         mpl_value result = g->block_result[begin + i], param = params_of(g, b)[1 + i];
-        mpl_spot from = f->from[begin + i], to = param_spot(exec, b, 1 + i, from);
+        mpl_spot from = c->from[begin + i], to = param_spot(exec, b, 1 + i, from);
 
-        f->to[begin + i] = to;
-        f->pending[begin + i] = result_copied(exec, b, 1 + i) && g->value_bytes[result] > 0 &&
+        c->to[begin + i] = to;
+        c->pending[begin + i] = result_copied(exec, b, 1 + i) && g->value_bytes[result] > 0 &&
                                 from.slab != MPL_NONE && !same_spot(from, to);
         if (!result_copied(exec, b, 1 + i))
             MPL_TRY(hand_on(exec, result, from, to, g->value_bytes[result], false, param));
     }
     MPL_TRY(copy_pending(exec, b));
     for (uint32_t i = 0; i < n; i++)
-        mpl_flow_bind(exec, params_of(g, b)[1 + i], f->to[begin + i]);
+        mpl_control_bind(exec, params_of(g, b)[1 + i], c->to[begin + i]);
 out:
     return st;
 }
@@ -347,7 +358,7 @@ static mpl_status clear_rows(mpl_exec *exec, mpl_op op, uint32_t i)
     const mpl_graph *g = exec->g;
     uint32_t b = body_of(g, op), n = n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
     mpl_value out = g->op_out[g->op_out_begin[op] + n + i];
-    uint64_t bytes = g->value_bytes[results_of(g, b)[1 + n + i]], rounds = exec->flow->round[b];
+    uint64_t bytes = g->value_bytes[results_of(g, b)[1 + n + i]], rounds = exec->control->round[b];
     uint64_t missing = (uint64_t)mpl_while_most_rounds(g, op) - rounds, first = rounds;
 
     if (out == MPL_NONE || exec->value_slab[out] == MPL_NONE || missing == 0 || bytes == 0)
@@ -370,14 +381,14 @@ static mpl_status leave_while(mpl_exec *exec, mpl_op op)
 
         if (out == MPL_NONE)
             continue;
-        to = mpl_flow_spot(exec, out);
+        to = mpl_control_spot(exec, out);
         MPL_TRY(hand_on(exec, param, mpl_exec_spot(exec, param), to, g->value_bytes[out],
-                        exec->flow->unshared, out));
-        mpl_flow_bind(exec, out, to);
+                        exec->control->unshared, out));
+        mpl_control_bind(exec, out, to);
     }
     for (uint32_t i = 0; i + 1 + n < g->block_n_results[b]; i++)
         MPL_TRY(clear_rows(exec, op, i));
-    exec->flow->open[op] = 0;
+    exec->control->open[op] = 0;
 out:
     return st;
 }
@@ -390,7 +401,7 @@ static mpl_status test_exit(mpl_exec *exec, mpl_op op, uint32_t *next)
 
     MPL_TRY(read_number(exec, in_of(g, op, 0), &stay));
     if (stay == 0)
-        *next = exec->flow->program->op_step[g->block_owner[g->op_block[op]]];
+        *next = exec->control->program->op_step[g->block_owner[g->op_block[op]]];
 out:
     return st;
 }
@@ -401,7 +412,7 @@ static mpl_status enter_case(mpl_exec *exec, mpl_op op, uint32_t *next)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
-    mpl_flow *f = exec->flow;
+    mpl_control *c = exec->control;
     uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op];
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
     int64_t index;
@@ -416,10 +427,10 @@ static mpl_status enter_case(mpl_exec *exec, mpl_op op, uint32_t *next)
                  "graph '%s': operation '%s' (case) is to take no branch (%" PRId64
                  "), and has no bypass inputs",
                  g->name, g->op_name[op], index);
-    f->open[op] = 1;
-    f->branch[op] = index < 0 ? MPL_NONE : (uint32_t)index;
-    *next = index < 0 ? f->program->op_step[op]
-                      : f->program->begin_step[g->op_body[g->op_body_begin[op] + (uint32_t)index]];
+    c->open[op] = 1;
+    c->branch[op] = index < 0 ? MPL_NONE : (uint32_t)index;
+    *next = index < 0 ? c->program->op_step[op]
+                      : c->program->begin_step[g->op_body[g->op_body_begin[op] + (uint32_t)index]];
 out:
     return st;
 }
@@ -433,9 +444,9 @@ static mpl_status hand_out(mpl_exec *exec, mpl_op op, uint32_t i, mpl_value v, b
 
     if (out == MPL_NONE)
         return MPL_OK;
-    to = mpl_flow_spot(exec, out);
+    to = mpl_control_spot(exec, out);
     MPL_TRY(hand_on(exec, v, mpl_exec_spot(exec, v), to, exec->g->value_bytes[out], copied, out));
-    mpl_flow_bind(exec, out, to);
+    mpl_control_bind(exec, out, to);
 out:
     return st;
 }
@@ -448,7 +459,7 @@ static mpl_status end_branch(mpl_exec *exec, uint32_t b, uint32_t *next)
 
     for (uint32_t i = 0; i < g->block_n_results[b]; i++)
         MPL_TRY(hand_out(exec, op, i, results_of(g, b)[i], result_copied(exec, b, i)));
-    *next = exec->flow->program->op_step[op];
+    *next = exec->control->program->op_step[op];
 out:
     return st;
 }
@@ -458,10 +469,10 @@ static mpl_status leave_case(mpl_exec *exec, mpl_op op)
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
-    if (exec->flow->branch[op] == MPL_NONE)
+    if (exec->control->branch[op] == MPL_NONE)
         for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
             MPL_TRY(hand_out(exec, op, i, in_of(g, op, 1 + i), in_copied(exec, op, 1 + i)));
-    exec->flow->open[op] = 0;
+    exec->control->open[op] = 0;
 out:
     return st;
 }
@@ -473,18 +484,18 @@ static mpl_status plain_op(mpl_exec *exec, mpl_op op)
     const mpl_graph *g = exec->g;
 
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-        if (g->op_out[i] != MPL_NONE && mpl_flow_moves(exec, g->op_out[i]) &&
-            exec->flow->holder[g->op_out[i]] == g->op_out[i])
-            mpl_flow_bind(exec, g->op_out[i], mpl_flow_spot(exec, g->op_out[i]));
-    if (exec->flow->op_copied_bytes[op] > 0)
-        exec->flow->copied_bytes += exec->flow->op_copied_bytes[op];
+        if (g->op_out[i] != MPL_NONE && mpl_control_moves(exec, g->op_out[i]) &&
+            exec->control->holder[g->op_out[i]] == g->op_out[i])
+            mpl_control_bind(exec, g->op_out[i], mpl_control_spot(exec, g->op_out[i]));
+    if (exec->control->op_copied_bytes[op] > 0)
+        exec->control->copied_bytes += exec->control->op_copied_bytes[op];
     return mpl_exec_run_op(exec, op);
 }
 
 static mpl_status run_step(mpl_exec *exec, uint32_t step, uint32_t *next)
 {
     const mpl_graph *g = exec->g;
-    const mpl_program *program = exec->flow->program;
+    const mpl_program *program = exec->control->program;
     uint32_t of = program->of[step];
     mpl_op op = program->kind[step] == MPL_STEP_OP ? of : g->block_owner[of];
     bool loop = g->op_kind[op] == MPL_OP_while;
@@ -497,24 +508,32 @@ static mpl_status run_step(mpl_exec *exec, uint32_t step, uint32_t *next)
                : g->op_kind[op] == MPL_OP_exit_unless ? test_exit(exec, op, next)
                                                       : plain_op(exec, op);
     case MPL_STEP_BEGIN: /* from above: where to; then from there, and for each round */
-        return !exec->flow->open[op] ? (loop ? enter_while(exec, op, next) : enter_case(exec, op, next))
-               : loop                ? begin_round(exec, of, next)
-                                     : MPL_OK;
+        return !exec->control->open[op] ? (loop ? enter_while(exec, op, next) : enter_case(exec, op, next))
+               : loop                   ? begin_round(exec, of, next)
+                                        : MPL_OK;
     case MPL_STEP_END:
         return loop ? end_round(exec, of, next) : end_branch(exec, of, next);
     }
     return MPL_OK;
 }
 
-/* Whether control comes to a step from outside of what stands there: to each step but once, if it is not in a loop. */
-static bool from_above(const mpl_exec *exec, uint32_t step)
+/* What has to be there before a step, from above. */
+static mpl_status arrive(mpl_exec *exec, uint32_t step)
 {
-    const mpl_program *program = exec->flow->program;
-    uint32_t of = program->of[step];
+    mpl_status st = MPL_OK;
+    mpl_control *c = exec->control;
+    bool is_op = c->program->kind[step] == MPL_STEP_OP;
 
-    return program->kind[step] == MPL_STEP_OP      ? exec->g->op_block[of] == 0
-           : program->kind[step] == MPL_STEP_BEGIN ? !exec->flow->open[exec->g->block_owner[of]]
-                                                   : false;
+    if (is_op && exec->g->op_kind[c->program->of[step]] == MPL_OP_case &&
+        c->branch[c->program->of[step]] != MPL_NONE)
+        return MPL_OK; /* the bypass values are not read */
+    for (uint32_t i = c->arrival_begin[step]; i < c->arrival_begin[step + 1]; i++)
+        if (!c->arrived[c->arrival[i]]) {
+            MPL_TRY(mpl_exec_arrive_one(exec, c->arrival[i]));
+            c->arrived[c->arrival[i]] = 1;
+        }
+out:
+    return st;
 }
 
 mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *apart_ns)
@@ -522,10 +541,10 @@ mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *
     mpl_status st = MPL_OK;
 
     for (uint32_t step = from; step < to;) {
-        if (apart_ns != NULL && exec->n_arrivals > 0 && from_above(exec, step)) {
+        if (apart_ns != NULL && exec->n_arrivals > 0) {
             int64_t begin = mpl_clock_ns();
 
-            MPL_TRY(mpl_exec_arrive(exec, step));
+            MPL_TRY(arrive(exec, step));
             *apart_ns += mpl_clock_ns() - begin;
         }
         MPL_TRY(run_step(exec, step, &step));
@@ -536,11 +555,101 @@ out:
 
 void mpl_control_reset(mpl_exec *exec)
 {
-    mpl_flow *f = exec->flow;
+    mpl_control *c = exec->control;
 
-    if (f == NULL)
+    if (c == NULL)
         return;
     if (exec->g->n_ops > 0)
-        memset(f->open, 0, exec->g->n_ops);
-    f->copied_bytes = f->carried_bytes = 0;
+        memset(c->open, 0, exec->g->n_ops);
+    if (exec->n_arrivals > 0)
+        memset(c->arrived, 0, exec->n_arrivals);
+    c->copied_bytes = c->carried_bytes = 0;
+}
+
+/* ---- what arrives from outside ------------------------------------------------------------------------------------- */
+
+/* The step before which what operation `op` reads must be there: its own, but BEGIN of the outermost loop around it; a loop, and
+ * a case, but for its bypass values, read before they begin. */
+static uint32_t arrival_step(const mpl_exec *exec, mpl_op op, bool bypass)
+{
+    const mpl_graph *g = exec->g;
+    const mpl_program *program = exec->control->program;
+    bool owns = g->op_body_begin[op] < g->op_body_begin[op + 1] && !bypass;
+    uint32_t step = owns ? program->begin_step[body_of(g, op)] : program->op_step[op];
+
+    for (uint32_t b = g->op_block[op]; b != 0; b = g->block_parent[b])
+        if (g->op_kind[g->block_owner[b]] == MPL_OP_while)
+            step = program->begin_step[b];
+    return step;
+}
+
+/* Calls see() for each value that comes from outside into an arena, and each step that it may have to be there for. */
+static void each_arrival(mpl_exec *exec, void (*see)(mpl_exec *exec, uint32_t step, uint32_t arrival),
+                         const uint32_t *arrival_of)
+{
+    const mpl_graph *g = exec->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            if (g->op_in[i] != MPL_NONE && arrival_of[g->op_in[i]] != MPL_NONE)
+                see(exec, arrival_step(exec, op, g->op_kind[op] == MPL_OP_case && i > g->op_in_begin[op]),
+                    arrival_of[g->op_in[i]]);
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        if (arrival_of[g->output[i]] != MPL_NONE)
+            see(exec, 0, arrival_of[g->output[i]]);
+    for (uint32_t b = 1; b < g->n_blocks; b++)
+        for (uint32_t i = 0; i < g->block_n_results[b]; i++) {
+            mpl_value v = results_of(g, b)[i];
+            uint32_t step = exec->control->program->end_step[b];
+
+            if (v == MPL_NONE || arrival_of[v] == MPL_NONE)
+                continue;
+            for (uint32_t at = b; at != 0; at = g->block_parent[at])
+                if (g->op_kind[g->block_owner[at]] == MPL_OP_while)
+                    step = exec->control->program->begin_step[at];
+            see(exec, step, arrival_of[v]);
+        }
+}
+
+static void count_arrival(mpl_exec *exec, uint32_t step, uint32_t arrival)
+{
+    (void)arrival;
+    exec->control->arrival_begin[step + 2]++;
+}
+
+static void put_arrival(mpl_exec *exec, uint32_t step, uint32_t arrival)
+{
+    exec->control->arrival[exec->control->arrival_begin[step + 1]++] = arrival;
+}
+
+mpl_status mpl_control_list_arrivals(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_control *c = exec->control;
+    uint32_t n_steps = c->program->n_steps;
+    uint32_t *arrival_of = NULL; /* a value, or one that it is a view of */
+
+    mpl_free(exec->ctx, c->arrival_begin);
+    mpl_free(exec->ctx, c->arrival);
+    mpl_free(exec->ctx, c->arrived);
+    c->arrival_begin = c->arrival = NULL, c->arrived = NULL;
+    MPL_TRY(mpl_new(exec->ctx, arrival_of, g->n_values));
+    MPL_TRY(mpl_new(exec->ctx, c->arrival_begin, (size_t)n_steps + 2));
+    MPL_TRY(mpl_new(exec->ctx, c->arrived, exec->n_arrivals));
+    for (mpl_value v = 0; v < g->n_values; v++)
+        arrival_of[v] = MPL_NONE;
+    for (uint32_t i = 0; i < exec->n_arrivals; i++)
+        arrival_of[exec->arrival_value[i]] = i;
+    for (mpl_value v = 0; v < g->n_values && !c->unshared; v++)
+        if (c->holder[v] != v)
+            arrival_of[v] = arrival_of[c->holder[v]];
+    each_arrival(exec, count_arrival, arrival_of);
+    for (uint32_t step = 0; step < n_steps; step++)
+        c->arrival_begin[step + 2] += c->arrival_begin[step + 1];
+    MPL_TRY(mpl_new(exec->ctx, c->arrival, c->arrival_begin[n_steps + 1]));
+    each_arrival(exec, put_arrival, arrival_of);
+out:
+    mpl_free(exec->ctx, arrival_of);
+    return st;
 }

@@ -46,8 +46,8 @@ static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_prob
     MPL_TRY(mpl_new(exec->ctx, done, g->n_ops));
     if (g->n_blocks > 1) {
         MPL_TRY(mpl_program_new(exec->ctx, g, order, &program));
-        mpl_program_free(exec->ctx, exec->flow->program);
-        exec->flow->program = program;
+        mpl_program_free(exec->ctx, exec->control->program);
+        exec->control->program = program;
     }
     for (uint32_t s = 0; s < g->n_ops; s++) {
         mpl_op op = order[s];
@@ -87,9 +87,9 @@ static bool runs_nothing(const mpl_exec *exec, mpl_op op)
         return false;
     in = g->op_in[g->op_in_begin[op]];
     out = g->op_out[g->op_out_begin[op]];
-    if (mpl_flow_moves(exec, in) || mpl_flow_moves(exec, out))
-        return g->value_bytes[out] == 0 || (mpl_flow_moves(exec, in) && mpl_flow_moves(exec, out) &&
-                                            exec->flow->holder[in] == exec->flow->holder[out]);
+    if (mpl_control_moves(exec, in) || mpl_control_moves(exec, out))
+        return g->value_bytes[out] == 0 || (mpl_control_moves(exec, in) && mpl_control_moves(exec, out) &&
+                                            exec->control->holder[in] == exec->control->holder[out]);
     return g->value_bytes[out] == 0 || (exec->value_slab[in] == exec->value_slab[out] &&
                                         exec->value_offset[in] == exec->value_offset[out]);
 }
@@ -117,7 +117,7 @@ static mpl_status prepare_op(mpl_exec *exec, mpl_op op)
     }
     for (uint32_t i = 0; i < n_out && copies(g, op); i++)
         if (g->op_out[g->op_out_begin[op] + i] != MPL_NONE)
-            *(g->op_block[op] == 0 ? &exec->copied_bytes : &exec->flow->op_copied_bytes[op]) +=
+            *(g->op_block[op] == 0 ? &exec->copied_bytes : &exec->control->op_copied_bytes[op]) +=
                 g->value_bytes[g->op_out[g->op_out_begin[op] + i]];
     return exec->backend->prepare(exec->dev, g, op, &exec->op_prepared[op], &exec->op_workspace_bytes[op],
                                   &exec->op_how[op]);
@@ -212,6 +212,8 @@ static mpl_status make_arrivals(mpl_exec *exec)
         MPL_TRY(mpl_new(exec->ctx, exec->arrival_home[exec->n_arrivals], g->value_bytes[v]));
         exec->n_arrivals++;
     }
+    if (exec->control != NULL)
+        MPL_TRY(mpl_control_list_arrivals(exec));
 out:
     return st;
 }
@@ -251,7 +253,7 @@ out:
 /* Checks look at each step, and what arrives at its step under a serial plan must do so between two. */
 bool mpl_exec_takes_whole(const mpl_exec *exec)
 {
-    return exec->backend->sequence_new != NULL && !exec->options.checked && exec->flow == NULL &&
+    return exec->backend->sequence_new != NULL && !exec->options.checked && exec->control == NULL &&
            (exec->n_arrivals == 0 || exec->parallel);
 }
 
@@ -294,10 +296,10 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     if (g->n_blocks > 1 && options->checked)
         MPL_FAIL(ctx, MPL_EUNAVAIL, "graph '%s' has control flow, which --checked cannot follow", g->name);
     if (g->n_blocks > 1)
-        MPL_TRY(mpl_new(ctx, exec->flow, 1));
+        MPL_TRY(mpl_new(ctx, exec->control, 1));
     MPL_TRY(take_order(exec, order, p, map));
     MPL_TRY(mpl_layout_values(exec, p, map, plan));
-    MPL_TRY(mpl_flow_bind_slots(exec));
+    MPL_TRY(mpl_control_bind_slots(exec));
     MPL_TRY(prepare_all(exec));
     MPL_TRY(mpl_layout_workspaces(exec, map));
     mpl_layout_lifetimes(exec, p);
@@ -329,7 +331,7 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
                                       exec->slab[i].bytes + 2 * exec->slab[i].guard);
     for (uint32_t i = 0; i < exec->n_arrivals; i++)
         mpl_free(ctx, exec->arrival_home[i]);
-    mpl_flow_free(ctx, exec->flow);
+    mpl_control_free(ctx, exec->control);
     void *arrays[] = {exec->order,
                       exec->slab,
                       exec->block,
@@ -387,17 +389,21 @@ out:
     return st;
 }
 
-mpl_status mpl_exec_arrive(mpl_exec *exec, uint32_t step)
+mpl_status mpl_exec_arrive_one(mpl_exec *exec, uint32_t arrival)
+{
+    mpl_value v = exec->arrival_value[arrival];
+
+    return exec->backend->upload(exec->dev, mpl_exec_value_at(exec, v), exec->arrival_home[arrival],
+                                 exec->g->value_bytes[v]);
+}
+
+static mpl_status arrive(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
 
-    for (uint32_t i = 0; i < exec->n_arrivals; i++) {
-        mpl_value v = exec->arrival_value[i];
-
-        if (exec->block[exec->value_block[v]].birth == step)
-            MPL_TRY(exec->backend->upload(exec->dev, mpl_exec_value_at(exec, v), exec->arrival_home[i],
-                                          exec->g->value_bytes[v]));
-    }
+    for (uint32_t i = 0; i < exec->n_arrivals; i++)
+        if (exec->block[exec->value_block[exec->arrival_value[i]]].birth == step)
+            MPL_TRY(mpl_exec_arrive_one(exec, i));
 out:
     return st;
 }
@@ -407,8 +413,7 @@ mpl_status mpl_exec_arrive_all(mpl_exec *exec)
     mpl_status st = MPL_OK;
 
     for (uint32_t i = 0; i < exec->n_arrivals; i++)
-        MPL_TRY(exec->backend->upload(exec->dev, mpl_exec_value_at(exec, exec->arrival_value[i]),
-                                      exec->arrival_home[i], exec->g->value_bytes[exec->arrival_value[i]]));
+        MPL_TRY(mpl_exec_arrive_one(exec, i));
 out:
     return st;
 }
@@ -426,7 +431,7 @@ static mpl_status prepare_step(mpl_exec *exec, uint32_t step, int64_t *apart_ns)
     mpl_status st = MPL_OK;
     int64_t begin = mpl_clock_ns();
 
-    MPL_TRY(mpl_exec_arrive(exec, step));
+    MPL_TRY(arrive(exec, step));
     if (exec->options.checked)
         MPL_TRY(mpl_checked_before(exec, step));
     *apart_ns += mpl_clock_ns() - begin;
@@ -488,9 +493,9 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
         MPL_TRY(mpl_checked_begin(exec));
     mpl_control_reset(exec);
     begin = mpl_clock_ns();
-    if (exec->flow != NULL)
-        MPL_TRY(mpl_control_run(exec, 0, exec->flow->program->n_steps, &apart_ns));
-    for (uint32_t s = 0; exec->flow == NULL && s < exec->g->n_ops; s++) {
+    if (exec->control != NULL)
+        MPL_TRY(mpl_control_run(exec, 0, exec->control->program->n_steps, &apart_ns));
+    for (uint32_t s = 0; exec->control == NULL && s < exec->g->n_ops; s++) {
         if (exec->n_arrivals > 0 || exec->options.checked)
             MPL_TRY(prepare_step(exec, s, &apart_ns));
         MPL_TRY(mpl_exec_run_op(exec, exec->order[s]));
@@ -520,6 +525,8 @@ mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order)
         exec->block[b].death = 0;
     }
     mpl_layout_lifetimes(exec, NULL);
+    if (exec->control != NULL)
+        MPL_TRY(mpl_control_list_arrivals(exec));
     if (mpl_exec_takes_whole(exec))
         MPL_TRY(make_sequence(exec, 0));
 out:
@@ -556,9 +563,9 @@ mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
         .pinned_bytes = exec->pinned_bytes,
         .copied_bytes = exec->copied_bytes,
     };
-    if (exec->flow != NULL) {
-        facts->copied_bytes += exec->flow->copied_bytes;
-        facts->loop_carry_bytes = exec->flow->carried_bytes;
+    if (exec->control != NULL) {
+        facts->copied_bytes += exec->control->copied_bytes;
+        facts->loop_carry_bytes = exec->control->carried_bytes;
     }
     for (uint32_t i = 0; i < exec->n_pools; i++)
         *(i < exec->n_memories ? &facts->arena_bytes : &facts->workspace_bytes) += exec->slab[i].bytes;

@@ -39,7 +39,7 @@ typedef struct mpl_spot {
 
 /* A graph with control flow: its program, where its values lie as it runs, and how far each loop and case is. A value that
  * moves is bound to its place when it is born: a parameter when its round begins, an output before what makes it. */
-typedef struct mpl_flow {
+typedef struct mpl_control {
     mpl_program *program;
     bool unshared; /* every value has memory of its own, all is copied */
 
@@ -65,13 +65,16 @@ typedef struct mpl_flow {
     mpl_spot *to;      /* the same: where they have to be */
     uint8_t *pending;  /* the same: still to be copied */
 
-    uint8_t *open;             /* [n_ops] a `while` or case that was entered and not left */
-    uint64_t *round;           /* [n_blocks] the round that a loop is in; behind it: how many there were */
-    uint64_t *limit;           /* [n_blocks] rounds that it may have */
-    uint32_t *branch;          /* [n_ops] that a case took last; MPL_NONE: none */
+    uint8_t *open;           /* [n_ops] a `while` or case that was entered and not left */
+    uint64_t *round;         /* [n_blocks] the round that a loop is in; behind it: how many there were */
+    uint64_t *limit;         /* [n_blocks] rounds that it may have */
+    uint32_t *branch;        /* [n_ops] that a case took last; MPL_NONE: none */
+    uint32_t *arrival_begin; /* [n_steps + 1] into arrival: what has to arrive before a step at the latest */
+    uint32_t *arrival;       /* indices into arrival_value */
+    uint8_t *arrived;        /* [n_arrivals] */
     uint64_t *op_copied_bytes; /* [n_ops] of an operation in a block, that moves bytes as they are */
     _Atomic uint64_t copied_bytes, carried_bytes; /* in this run */
-} mpl_flow;
+} mpl_control;
 
 struct mpl_exec {
     mpl_ctx *ctx;
@@ -105,7 +108,7 @@ struct mpl_exec {
     mpl_value *arrival_value;
     char **arrival_home;
 
-    mpl_flow *flow; /* NULL: no control flow, step i is operation order[i] */
+    mpl_control *control; /* NULL: no control flow, step i is operation order[i] */
 
     /* --checked */
     uint32_t *by_place; /* [n_blocks] by slab, offset, id */
@@ -138,28 +141,38 @@ static inline char *mpl_exec_value_at(const mpl_exec *exec, mpl_value v)
                                            : mpl_exec_at(exec, exec->value_slab[v], exec->value_offset[v]);
 }
 
-/* places.c: what exec->flow says of places, from the map (NULL: unshared), before and after the values have theirs. */
-mpl_status mpl_flow_new(mpl_exec *exec, const mpl_value_map *map);
-mpl_status mpl_flow_bind_slots(mpl_exec *exec);
-void mpl_flow_free(mpl_ctx *ctx, mpl_flow *flow);
-/* Whether the place of v depends on control flow. */
-static inline bool mpl_flow_moves(const mpl_exec *exec, mpl_value v)
+/* The value whose place `v` shares: the root that holds its bytes, but `v` itself where the plan places only the root. */
+static inline mpl_value mpl_exec_holder(const mpl_value_map *map, mpl_value v)
 {
-    return exec->flow != NULL && exec->flow->value_place != NULL &&
-           exec->flow->value_place[exec->flow->holder[v]] != MPL_NONE;
+    mpl_value root = map->value_root[v];
+
+    return map->value_buffer[root] != map->value_buffer[v] ? v : root;
+}
+
+/* places.c: what exec->control says of places, from the map (NULL: unshared), before and after the values have theirs. */
+mpl_status mpl_control_new(mpl_exec *exec, const mpl_value_map *map);
+mpl_status mpl_control_bind_slots(mpl_exec *exec);
+void mpl_control_free(mpl_ctx *ctx, mpl_control *control);
+/* Whether the place of v depends on control flow. */
+static inline bool mpl_control_moves(const mpl_exec *exec, mpl_value v)
+{
+    return exec->control != NULL && exec->control->value_place != NULL &&
+           exec->control->value_place[exec->control->holder[v]] != MPL_NONE;
 }
 /* Where v has to lie from now on: as control flow says, or for good. */
-mpl_spot mpl_flow_spot(const mpl_exec *exec, mpl_value v);
+mpl_spot mpl_control_spot(const mpl_exec *exec, mpl_value v);
 /* Notes where the final places of `while` operation `op` are, as a round ends that may be its last. */
-void mpl_flow_note_final(mpl_exec *exec, mpl_op op);
+void mpl_control_note_final(mpl_exec *exec, mpl_op op);
 /* v, with all that lies with it, is at `spot`: every operand that reads or writes it is told. */
-void mpl_flow_bind(mpl_exec *exec, mpl_value v, mpl_spot spot);
+void mpl_control_bind(mpl_exec *exec, mpl_value v, mpl_spot spot);
 
 /* control.c: steps [from, to) of the program of a graph with control flow. *apart_ns grows by the time that arrivals and checks
  * take; NULL: there are none, all has arrived. */
 mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *apart_ns);
 /* Before a run. */
 void mpl_control_reset(mpl_exec *exec);
+/* Lists what arrives before which step: at the first that is reached of those that touch it, a loop being one. */
+mpl_status mpl_control_list_arrivals(mpl_exec *exec);
 
 /* layout.c: a slab, offset and block for each value, and the sizes of the slabs. MPL_EINVALID: the plan
  * does not fit the graph. p, map, plan NULL: each value alone. */
@@ -170,14 +183,13 @@ mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map);
 /* Whether an operation touches its operands' blocks: a view at its root's place does not, but where it
  * took the place of another buffer in place, that one ends with it. */
 bool mpl_layout_touches(const mpl_exec *exec, mpl_op op);
-/* Birth, death and in-place partner of each block, from what each step touches; under control flow birth alone, of what
- * lies in one place: what touches it first, or the outermost loop or case around that. */
+/* Birth, death and in-place partner of each block, from what each step touches. Not under control flow. */
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p);
 
 /* exec.c: one operation; contents of all inputs and weights that the plan places (safe at once under
  * parallel only). */
 mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op);
-mpl_status mpl_exec_arrive(mpl_exec *exec, uint32_t step);
+mpl_status mpl_exec_arrive_one(mpl_exec *exec, uint32_t arrival);
 mpl_status mpl_exec_arrive_all(mpl_exec *exec);
 /* exec.c: the whole run at once, with at most `lanes` operations at the same time (0: the device's choice); only where
  * mpl_exec_takes_whole. */

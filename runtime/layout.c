@@ -74,7 +74,7 @@ static mpl_status place_staging(mpl_exec *exec, uint32_t b)
         if (!mpl_add_bytes(bytes, g->value_bytes[g->block_param[g->block_param_begin[b] + i]], &bytes))
             MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
     MPL_TRY(push(exec, 0, bytes, &offset));
-    exec->flow->staging[b] = (mpl_spot){0, exec->n_blocks, offset};
+    exec->control->staging[b] = (mpl_spot){0, exec->n_blocks, offset};
     exec->block[exec->n_blocks++] = (mpl_block){0, offset, bytes, MPL_NONE, 0, MPL_NONE, MPL_NONE, owner, 0};
 out:
     return st;
@@ -122,15 +122,6 @@ out:
     return st;
 }
 
-/* The value whose place `v` shares: the root that holds its bytes, but `v` itself where the plan places
- * only the root. */
-static mpl_value holder(const mpl_value_map *map, mpl_value v)
-{
-    mpl_value root = map->value_root[v];
-
-    return map->value_buffer[root] != map->value_buffer[v] ? v : root;
-}
-
 static mpl_status place_planned(mpl_exec *exec, const mpl_value_map *map)
 {
     mpl_status st = MPL_OK;
@@ -138,9 +129,9 @@ static mpl_status place_planned(mpl_exec *exec, const mpl_value_map *map)
 
     for (mpl_value v = 0; v < g->n_values; v++) { /* roots are made before their views, so ids ascend */
         mpl_buffer b = map->value_buffer[v];
-        mpl_value from = holder(map, v);
+        mpl_value from = mpl_exec_holder(map, v);
 
-        if (mpl_flow_moves(exec, v) ||
+        if (mpl_control_moves(exec, v) ||
             (b == MPL_NONE && from == v && (g->value_role[v] == MPL_PARAMETER || mpl_is_chosen(g, v)))) {
             place_nowhere(exec, v);
             continue;
@@ -167,36 +158,19 @@ static mpl_spot spot_of_block(const mpl_exec *exec, uint32_t id)
     return (mpl_spot){exec->block[id].slab, id, exec->block[id].offset};
 }
 
-/* Buffers and pinned storage that places speak of. A value that moves may have pinned storage that it, and others, are at
- * for a time. */
-static mpl_status know_places(mpl_exec *exec)
+/* Buffers and pinned storage that places speak of. */
+static void know_places(mpl_exec *exec)
 {
-    mpl_status st = MPL_OK;
-    mpl_flow *f = exec->flow;
-    mpl_spot *home = NULL; /* of values that move */
+    mpl_control *c = exec->control;
 
-    MPL_TRY(mpl_new(exec->ctx, home, exec->g->n_values));
-    for (mpl_value v = 0; v < exec->g->n_values; v++)
-        home[v].slab = MPL_NONE;
-    for (uint32_t i = 0; i < f->n_places; i++) {
-        uint32_t of = f->place[i].of;
-
-        if (f->place[i].kind == MPL_PLACE_PINNED && mpl_flow_moves(exec, of) && home[of].slab == MPL_NONE) {
-            MPL_TRY(place_alone(exec, of, own_slab(exec, of)));
-            home[of] = mpl_exec_spot(exec, of);
-            place_nowhere(exec, of);
-        }
-        if (f->place[i].kind == MPL_PLACE_BUFFER)
-            f->known[i] = spot_of_block(exec, of);
-        else if (f->place[i].kind == MPL_PLACE_PINNED)
-            f->known[i] = mpl_flow_moves(exec, of) ? home[of] : mpl_exec_spot(exec, of);
-    }
+    for (uint32_t i = 0; i < c->n_places; i++)
+        if (c->place[i].kind == MPL_PLACE_BUFFER)
+            c->known[i] = spot_of_block(exec, c->place[i].of);
+        else if (c->place[i].kind == MPL_PLACE_PINNED)
+            c->known[i] = mpl_exec_spot(exec, c->place[i].of);
     for (uint32_t b = 0; b < exec->g->n_blocks; b++)
-        if (f->staging[b].block != MPL_NONE)
-            f->staging[b] = spot_of_block(exec, f->staging[b].block);
-out:
-    mpl_free(exec->ctx, home);
-    return st;
+        if (c->staging[b].block != MPL_NONE)
+            c->staging[b] = spot_of_block(exec, c->staging[b].block);
 }
 
 mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_value_map *map,
@@ -218,13 +192,13 @@ mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_val
     MPL_TRY(mpl_new(ctx, exec->value_slab, g->n_values));
     MPL_TRY(mpl_new(ctx, exec->value_offset, g->n_values));
     MPL_TRY(mpl_new(ctx, exec->value_block, g->n_values));
-    if (exec->flow != NULL)
-        MPL_TRY(mpl_flow_new(exec, map));
+    if (exec->control != NULL)
+        MPL_TRY(mpl_control_new(exec, map));
     if (p != NULL) {
         MPL_TRY(take_buffers(exec, p, plan));
         MPL_TRY(place_planned(exec, map));
-        if (exec->flow != NULL)
-            MPL_TRY(know_places(exec));
+        if (exec->control != NULL)
+            know_places(exec);
     } else {
         MPL_TRY(place_unshared(exec));
     }
@@ -293,37 +267,13 @@ bool mpl_layout_touches(const mpl_exec *exec, mpl_op op)
                                         exec->value_block[g->op_out[g->op_out_begin[op]]];
 }
 
-/* The step of the operation of the whole graph that `op` is, or stands in; where it begins. */
-static uint32_t outer_step(const mpl_exec *exec, mpl_op op)
-{
-    const mpl_graph *g = exec->g;
-
-    while (g->op_block[op] != 0)
-        op = g->block_owner[g->op_block[op]];
-    return g->op_body_begin[op] < g->op_body_begin[op + 1]
-               ? exec->flow->program->begin_step[g->op_body[g->op_body_begin[op]]]
-               : exec->flow->program->op_step[op];
-}
-
-static void births_under_control(mpl_exec *exec)
-{
-    const mpl_graph *g = exec->g;
-
-    for (mpl_value v = 0; v < g->n_values; v++)
-        for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
-            if (!mpl_flow_moves(exec, v))
-                touch(exec, exec->value_block[v], outer_step(exec, g->value_use[k]), 0);
-}
-
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p)
 {
     const mpl_graph *g = exec->g;
     uint32_t pinned = fixed_slab(exec, MPL_SLAB_PINNED);
 
-    if (exec->flow != NULL) {
-        births_under_control(exec);
+    if (exec->control != NULL)
         return;
-    }
     for (uint32_t s = 0; s < g->n_ops; s++)
         if (mpl_layout_touches(exec, exec->order[s]))
             touch_operands(exec, s);

@@ -6,13 +6,6 @@
 
 static const mpl_spot nowhere = {MPL_NONE, MPL_NONE, 0};
 
-static mpl_value holder_of(const mpl_value_map *map, mpl_value v)
-{
-    mpl_value root = map->value_root[v];
-
-    return map->value_buffer[root] != map->value_buffer[v] ? v : root;
-}
-
 #define COPY(ctx, to, from, n) copy_array(ctx, (void **)&(to), from, n, sizeof *(to))
 static mpl_status copy_array(mpl_ctx *ctx, void **to, const void *from, size_t n, size_t size)
 {
@@ -45,7 +38,7 @@ static bool place_ok(const mpl_graph *g, const mpl_places *places, uint32_t id, 
     case MPL_PLACE_BUFFER:
         return p->of < n_buffers;
     case MPL_PLACE_PINNED:
-        return p->of < g->n_values;
+        return p->of < g->n_values && places->value_place[p->of] == MPL_NONE;
     case MPL_PLACE_CYCLE:
         return p->of < g->n_blocks && p->n > p->n_first;
     case MPL_PLACE_SLICE:
@@ -64,7 +57,7 @@ static mpl_status take_places(mpl_exec *exec, const mpl_value_map *map)
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     const mpl_places *from = map->places;
-    mpl_flow *f = exec->flow;
+    mpl_control *c = exec->control;
     uint32_t n_items = 0;
 
     for (uint32_t i = 0; i < from->n; i++) {
@@ -73,56 +66,56 @@ static mpl_status take_places(mpl_exec *exec, const mpl_value_map *map)
         n_items = from->place[i].begin + from->place[i].n > n_items ? from->place[i].begin + from->place[i].n
                                                                     : n_items;
     }
-    f->n_places = from->n;
-    MPL_TRY(COPY(exec->ctx, f->place, from->place, from->n));
-    MPL_TRY(COPY(exec->ctx, f->item, from->item, n_items));
-    MPL_TRY(COPY(exec->ctx, f->value_place, from->value_place, g->n_values));
-    MPL_TRY(COPY(exec->ctx, f->in_copied, from->in_copied, g->op_in_begin[g->n_ops]));
-    MPL_TRY(COPY(exec->ctx, f->result_copied, from->result_copied, n_results(g)));
-    MPL_TRY(mpl_new(exec->ctx, f->known, from->n));
-    MPL_TRY(mpl_new(exec->ctx, f->holder, g->n_values));
+    c->n_places = from->n;
+    MPL_TRY(COPY(exec->ctx, c->place, from->place, from->n));
+    MPL_TRY(COPY(exec->ctx, c->item, from->item, n_items));
+    MPL_TRY(COPY(exec->ctx, c->value_place, from->value_place, g->n_values));
+    MPL_TRY(COPY(exec->ctx, c->in_copied, from->in_copied, g->op_in_begin[g->n_ops]));
+    MPL_TRY(COPY(exec->ctx, c->result_copied, from->result_copied, n_results(g)));
+    MPL_TRY(mpl_new(exec->ctx, c->known, from->n));
+    MPL_TRY(mpl_new(exec->ctx, c->holder, g->n_values));
     for (uint32_t i = 0; i < from->n; i++)
-        f->known[i] = nowhere;
+        c->known[i] = nowhere;
     for (mpl_value v = 0; v < g->n_values; v++) {
-        f->holder[v] = holder_of(map, v);
-        if (f->value_place[v] != MPL_NONE && f->value_place[v] >= from->n)
+        c->holder[v] = mpl_exec_holder(map, v);
+        if (c->value_place[v] != MPL_NONE && c->value_place[v] >= from->n)
             MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' is at place %u; there is none", g->value_name[v],
-                     f->value_place[v]);
+                     c->value_place[v]);
     }
 out:
     return st;
 }
 
-mpl_status mpl_flow_new(mpl_exec *exec, const mpl_value_map *map)
+mpl_status mpl_control_new(mpl_exec *exec, const mpl_value_map *map)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = exec->ctx;
     const mpl_graph *g = exec->g;
-    mpl_flow *f = exec->flow;
+    mpl_control *c = exec->control;
     uint32_t results = n_results(g);
 
-    f->unshared = map == NULL;
+    c->unshared = map == NULL;
     if (map != NULL && map->places == NULL)
         MPL_FAIL(ctx, MPL_EINVALID, "graph '%s' has control flow; the map says nothing of places", g->name);
     if (exec->backend->copy == NULL)
         MPL_FAIL(ctx, MPL_EUNAVAIL, "graph '%s' has control flow, which backend '%s' does not run", g->name,
                  exec->backend->name);
-    MPL_TRY(mpl_new(ctx, f->staging, g->n_blocks));
-    MPL_TRY(mpl_new(ctx, f->from, results));
-    MPL_TRY(mpl_new(ctx, f->to, results));
-    MPL_TRY(mpl_new(ctx, f->pending, results));
-    MPL_TRY(mpl_new(ctx, f->open, g->n_ops));
-    MPL_TRY(mpl_new(ctx, f->round, g->n_blocks));
-    MPL_TRY(mpl_new(ctx, f->limit, g->n_blocks));
-    MPL_TRY(mpl_new(ctx, f->branch, g->n_ops));
-    MPL_TRY(mpl_new(ctx, f->op_copied_bytes, g->n_ops));
+    MPL_TRY(mpl_new(ctx, c->staging, g->n_blocks));
+    MPL_TRY(mpl_new(ctx, c->from, results));
+    MPL_TRY(mpl_new(ctx, c->to, results));
+    MPL_TRY(mpl_new(ctx, c->pending, results));
+    MPL_TRY(mpl_new(ctx, c->open, g->n_ops));
+    MPL_TRY(mpl_new(ctx, c->round, g->n_blocks));
+    MPL_TRY(mpl_new(ctx, c->limit, g->n_blocks));
+    MPL_TRY(mpl_new(ctx, c->branch, g->n_ops));
+    MPL_TRY(mpl_new(ctx, c->op_copied_bytes, g->n_ops));
     for (uint32_t b = 0; b < g->n_blocks; b++) {
         mpl_buffer staging = map != NULL ? map->places->staging[b] : MPL_NONE;
 
         if (staging != MPL_NONE && staging >= exec->n_buffers)
             MPL_FAIL(ctx, MPL_EINVALID, "block '%s' copies by way of buffer %u; there is none",
                      g->block_name[b], staging);
-        f->staging[b] = (mpl_spot){MPL_NONE, staging, 0};
+        c->staging[b] = (mpl_spot){MPL_NONE, staging, 0};
     }
     if (map != NULL)
         MPL_TRY(take_places(exec, map));
@@ -130,35 +123,25 @@ out:
     return st;
 }
 
-void mpl_flow_free(mpl_ctx *ctx, mpl_flow *f)
+void mpl_control_free(mpl_ctx *ctx, mpl_control *c)
 {
-    if (f == NULL)
+    if (c == NULL)
         return;
-    void *arrays[] = {f->place,
-                      f->item,
-                      f->known,
-                      f->in_copied,
-                      f->result_copied,
-                      f->holder,
-                      f->value_place,
-                      f->member_begin,
-                      f->member,
-                      f->slot_begin,
-                      f->slot,
-                      f->final_begin,
-                      f->final_item,
-                      f->staging,
-                      f->from,
-                      f->to,
-                      f->pending,
-                      f->open,
-                      f->round,
-                      f->limit,
-                      f->branch,
-                      f->op_copied_bytes,
-                      f};
+    void *arrays[] = {c->place,         c->item,
+                      c->known,         c->in_copied,
+                      c->result_copied, c->holder,
+                      c->value_place,   c->member_begin,
+                      c->member,        c->slot_begin,
+                      c->slot,          c->final_begin,
+                      c->final_item,    c->staging,
+                      c->from,          c->to,
+                      c->pending,       c->open,
+                      c->round,         c->limit,
+                      c->branch,        c->op_copied_bytes,
+                      c->arrival_begin, c->arrival,
+                      c->arrived,       c};
 
-    mpl_program_free(ctx, f->program);
+    mpl_program_free(ctx, c->program);
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
 }
@@ -179,27 +162,27 @@ static mpl_value moving_holder(const mpl_exec *exec, uint32_t slot)
     uint32_t n_in = g->op_in_begin[g->n_ops];
     mpl_value v = slot < n_in ? g->op_in[slot] : g->op_out[slot - n_in];
 
-    return v != MPL_NONE && mpl_flow_moves(exec, v) ? exec->flow->holder[v] : MPL_NONE;
+    return v != MPL_NONE && mpl_control_moves(exec, v) ? exec->control->holder[v] : MPL_NONE;
 }
 
 static mpl_status list_slots(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
-    mpl_flow *f = exec->flow;
+    mpl_control *c = exec->control;
     uint32_t n_slots = g->op_in_begin[g->n_ops] + g->op_out_begin[g->n_ops];
 
-    MPL_TRY(mpl_new(exec->ctx, f->slot_begin, (size_t)g->n_values + 2));
-    MPL_TRY(mpl_new(exec->ctx, f->slot, n_slots));
+    MPL_TRY(mpl_new(exec->ctx, c->slot_begin, (size_t)g->n_values + 2));
+    MPL_TRY(mpl_new(exec->ctx, c->slot, n_slots));
     for (uint32_t i = 0; i < n_slots; i++)
         if (moving_holder(exec, i) != MPL_NONE)
-            f->slot_begin[moving_holder(exec, i) + 2]++;
-    add_up(f->slot_begin + 1, g->n_values);
+            c->slot_begin[moving_holder(exec, i) + 2]++;
+    add_up(c->slot_begin + 1, g->n_values);
     for (uint32_t i = 0; i < n_slots; i++) {
         mpl_value v = moving_holder(exec, i);
 
         if (v != MPL_NONE)
-            f->slot[f->slot_begin[v + 1]++] = i;
+            c->slot[c->slot_begin[v + 1]++] = i;
     }
 out:
     return st;
@@ -209,16 +192,16 @@ static mpl_status list_members(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
-    mpl_flow *f = exec->flow;
+    mpl_control *c = exec->control;
 
-    MPL_TRY(mpl_new(exec->ctx, f->member_begin, (size_t)g->n_values + 2));
-    MPL_TRY(mpl_new(exec->ctx, f->member, g->n_values));
+    MPL_TRY(mpl_new(exec->ctx, c->member_begin, (size_t)g->n_values + 2));
+    MPL_TRY(mpl_new(exec->ctx, c->member, g->n_values));
     for (mpl_value v = 0; v < g->n_values; v++)
-        f->member_begin[f->holder[v] + 2] += mpl_flow_moves(exec, v);
-    add_up(f->member_begin + 1, g->n_values);
+        c->member_begin[c->holder[v] + 2] += mpl_control_moves(exec, v);
+    add_up(c->member_begin + 1, g->n_values);
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (mpl_flow_moves(exec, v))
-            f->member[f->member_begin[f->holder[v] + 1]++] = v;
+        if (mpl_control_moves(exec, v))
+            c->member[c->member_begin[c->holder[v] + 1]++] = v;
 out:
     return st;
 }
@@ -227,26 +210,26 @@ static mpl_status list_finals(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
-    mpl_flow *f = exec->flow;
+    mpl_control *c = exec->control;
 
-    MPL_TRY(mpl_new(exec->ctx, f->final_begin, (size_t)g->n_ops + 2));
-    MPL_TRY(mpl_new(exec->ctx, f->final_item, f->n_places));
-    for (uint32_t i = 0; i < f->n_places; i++)
-        if (f->place[i].kind == MPL_PLACE_FINAL)
-            f->final_begin[f->place[i].of + 2]++;
-    add_up(f->final_begin + 1, g->n_ops);
-    for (uint32_t i = 0; i < f->n_places; i++)
-        if (f->place[i].kind == MPL_PLACE_FINAL)
-            f->final_item[f->final_begin[f->place[i].of + 1]++] = i;
+    MPL_TRY(mpl_new(exec->ctx, c->final_begin, (size_t)g->n_ops + 2));
+    MPL_TRY(mpl_new(exec->ctx, c->final_item, c->n_places));
+    for (uint32_t i = 0; i < c->n_places; i++)
+        if (c->place[i].kind == MPL_PLACE_FINAL)
+            c->final_begin[c->place[i].of + 2]++;
+    add_up(c->final_begin + 1, g->n_ops);
+    for (uint32_t i = 0; i < c->n_places; i++)
+        if (c->place[i].kind == MPL_PLACE_FINAL)
+            c->final_item[c->final_begin[c->place[i].of + 1]++] = i;
 out:
     return st;
 }
 
-mpl_status mpl_flow_bind_slots(mpl_exec *exec)
+mpl_status mpl_control_bind_slots(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
 
-    if (exec->flow == NULL || exec->flow->unshared)
+    if (exec->control == NULL || exec->control->unshared)
         return MPL_OK;
     MPL_TRY(list_slots(exec));
     MPL_TRY(list_members(exec));
@@ -266,7 +249,7 @@ static uint32_t cycle_item(const mpl_place *p, uint64_t round)
 /* How far from its start slice number `round` of a slice place is. */
 static uint64_t slice_offset(const mpl_exec *exec, const mpl_place *p)
 {
-    uint64_t round = exec->flow->round[p->of];
+    uint64_t round = exec->control->round[p->of];
 
     if (p->reversed)
         round = (uint64_t)mpl_while_most_rounds(exec->g, exec->g->block_owner[p->of]) - 1 - round;
@@ -275,65 +258,65 @@ static uint64_t slice_offset(const mpl_exec *exec, const mpl_place *p)
 
 static mpl_spot evaluate(const mpl_exec *exec, uint32_t id)
 {
-    const mpl_flow *f = exec->flow;
+    const mpl_control *c = exec->control;
     const mpl_graph *g = exec->g;
     uint64_t offset = 0;
     mpl_spot spot;
 
     for (;;) {
-        const mpl_place *p = &f->place[id];
-        const uint32_t *item = f->item + p->begin;
+        const mpl_place *p = &c->place[id];
+        const uint32_t *item = c->item + p->begin;
 
         if (p->kind == MPL_PLACE_BUFFER || p->kind == MPL_PLACE_PINNED ||
-            (p->kind == MPL_PLACE_FINAL && f->round[g->op_body[g->op_body_begin[p->of]]] > 0))
+            (p->kind == MPL_PLACE_FINAL && c->round[g->op_body[g->op_body_begin[p->of]]] > 0))
             break;
         if (p->kind == MPL_PLACE_CYCLE) {
-            id = item[cycle_item(p, f->round[p->of])];
+            id = item[cycle_item(p, c->round[p->of])];
         } else if (p->kind == MPL_PLACE_BRANCH) {
-            id = item[f->branch[p->of] != MPL_NONE ? f->branch[p->of] : p->n - 1];
+            id = item[c->branch[p->of] != MPL_NONE ? c->branch[p->of] : p->n - 1];
         } else {
             offset += p->kind == MPL_PLACE_SLICE ? slice_offset(exec, p) : 0;
             id = item[0];
         }
     }
-    spot = f->known[id];
+    spot = c->known[id];
     spot.offset += offset;
     return spot;
 }
 
-mpl_spot mpl_flow_spot(const mpl_exec *exec, mpl_value v)
+mpl_spot mpl_control_spot(const mpl_exec *exec, mpl_value v)
 {
-    return mpl_flow_moves(exec, v) ? evaluate(exec, exec->flow->value_place[exec->flow->holder[v]])
-                                   : mpl_exec_spot(exec, v);
+    return mpl_control_moves(exec, v) ? evaluate(exec, exec->control->value_place[exec->control->holder[v]])
+                                      : mpl_exec_spot(exec, v);
 }
 
-void mpl_flow_note_final(mpl_exec *exec, mpl_op op)
+void mpl_control_note_final(mpl_exec *exec, mpl_op op)
 {
-    mpl_flow *f = exec->flow;
+    mpl_control *c = exec->control;
 
-    for (uint32_t i = f->unshared ? 0 : f->final_begin[op]; !f->unshared && i < f->final_begin[op + 1]; i++)
-        f->known[f->final_item[i]] = evaluate(exec, f->item[f->place[f->final_item[i]].begin + 1]);
+    for (uint32_t i = c->unshared ? 0 : c->final_begin[op]; !c->unshared && i < c->final_begin[op + 1]; i++)
+        c->known[c->final_item[i]] = evaluate(exec, c->item[c->place[c->final_item[i]].begin + 1]);
 }
 
-void mpl_flow_bind(mpl_exec *exec, mpl_value v, mpl_spot spot)
+void mpl_control_bind(mpl_exec *exec, mpl_value v, mpl_spot spot)
 {
-    const mpl_flow *f = exec->flow;
+    const mpl_control *c = exec->control;
     mpl_value holder;
     uint32_t n_in = exec->g->op_in_begin[exec->g->n_ops];
     void *data;
 
-    if (!mpl_flow_moves(exec, v))
+    if (!mpl_control_moves(exec, v))
         return;
-    holder = f->holder[v];
+    holder = c->holder[v];
     if (exec->value_slab[holder] == spot.slab && exec->value_offset[holder] == spot.offset &&
         exec->value_block[holder] == spot.block)
         return;
     data = spot.slab != MPL_NONE ? mpl_exec_at(exec, spot.slab, spot.offset) : NULL;
-    for (uint32_t i = f->member_begin[holder]; i < f->member_begin[holder + 1]; i++) {
-        exec->value_slab[f->member[i]] = spot.slab;
-        exec->value_offset[f->member[i]] = spot.offset;
-        exec->value_block[f->member[i]] = spot.block;
+    for (uint32_t i = c->member_begin[holder]; i < c->member_begin[holder + 1]; i++) {
+        exec->value_slab[c->member[i]] = spot.slab;
+        exec->value_offset[c->member[i]] = spot.offset;
+        exec->value_block[c->member[i]] = spot.block;
     }
-    for (uint32_t i = f->slot_begin[holder]; i < f->slot_begin[holder + 1]; i++)
-        (f->slot[i] < n_in ? &exec->in[f->slot[i]] : &exec->out[f->slot[i] - n_in])->data = data;
+    for (uint32_t i = c->slot_begin[holder]; i < c->slot_begin[holder + 1]; i++)
+        (c->slot[i] < n_in ? &exec->in[c->slot[i]] : &exec->out[c->slot[i] - n_in])->data = data;
 }
