@@ -261,6 +261,8 @@ bool mpl_block_within(const mpl_graph *g, uint32_t inner, uint32_t outer);
 /* Most rounds of a `while`: by its scans or its attribute `trips`; -1: any number. */
 int64_t mpl_while_most_rounds(const mpl_graph *g, mpl_op op);
 
+bool mpl_graph_has_loop(const mpl_graph *g);
+
 /* Goes through a graph in the order in which it was built: what is added to another graph in that order, block by
  * block, gets the same ids. */
 typedef enum mpl_item {

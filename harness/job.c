@@ -57,6 +57,8 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
         MPL_FAIL(ctx, MPL_EUNAVAIL, "--concat share is not available in this version");
     if (strcmp(options->concat, "auto") != 0 && strcmp(options->concat, "copy") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--concat: '%s' is none of auto, share, copy", options->concat);
+    if (strcmp(options->loop, "view") != 0 && strcmp(options->loop, "copy") != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "--loop: '%s' is neither view nor copy", options->loop);
     if (strcmp(options->workspaces, "pool") != 0 && strcmp(options->workspaces, "plan") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--workspaces: '%s' is neither pool nor plan", options->workspaces);
     if (strcmp(options->rnn, "while") != 0 && strcmp(options->rnn, "unroll") != 0)
@@ -167,6 +169,7 @@ static mpl_status problem_options(mpl_ctx *ctx, const mpl_options *options, mpl_
     MPL_TRY(parse_pin(ctx, options->pin, &pin));
     po->in_place = options->in_place;
     po->views = options->views;
+    po->loop_copy = strcmp(options->loop, "copy") == 0;
     po->pin_weights = pin & 1;
     po->pin_inputs = pin & 2;
     po->pin_outputs = pin & 4;
@@ -368,6 +371,7 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
     ADOPT_TEXT(safety, safety);
     ADOPT_TEXT(order, order);
     ADOPT_TEXT(concat, concat);
+    ADOPT_TEXT(loop, loop);
     ADOPT_TEXT(workspaces, workspaces);
     ADOPT_TEXT(backend, backend);
 #undef ADOPT_TEXT

@@ -56,7 +56,7 @@ typedef struct mpl_job {
 /* "proved by cut", "bound by search", ..: what is known of the job's order. */
 const char *mpl_order_proof(const mpl_job *job);
 
-/* Checks those options that no problem is needed for: safety, order, concat, workspaces, pin. MPL_EINPUT, MPL_EUNAVAIL. */
+/* Checks those options that no problem is needed for: safety, order, concat, loop, workspaces, pin. MPL_EINPUT, MPL_EUNAVAIL. */
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options);
 /* Reads --input, then the source, then orders it. */
 mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job);

@@ -212,7 +212,7 @@ void mpl_measure_fields(const mpl_measured *m, mpl_record *row)
     }
     mpl_record_int(row, MPL_FIELD_copied_bytes, m->facts.copied_bytes);
     mpl_record_int(row, MPL_FIELD_reordered_bytes, m->facts.reordered_bytes);
-    mpl_record_int(row, MPL_FIELD_loop_carry_bytes, 0); /* no graph has a loop yet */
+    mpl_record_int(row, MPL_FIELD_loop_carry_bytes, m->facts.loop_carry_bytes);
 }
 
 uint64_t mpl_rss_now(void)

@@ -34,6 +34,7 @@ void mpl_options_init(mpl_options *options)
     options->order = "given";
     options->in_place = options->views = true;
     options->concat = "auto";
+    options->loop = "view";
     options->rnn = "while";
     options->workspaces = "pool";
     options->pin = "weights,inputs,outputs";

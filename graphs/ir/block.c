@@ -218,6 +218,14 @@ int64_t mpl_while_most_rounds(const mpl_graph *g, mpl_op op)
     return mpl_attr_int(g, op, MPL_ATTR_trips, -1);
 }
 
+bool mpl_graph_has_loop(const mpl_graph *g)
+{
+    for (uint32_t b = 1; b < g->n_blocks; b++)
+        if (g->op_kind[g->block_owner[b]] == MPL_OP_while)
+            return true;
+    return false;
+}
+
 /* ---- the walk -------------------------------------------------------------------------------------------- */
 
 /* Whether the next operation's first output is the next value; one without outputs comes behind inputs and weights. */
