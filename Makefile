@@ -209,8 +209,9 @@ ilp-oracle: $O/tests/test_planners_ilp
 	$(Q)$< 1000
 
 # A million changed certificates and plans: what a false claim needs must never be accepted.
-certify-mutations: deps-test $O/tests/test_planners_certify
+certify-mutations: deps-test $O/tests/test_planners_certify $O/tests/test_planners_certify_general
 	$(Q)MPL_MUTANTS=1000000 $O/tests/test_planners_certify
+	$(Q)MPL_MUTANTS=1000000 $O/tests/test_planners_certify_general
 
 # All of results/ and the numbers of PAPER.md, measured anew; and whether they are what the committed rows make.
 paper: all $O/tests/bench_speed $O/tests/bench_exact

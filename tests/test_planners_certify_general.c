@@ -81,6 +81,13 @@ static const struct cheat {
      "01",
      3,
      {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}}},
+    {"n: so it does, by whichever name the body was placed",
+     3,
+     "s0,1 c0,0 b0,2 p1 z2 n z0 c0,1 c1,1 x0,1",
+     "02",
+     "01",
+     3,
+     {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}}},
     {"z: the body fits", 2, "s0,1 z1 c0,0 c1,0 x0,0", "", "01", 2, {{2, 1, -1}, {1, 1, -1}}},
     {"k: under no split", 3, "k m0", "", "", 1, {{2, 1, -1}}},
 };

@@ -2,20 +2,22 @@
  * claim, the rest is the text. */
 #include "tests/fuzz/fuzz.h"
 
+#include "graphs/analysis/before.h"
 #include "planners/certify.h"
 
-/* Problems whose optima are known: two that conflict; three where order matters; fixed and aligned ones; and a hard one, whose
- * optimum lies above the live bytes. */
+/* Problems whose optima are known: two that conflict; three where order matters; fixed and aligned ones; a hard one, whose
+ * optimum lies above the live bytes; and two with pairs, where none or one of the two can be taken. */
 static const struct known {
     uint32_t n, optimum;
     struct {
         uint32_t birth, death, size, align;
         int32_t fixed; /* -1: free */
     } item[8];
+    uint32_t pair[2][2], n_pairs; /* in, out */
 } known[] = {
-    {2, 5, {{0, 2, 2, 1, -1}, {0, 2, 3, 1, -1}}},
-    {3, 5, {{0, 1, 2, 1, -1}, {0, 2, 3, 1, -1}, {1, 2, 2, 1, 3}}},
-    {3, 5, {{0, 1, 2, 1, -1}, {0, 1, 2, 2, -1}, {0, 1, 1, 1, 2}}},
+    {2, 5, {{0, 2, 2, 1, -1}, {0, 2, 3, 1, -1}}, {{0}}, 0},
+    {3, 5, {{0, 1, 2, 1, -1}, {0, 2, 3, 1, -1}, {1, 2, 2, 1, 3}}, {{0}}, 0},
+    {3, 5, {{0, 1, 2, 1, -1}, {0, 1, 2, 2, -1}, {0, 1, 1, 1, 2}}, {{0}}, 0},
     {8,
      9,
      {{3, 5, 1, 1, -1},
@@ -25,8 +27,14 @@ static const struct known {
       {1, 2, 4, 1, -1},
       {3, 4, 1, 1, -1},
       {2, 5, 2, 1, -1},
-      {1, 3, 3, 1, -1}}},
+      {1, 3, 3, 1, -1}},
+     {{0}},
+     0},
+    {2, 5, {{0, 2, 3, 1, 0}, {1, 3, 2, 1, 3}}, {{0, 1}}, 1},
+    {3, 5, {{0, 2, 3, 1, -1}, {1, 3, 2, 1, -1}, {1, 3, 2, 1, -1}}, {{0, 1}, {0, 2}}, 2},
 };
+
+enum { KNOWN = sizeof known / sizeof *known };
 
 static mpl_problem *make(mpl_ctx *ctx, const struct known *from)
 {
@@ -42,20 +50,31 @@ static mpl_problem *make(mpl_ctx *ctx, const struct known *from)
         p->align[b] = from->item[b].align;
         p->fixed[b] = from->item[b].fixed < 0 ? MPL_UNFIXED : (uint64_t)from->item[b].fixed;
     }
+    must(mpl_new(ctx, p->in_place_in, 2) == MPL_OK && mpl_new(ctx, p->in_place_out, 2) == MPL_OK &&
+             mpl_new(ctx, p->in_place_step, 2) == MPL_OK,
+         ctx);
+    p->n_in_place = from->n_pairs;
+    for (uint32_t k = 0; k < from->n_pairs; k++) {
+        p->in_place_in[k] = from->pair[k][0];
+        p->in_place_out[k] = from->pair[k][1];
+        p->in_place_step[k] = p->birth[from->pair[k][1]];
+    }
     return p;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     mpl_ctx ctx;
-    const struct known *from = &known[size > 0 ? data[0] % 4 : 0];
-    uint64_t more = size > 0 ? data[0] / 4 % 4 : 0; /* bytes above the largest true claim */
+    const struct known *from = &known[size > 0 ? data[0] % KNOWN : 0];
+    uint64_t more = size > 0 ? data[0] / KNOWN % 4 : 0; /* bytes above the largest true claim */
     mpl_problem *p;
     mpl_plan *plan = NULL;
     mpl_certified proved;
 
     mpl_ctx_init(&ctx);
     p = make(&ctx, from);
+    if (size > 0 && data[0] / KNOWN / 4 % 2 == 1 && from->n_pairs == 0) /* the same as a partial order */
+        must(mpl_problem_as_parallel(&ctx, p) == MPL_OK, &ctx);
     must(mpl_plan_new(&ctx, p, &plan) == MPL_OK, &ctx);
     plan->claim = MPL_INFEASIBLE;
     plan->refutation.within = p->pool_capacity[0] = from->optimum - 1 + more;
