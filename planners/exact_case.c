@@ -24,6 +24,7 @@ static int by_left(const void *a, const void *b)
     order = order != 0 ? order : compare_u64((uint64_t)x->right, (uint64_t)y->right);
     order = order != 0 ? order : compare_u64(x->item->bytes, y->item->bytes);
     order = order != 0 ? order : compare_u64((uint64_t)x->item->align, (uint64_t)y->item->align);
+    order = order != 0 ? order : compare_u64(x->item->given_align, y->item->given_align);
     order = order != 0 ? order : compare_u64((uint64_t)x->item->start, (uint64_t)y->item->start);
     order = order != 0 ? order : x->item->fixed - y->item->fixed;
     return order != 0 ? order : compare_u64(x->index, y->index);
@@ -33,7 +34,8 @@ static bool twins(const ranged *a, const ranged *b)
 {
     return a->left == b->left && a->right == b->right && a->item->size == b->item->size &&
            a->item->bytes == b->item->bytes && a->item->align == b->item->align &&
-           a->item->start == b->item->start && a->item->fixed == b->item->fixed;
+           a->item->given_align == b->item->given_align && a->item->start == b->item->start &&
+           a->item->fixed == b->item->fixed;
 }
 
 static int by_value(const void *a, const void *b)

@@ -121,6 +121,7 @@ mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *b
             .start = (mpl_len)(fixed / part->unit),
             .bytes = p->bytes[b],
             .fixed = p->fixed != NULL && p->fixed[b] != MPL_UNFIXED,
+            .given_align = p->align[b],
         };
         sum += (uint64_t)part->item[i].size + (uint64_t)part->item[i].align;
         if (sum > MAX_LENGTH || (uint64_t)part->item[i].start > MAX_LENGTH)

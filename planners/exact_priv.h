@@ -29,6 +29,8 @@ typedef struct mpl_exact_item {
     mpl_len start;         /* lowest offset allowed [unit] */
     uint64_t bytes;        /* size * unit less the rest that need not exist [byte] */
     bool fixed;            /* start is the only offset allowed */
+    uint32_t
+        given_align; /* the buffer's own: what differs in it is no twin to the checker of proofs [byte] */
 } mpl_exact_item;
 
 /* Items renumbered by their first section. A section is a maximal set of items that are alive at once, in order of time,

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#define MEMO_SLOTS     (UINT64_C(1) << 14)
+#define MEMO_SLOTS     (UINT64_C(1) << 6) /* grown as failures come: small problems pay for little */
 #define MEMO_MAX_SLOTS (UINT64_C(1) << 22)
 
 /* ---- memory of failures -------------------------------------------------------------------------------------- */

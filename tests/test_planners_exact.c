@@ -1,8 +1,10 @@
 /* The exact planner against the plainest search there is, on thousands of small problems, above all those whose optimum
- * lies above the bound; known optima of hard lists; claims, budgets, determinism, memory that runs out. */
+ * lies above the bound; known optima of hard lists; claims, budgets, determinism, memory that runs out. With a number as its
+ * argument, so many problems against that search, and nothing else (make exact-oracle). */
 #include "tests/small_problem.h"
 
 #include "graphs/source.h"
+#include "planners/certify.h"
 #include "planners/exact_priv.h"
 #include "planners/planner.h"
 
@@ -120,41 +122,63 @@ static void assert_beam(mpl_ctx *ctx, const small *p, uint32_t optimum)
         }
 }
 
-static void assert_planner(mpl_ctx *ctx, const small *from, uint32_t optimum)
+/* ---- the planner against brute force ----------------------------------------------------------------------------- */
+
+static uint32_t n_oracle; /* problems to compare, a third of them above the bound; 0: the few of every day */
+
+static struct {
+    uint32_t problems, above; /* compared; with an optimum above the load */
+    uint32_t proofs, cliques; /* certificates that the checker accepted: refutations and witnesses */
+    small last;               /* compared */
+} tally;
+
+/* The plan as the planner made it, its certificate accepted. */
+static mpl_plan *certified(mpl_ctx *ctx, const mpl_problem *p)
 {
-    mpl_problem *p = problem_of(ctx, from);
+    mpl_certified proved = {0};
     mpl_run run;
     mpl_plan *plan = planned(ctx, p, UINT64_MAX, 1, &run);
 
+    assert_ok(ctx, mpl_certify(ctx, p, plan, &proved));
+    tally.proofs += proved.evidence == MPL_EVIDENCE_REFUTATION;
+    tally.cliques += proved.evidence == MPL_EVIDENCE_CLIQUE;
+    return plan;
+}
+
+static void assert_planner(mpl_ctx *ctx, const small *from, uint32_t optimum)
+{
+    mpl_problem *p = problem_of(ctx, from);
+    mpl_plan *plan;
+
+    tally.last = *from;
+    plan = certified(ctx, p);
     assert_int_equal(plan->claim, MPL_OPTIMAL);
     assert_int_equal(plan->peak_bytes, optimum);
     mpl_plan_free(ctx, plan);
     p->pool_capacity[0] = optimum;
-    plan = planned(ctx, p, UINT64_MAX, 1, &run);
+    plan = certified(ctx, p);
     assert_true(plan->claim == MPL_OPTIMAL || plan->claim == MPL_FEASIBLE);
     assert_true(plan->peak_bytes <= optimum);
     mpl_plan_free(ctx, plan);
     p->pool_capacity[0] = optimum - 1;
-    plan = planned(ctx, p, UINT64_MAX, 1, &run);
+    plan = certified(ctx, p);
     assert_int_equal(plan->claim, MPL_INFEASIBLE);
     mpl_plan_free(ctx, plan);
     mpl_problem_free(ctx, p);
-}
-
-/* How many problems: `few`, or this share of what the long form asks for (make exact-oracle). */
-static uint32_t how_many(uint32_t few, double share)
-{
-    const char *text = getenv("ORACLE");
-
-    return text != NULL ? (uint32_t)(share * strtod(text, NULL)) : few;
+    tally.above += optimum > load(from);
+    tally.problems++;
+    if (n_oracle > 0 && tally.problems % 5000 == 0) {
+        print_message("%u of %u problems, %u above the bound\n", tally.problems, n_oracle, tally.above);
+        fflush(stdout);
+    }
 }
 
 /* A false refutation and a wrong placement both show here: optima above the bound need real proofs. */
 static void optima_above_the_bound(void **state)
 {
-    enum { PARENTS = 1000 };
+    enum { PARENTS = 1000, FEW = 1000 };
     static small kept[PARENTS];
-    uint32_t n_kept = 0, many = how_many(1000, 1.0 / 3);
+    uint32_t n_kept = 0, many = n_oracle > 0 ? (n_oracle + 2) / 3 : FEW;
     mpl_ctx ctx;
     mpl_rng rng;
 
@@ -175,42 +199,51 @@ static void optima_above_the_bound(void **state)
         assert_searches(&ctx, &p, brute_optimum(&p));
         if (n_kept % 16 == 0)
             assert_beam(&ctx, &p, brute_optimum(&p));
-        if (n_kept % 4 == 0 || many > 1000)
+        if (n_kept % 4 == 0 || n_oracle > 0)
             assert_planner(&ctx, &p, brute_optimum(&p));
     }
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Some buffers lie where a plan has them, or one step of alignment off. False: nothing could be fixed. */
+static bool fix_some(mpl_rng *rng, small *p)
+{
+    bool any = false;
+
+    for (uint32_t k = 0; k < 2; k++) {
+        brute f = {.p = p, .cap = brute_optimum(p) + below(rng, 3)};
+        uint32_t i = below(rng, p->n);
+
+        assert_true(brute_place(&f, 0, 0));
+        p->fixed[i] = (int32_t)(f.offset[i] + p->align[i] * below(rng, 2));
+        if (!brute_fits(p, 400)) {
+            p->fixed[i] = -1;
+            break;
+        }
+        any = true;
+    }
+    return any;
+}
+
 static void random_problems(void **state)
 {
-    uint32_t many = how_many(600, 2.0 / 3);
+    enum { FEW = 900 };
+    uint32_t many = tally.problems + (n_oracle > 0 ? n_oracle - (n_oracle + 2) / 3 : FEW);
     mpl_ctx ctx;
     mpl_rng rng;
 
     (void)state;
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 12);
-    for (uint32_t round = 0; round < many; round++) {
+    for (uint32_t round = 0; tally.problems < many; round++) {
         small p = random_small(&rng, round % 2 == 1);
         uint32_t optimum = brute_optimum(&p);
 
         assert_planner(&ctx, &p, optimum);
         if (round % 4 == 0)
             assert_searches(&ctx, &p, optimum);
-        if (below(&rng, 2) == 0)
-            continue;
-        for (uint32_t k = 0; k < 2; k++) { /* some lie where a plan has them, or one step of alignment off */
-            brute f = {.p = &p, .cap = brute_optimum(&p) + below(&rng, 3)};
-            uint32_t i = below(&rng, p.n);
-
-            assert_true(brute_place(&f, 0, 0));
-            p.fixed[i] = (int32_t)(f.offset[i] + p.align[i] * below(&rng, 2));
-            if (!brute_fits(&p, 400)) {
-                p.fixed[i] = -1;
-                break;
-            }
-        }
-        assert_planner(&ctx, &p, brute_optimum(&p));
+        if (below(&rng, 2) == 0 && tally.problems < many && fix_some(&rng, &p))
+            assert_planner(&ctx, &p, brute_optimum(&p));
     }
     assert_int_equal(ctx.n_live, 0);
 }
@@ -608,7 +641,26 @@ static void memory_runs_out(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-int main(void)
+static int compare_with_brute_force(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(optima_above_the_bound),
+        cmocka_unit_test(random_problems),
+    };
+    int failed = cmocka_run_group_tests_name("exact against brute force", tests, NULL, NULL);
+    const small *p = &tally.last;
+
+    for (uint32_t i = 0; failed != 0 && i < p->n; i++)
+        print_message("buffer %u: steps [%u, %u), %u bytes, aligned to %u, fixed at %d\n", i, p->birth[i],
+                      p->death[i], p->size[i], p->align[i], p->fixed[i]);
+    print_message("exact = brute force on %u of %u problems, %u above the bound; certificates accepted: %u "
+                  "refutations, %u cliques; %s\n",
+                  tally.problems, n_oracle, tally.above, tally.proofs, tally.cliques,
+                  failed == 0 ? "no disagreement" : "then a DISAGREEMENT");
+    return failed != 0;
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optima_above_the_bound),
@@ -624,5 +676,9 @@ int main(void)
         cmocka_unit_test(too_many_to_search),
     };
 
+    if (argc > 1) {
+        n_oracle = (uint32_t)strtoul(argv[1], NULL, 10);
+        return compare_with_brute_force();
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
 /* The integer program against brute force and the exact search, above all where the optimum lies above the bound and needs
- * a proof; what ends a search, GLPK's memory, the file. `make ilp-oracle` compares many more. */
+ * a proof; what ends a search, GLPK's memory, the file. With two numbers as its arguments, so many problems and so many
+ * refutations against the exact search, and nothing else (make ilp-oracle). */
 #include "tests/random_problem.h"
 
 #include "graphs/source.h"
+#include "planners/certify.h"
 #include "planners/ilp.h"
 #include "planners/lp.h"
 #include "planners/planner.h"
@@ -11,7 +13,8 @@
 enum { MOST = 20, KEPT = 200 };
 enum { ALIGNED = 1, FIXED = 2, PAIRS = 4, PARALLEL = 8 };
 
-static uint32_t n_oracle = 30; /* problems of the comparison with exact; the first argument */
+static bool long_form;                        /* tells how far it is */
+static uint32_t n_equal = 30, n_refuted = 40; /* comparisons with exact: of optima, of refutations */
 
 /* What a problem is made from; easily changed a little. */
 typedef struct shape {
@@ -364,39 +367,76 @@ static void is_brute_force(void **state)
 
 /* ---- against the exact search ----------------------------------------------------------------------------------- */
 
-/* Whether ilp finishes within so many nodes; what it says must agree with the optimum in any case. */
-static bool confirms(mpl_ctx *ctx, const mpl_problem *p, uint64_t best, bool cold)
+static struct {
+    uint32_t total, above, unfinished, exact_unfinished; /* optima */
+    uint32_t refuted, refuted_unfinished;                /* refutations */
+    shape last;                                          /* compared */
+} tally;
+
+static void tell(uint32_t n, uint32_t of, const char *what)
 {
-    static const char *const key[] = {"nodes", "start"}, *const value[] = {"2000", "cold"};
+    if (long_form && n % 100 == 0) {
+        print_message("%u of %u %s\n", n, of, what);
+        fflush(stdout);
+    }
+}
+
+/* ilp with so much work and no more; NULL: it ended without a verdict. */
+static mpl_plan *limited(mpl_ctx *ctx, const mpl_problem *p, bool cold)
+{
+    static const char *const key[] = {"nodes", "start"}, *const value[] = {"4000", "cold"};
     mpl_plan *plan = NULL;
-    bool finished;
+    mpl_status st;
     mpl_run run;
 
     mpl_run_init(&run, ctx);
     run.n_params = 1 + cold;
     run.param_key = key;
     run.param_value = value;
-    assert_ok(ctx, mpl_planner_run(mpl_planner_find("ilp"), &run, p, &plan));
+    run.budget_ticks = 20000000;
+    st = mpl_planner_run(mpl_planner_find("ilp"), &run, p, &plan);
+    if (st != MPL_ELIMIT)
+        assert_ok(ctx, st);
+    return plan;
+}
+
+/* Whether ilp finishes; what it says must agree with the optimum in any case. */
+static bool confirms(mpl_ctx *ctx, const mpl_problem *p, uint64_t best, bool cold)
+{
+    mpl_plan *plan = limited(ctx, p, cold);
+    bool finished = plan->claim == MPL_OPTIMAL;
+
     assert_true(plan->bound_bytes <= best && best <= plan->peak_bytes);
-    finished = plan->claim == MPL_OPTIMAL;
     assert_int_equal(finished, plan->bound_bytes == plan->peak_bytes);
     mpl_plan_free(ctx, plan);
     return finished;
 }
 
-/* Problems of 10 to 20 buffers, a third above their bound: two provers that share no search must agree on all that ilp
- * finishes, which is most. */
+/* What exact proves: the optimum; 0: it did not come to an end. */
+static uint64_t exact_optimum(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_plan *plan;
+    uint64_t best;
+
+    assert_ok(ctx, planned(ctx, "exact", p, NULL, NULL, 400000000, &plan));
+    best = plan->claim == MPL_OPTIMAL ? plan->peak_bytes : 0;
+    mpl_plan_free(ctx, plan);
+    return best;
+}
+
+/* Problems of 10 to 20 buffers, a third above their bound: two provers that share no search must agree on each. One that
+ * either does not finish is no agreement, and another takes its place. */
 static void agrees_with_exact(void **state)
 {
     static shape kept[KEPT];
-    uint32_t n_kept = 0, above = 0, total = 0, unfinished = 0;
+    uint32_t n_kept = 0;
     mpl_ctx ctx;
     mpl_rng rng;
 
     (void)state;
     mpl_ctx_init(&ctx);
     mpl_rng_init(&rng, 12);
-    for (uint32_t tried = 0; total < n_oracle; tried++) {
+    for (uint32_t tried = 0; tally.total < n_equal; tried++) {
         unsigned what = tried % 2 == 0 ? 0 : ALIGNED;
         shape from = next_shape(&rng, kept, n_kept, what, MOST);
         uint64_t bound, best;
@@ -404,23 +444,104 @@ static void agrees_with_exact(void **state)
 
         while (from.n < 10 + tried % 11)
             mutate(&from, &rng, what, MOST);
+        tally.last = from;
         p = problem_of(&ctx, &from, what);
         assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &bound, NULL));
-        best = solved(&ctx, "exact", p, NULL, NULL);
-        if (best > bound || 3 * above >= total) { /* the others are many */
-            if (confirms(&ctx, p, best, total % 4 == 0)) {
-                above += best > bound;
-                total++;
+        best = exact_optimum(&ctx, p);
+        tally.exact_unfinished += best == 0;
+        if (best > 0 && (best > bound || 3 * tally.above >= tally.total)) { /* the others are many */
+            if (confirms(&ctx, p, best, tally.total % 4 == 0)) {
+                tally.above += best > bound;
+                tell(++tally.total, n_equal, "optima");
             } else {
-                unfinished++;
+                tally.unfinished++;
             }
         }
         if (best > bound)
             kept[n_kept < KEPT ? n_kept++ : random_below(&rng, KEPT)] = from;
         mpl_problem_free(&ctx, p);
     }
-    print_message("%u problems, %u above the bound; %u more were not finished\n", total, above, unfinished);
-    assert_true(3 * above + 3 > total && 4 * unfinished <= total);
+    print_message("%u problems, %u above the bound; %u more were not finished by ilp, %u by exact\n",
+                  tally.total, tally.above, tally.unfinished, tally.exact_unfinished);
+    assert_true(3 * tally.above + 3 > tally.total && 4 * tally.unfinished <= tally.total);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Whether exact refutes the capacity, with a certificate that the checker accepts. */
+static bool refutes(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_certified proved = {0};
+    mpl_plan *plan;
+    bool refuted;
+
+    if (planned(ctx, "exact", p, NULL, NULL, 400000000, &plan) == MPL_ELIMIT)
+        return false;
+    refuted = plan->claim == MPL_INFEASIBLE;
+    if (refuted) {
+        assert_ok(ctx, mpl_certify(ctx, p, plan, &proved));
+        assert_int_equal(proved.evidence, MPL_EVIDENCE_REFUTATION);
+    }
+    mpl_plan_free(ctx, plan);
+    return refuted;
+}
+
+/* Whether two fixed buffers collide: no capacity is enough then. */
+static bool hopeless(const shape *p)
+{
+    bool collide = false;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        for (uint32_t j = 0; j < i; j++)
+            collide |= p->fixed[i] >= 0 && p->fixed[j] >= 0 && p->birth[i] < p->death[j] &&
+                       p->birth[j] < p->death[i] &&
+                       (uint32_t)p->fixed[i] < (uint32_t)p->fixed[j] + p->bytes[j] &&
+                       (uint32_t)p->fixed[j] < (uint32_t)p->fixed[i] + p->bytes[i];
+    return collide;
+}
+
+/* What exact refutes although the bytes alive at once would fit, GLPK has to refute as well. */
+static void refutations_are_confirmed(void **state)
+{
+    static shape kept[KEPT];
+    uint32_t n_kept = 0;
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 13);
+    for (uint32_t tried = 0; tally.refuted < n_refuted; tried++) {
+        unsigned what = tally.refuted % 4 == 0 ? ALIGNED : tally.refuted % 4 == 1 ? FIXED | ALIGNED : 0;
+        shape from = next_shape(&rng, kept, n_kept, what, 16);
+        mpl_problem *p = problem_of(&ctx, &from, what);
+        mpl_plan *plan;
+
+        if (what & FIXED && hopeless(&from)) {
+            mpl_problem_free(&ctx, p);
+            continue;
+        }
+        tally.last = from;
+        assert_true(tried < 1000 * n_refuted);
+        assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &p->pool_capacity[0], NULL));
+        for (mpl_buffer b = 0; p->fixed != NULL && b < p->n; b++)
+            if (p->fixed[b] != MPL_UNFIXED)
+                p->pool_capacity[0] = mpl_max_u64(p->pool_capacity[0], p->fixed[b] + p->bytes[b]);
+        for (bool more = true; more && refutes(&ctx, p); p->pool_capacity[0]++) {
+            plan = limited(&ctx, p, tried % 2 == 0);
+            if (plan == NULL)
+                tally.refuted_unfinished++;
+            else
+                tell(++tally.refuted, n_refuted, "refutations");
+            if (plan != NULL)
+                assert_int_equal(plan->claim, MPL_INFEASIBLE);
+            mpl_plan_free(&ctx, plan);
+            kept[n_kept < KEPT ? n_kept++ : random_below(&rng, KEPT)] = from;
+            more = tally.refuted < n_refuted && p->pool_capacity[0] < UINT32_MAX;
+        }
+        mpl_problem_free(&ctx, p);
+    }
+    print_message("%u refutations confirmed, %u not finished\n", tally.refuted, tally.refuted_unfinished);
+    assert_true(10 * tally.refuted_unfinished <= tally.refuted);
     assert_int_equal(ctx.n_live, 0);
 }
 
@@ -638,11 +759,36 @@ static void a_network_is_solved(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+static int compare_with_exact(char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(agrees_with_exact),
+        cmocka_unit_test(refutations_are_confirmed),
+    };
+    const shape *p = &tally.last;
+    int failed;
+
+    long_form = true;
+    n_equal = (uint32_t)strtoul(argv[1], NULL, 10);
+    n_refuted = argv[2] != NULL ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
+    failed = cmocka_run_group_tests_name("ilp against exact", tests, NULL, NULL);
+    for (uint32_t i = 0; failed != 0 && i < p->n; i++)
+        print_message("buffer %u: steps [%u, %u), %u bytes, aligned to %u, fixed at %d\n", i, p->birth[i],
+                      p->death[i], p->bytes[i], p->align[i], p->fixed[i]);
+    print_message(
+        "exact = ilp on %u of %u problems, %u above the bound (%u more not finished by ilp, %u by exact); "
+        "%u of %u refutations confirmed (%u more not finished); %s\n",
+        tally.total, n_equal, tally.above, tally.unfinished, tally.exact_unfinished, tally.refuted, n_refuted,
+        tally.refuted_unfinished, failed == 0 ? "no disagreement" : "then a DISAGREEMENT");
+    return failed != 0;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_brute_force),
         cmocka_unit_test(agrees_with_exact),
+        cmocka_unit_test(refutations_are_confirmed),
         cmocka_unit_test(budgets_prove_nothing),
         cmocka_unit_test(pools_are_apart),
         cmocka_unit_test(glpk_may_run_out_of_memory),
@@ -656,6 +802,6 @@ int main(int argc, char **argv)
         return 0;
     }
     if (argc > 1)
-        n_oracle = (uint32_t)strtoul(argv[1], NULL, 10);
+        return compare_with_exact(argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
