@@ -10,7 +10,7 @@
 
 /* ---- brute force: items in the order of their offsets, each at its lowest place ------------------------------ */
 
-enum { MOST = 12 };
+enum { MOST = 16 };
 
 typedef struct small {
     uint32_t n;
