@@ -11,7 +11,11 @@
 
 extern const mpl_planner mpl_planner_exact;
 
-enum { MAX_CLIQUES = 64, PACK_TICKS = 32 }; /* a member that is packed anew counts as so many looked at */
+enum {
+    MAX_CLIQUES = 64,
+    MAX_SUMS = 1024,
+    PACK_TICKS = 32
+}; /* a member that is packed anew counts as so many looked at */
 
 static const uint64_t PROVED = UINT64_MAX;
 
@@ -319,6 +323,65 @@ out:
     return st;
 }
 
+/* The most bytes of section t that fit into memory k together: the largest sum of their sizes that is no more than its capacity.
+ * sum[2 * MAX_SUMS]: scratch. */
+static uint64_t largest_sum(const mpl_spill_part *part, uint32_t t, uint32_t k, uint64_t *sum)
+{
+    uint64_t capacity = part->s->capacity[k], all = 0, *next = sum + MAX_SUMS;
+    uint32_t n = 1;
+
+    sum[0] = 0;
+    for (uint32_t m = part->section_begin[t]; m < part->section_begin[t + 1]; m++) {
+        uint64_t bytes = part->bytes[part->inside[m]];
+        uint32_t n_next = 0;
+
+        if (bytes > capacity)
+            continue;
+        all += bytes;
+        for (uint32_t a = 0, b = 0;
+             a < n && n_next < MAX_SUMS;) { /* both ascend: with the member, and without */
+            uint64_t least = b < n && sum[b] + bytes < sum[a] ? sum[b] + bytes : sum[a];
+
+            a += least == sum[a];
+            b += b < n && least == sum[b] + bytes;
+            next[n_next++] = least;
+        }
+        for (uint32_t b = 0; b < n && n_next < MAX_SUMS; b++)
+            if (sum[b] + bytes > next[n_next - 1] && sum[b] + bytes <= capacity)
+                next[n_next++] = sum[b] + bytes;
+        if (n_next == MAX_SUMS) { /* too many to tell */
+            for (m++; m < part->section_begin[t + 1]; m++)
+                all += part->bytes[part->inside[m]];
+            return mpl_min_u64(all, capacity);
+        }
+        memcpy(sum, next, n_next * sizeof *sum);
+        n = n_next;
+    }
+    return sum[n - 1];
+}
+
+static mpl_status find_rooms(mpl_spill_part *part)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = part->s->run->ctx;
+    uint64_t *sum = NULL;
+
+    MPL_TRY(mpl_new(ctx, sum, 2 * MAX_SUMS));
+    for (uint32_t t = 0; t < part->n_sections; t++) {
+        uint64_t before = 0, all = 0;
+
+        for (uint32_t m = part->section_begin[t]; m < part->section_begin[t + 1]; m++)
+            all += part->bytes[part->inside[m]];
+        for (uint32_t k = 0; k < part->s->n; k++) {
+            before = mpl_min_u64(all, before + largest_sum(part, t, k, sum));
+            part->room[(size_t)k * part->n_sections + t] = before;
+        }
+    }
+out:
+    mpl_free(ctx, sum);
+    return st;
+}
+
 mpl_status mpl_spill_part_init(mpl_spill *s, mpl_buffer *buffer, uint32_t n, mpl_spill_part *part)
 {
     mpl_status st = MPL_OK;
@@ -349,6 +412,8 @@ mpl_status mpl_spill_part_init(mpl_spill *s, mpl_buffer *buffer, uint32_t n, mpl
     MPL_TRY(s->p->before == NULL ? cut_steps(part) : cut_cliques(part));
     MPL_TRY(mpl_new(ctx, part->load, (size_t)s->n * part->n_sections + 1));
     MPL_TRY(fill_sections(part));
+    MPL_TRY(mpl_new(ctx, part->room, (size_t)s->n * part->n_sections + 1));
+    MPL_TRY(find_rooms(part));
     for (uint32_t i = 0; i < n; i++)
         part->memory[i] = MPL_NONE;
 out:
@@ -357,18 +422,12 @@ out:
 
 void mpl_spill_part_fini(mpl_spill_part *part)
 {
-    void *arrays[] = {part->buffer,       part->bytes,
-                      part->by_id,        part->least,
-                      part->twin,         part->rival_begin,
-                      part->rival,        part->paired,
-                      part->begin,        part->end,
-                      part->inside,       part->section_begin,
-                      part->memory,       part->offset,
-                      part->load,         part->spare,
-                      part->met,          part->wanted,
-                      part->best_memory,  part->best_offset,
-                      part->refused,      part->refused_within,
-                      part->refused_ticks};
+    void *arrays[] = {part->buffer,      part->bytes,       part->by_id,          part->least,
+                      part->twin,        part->rival_begin, part->rival,          part->paired,
+                      part->begin,       part->end,         part->inside,         part->section_begin,
+                      part->room,        part->memory,      part->offset,         part->load,
+                      part->spare,       part->met,         part->wanted,         part->best_memory,
+                      part->best_offset, part->refused,     part->refused_within, part->refused_ticks};
 
     for (size_t i = 0; part->s != NULL && i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(part->s->run->ctx, arrays[i]);

@@ -44,6 +44,9 @@ typedef struct mpl_spill_part {
     uint32_t *begin, *end;            /* [n] */
     uint32_t *section_begin, *inside; /* members of each section, those that end last first */
 
+    uint64_t *
+        room; /* [s->n * n_sections] of each section, what memories 0 .. k can hold of it at the most [byte] */
+
     /* The node in hand: members with a memory, and for each memory with a capacity a packing of its members. */
     uint32_t *memory; /* [n] or MPL_NONE */
     uint64_t *offset; /* [n] [byte] */

@@ -1,6 +1,7 @@
 /* spill_search.c -- which buffer goes to which memory: a bound, the complete search, the local one. See spill_priv.h.
  *
- * Bound    Of each set of buffers alive at once, what exceeds the first k memories lies in the others; each buffer that does is
+ * Bound    Of each set of buffers alive at once, a memory holds no more than the largest sum of whole buffers within its
+ *          capacity; what exceeds the first k memories lies in the others; each buffer that does is
  *          alive at other steps, too. The fewest bytes, buffers cut at will, that do it for all sets: from the first step on,
  *          those that live longest. That is the optimum of the linear program, since a step's constraint reaches into later ones
  *          only through those alive then, and every byte counts the same. Each price paid beyond that of the memory before is
@@ -16,9 +17,11 @@ enum { EJECTED = 3, SEARCHED_MOVES = 8 };
 
 /* ---- the bound ------------------------------------------------------------------------------------------- */
 
-/* *beyond: the least bytes of all members beyond the memories below k, which hold `room`; false: they must hold more. */
-static bool least_beyond(mpl_spill_part *part, uint32_t k, uint64_t room, uint64_t *beyond)
+/* *beyond: the least bytes of all members beyond the memories below k > 0; false: these must hold more than they can. */
+static bool least_beyond(mpl_spill_part *part, uint32_t k, uint64_t *beyond)
 {
+    const uint64_t *room = part->room + (size_t)(k - 1) * part->n_sections;
+
     *beyond = 0;
     for (uint32_t i = 0; i < part->n; i++) {
         uint32_t first = part->memory[i] != MPL_NONE ? part->memory[i] : part->least[i];
@@ -34,7 +37,7 @@ static bool least_beyond(mpl_spill_part *part, uint32_t k, uint64_t room, uint64
         for (uint32_t m = 0; m < n; m++)
             near += part->bytes[inside[m]] - part->spare[inside[m]];
         part->s->ticks += n;
-        excess = near > room ? near - room : 0;
+        excess = near > room[t] ? near - room[t] : 0;
         for (uint32_t m = 0; m < n && excess > 0; m++)
             if (part->memory[inside[m]] == MPL_NONE) {
                 uint64_t more = mpl_min_u64(excess, part->bytes[inside[m]] - part->spare[inside[m]]);
@@ -52,14 +55,12 @@ static bool least_beyond(mpl_spill_part *part, uint32_t k, uint64_t room, uint64
 uint64_t mpl_spill_bound(mpl_spill_part *part)
 {
     const mpl_spill *s = part->s;
-    uint64_t room = 0, bound = 0, beyond;
+    uint64_t bound = 0, beyond;
 
     for (uint32_t i = 0; i < part->n; i++)
         bound += part->bytes[i] * s->price[0];
     for (uint32_t k = 0; k < s->n && s->capacity[k] != MPL_NO_CAPACITY; k++) {
-        if (!mpl_add_bytes(room, s->capacity[k], &room))
-            break;
-        if (!least_beyond(part, k + 1, room, &beyond) || (k + 1 == s->n && beyond > 0))
+        if (!least_beyond(part, k + 1, &beyond) || (k + 1 == s->n && beyond > 0))
             return UINT64_MAX;
         if (k + 1 < s->n)
             bound += beyond * (s->price[k + 1] - s->price[k]);

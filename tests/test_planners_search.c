@@ -488,6 +488,46 @@ static void portfolios_have_members(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Fault: a search that ends before its budget does. What is not proved optimal has cost the whole of it, and more of it is no
+ * worse. */
+static void budgets_are_used(void **state)
+{
+    static const char *const use[] = {"portfolio", "exact"};
+    uint32_t n_open = 0;
+    mpl_ctx ctx;
+    mpl_problem *p = NULL;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (uint32_t round = 0; round < 4; round++) {
+        assert_ok(&ctx, mpl_problem_synthetic(&ctx, 150, 40, 7 + round / 2, &p));
+        if (round % 2 == 1)
+            assert_ok(&ctx, mpl_problem_as_parallel(&ctx, p));
+        for (size_t i = 0; i < sizeof use / sizeof *use; i++) {
+            uint64_t last = UINT64_MAX;
+
+            for (uint64_t ticks = 1000000; ticks <= 16000000; ticks *= 4) {
+                mpl_plan *plan = NULL;
+                mpl_run run;
+
+                mpl_run_init(&run, &ctx);
+                run.budget_ticks = ticks;
+                assert_ok(&ctx, mpl_planner_run(mpl_planner_find(use[i]), &run, p, &plan));
+                if (plan->claim != MPL_OPTIMAL && run.ticks < ticks)
+                    fail_msg("%s, problem %u: %" PRIu64 " of %" PRIu64 " ticks", use[i], round, run.ticks,
+                             ticks);
+                assert_true(plan->peak_bytes <= last);
+                last = plan->peak_bytes;
+                n_open += plan->claim != MPL_OPTIMAL;
+                mpl_plan_free(&ctx, plan);
+            }
+        }
+        mpl_problem_free(&ctx, p);
+    }
+    assert_true(n_open > 4);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* Every network of the zoo as it is for inference, under both safeties: at the bound. */
 static void zoo_is_planned_at_its_bound(void **state)
 {
@@ -590,6 +630,7 @@ int main(void)
         cmocka_unit_test(plans_to_begin_from_are_kept),
         cmocka_unit_test(proofs_are_taken_over),
         cmocka_unit_test(portfolios_have_members),
+        cmocka_unit_test(budgets_are_used),
         cmocka_unit_test(zoo_is_planned_at_its_bound),
         cmocka_unit_test(planted_lists_are_solved),
         cmocka_unit_test(memory_may_run_out),

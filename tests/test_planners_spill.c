@@ -4,7 +4,7 @@
 #include "tests/random_problem.h"
 #include "tests/small_problem.h"
 
-#include "planners/planner.h"
+#include "planners/spill_priv.h"
 #include "planners/verify.h"
 
 enum { MEMORIES = 3 };
@@ -204,6 +204,53 @@ static void costs_are_those_of_brute_force(void **state)
         mpl_problem_free(&ctx, p);
     }
     assert_true(n_spilled > 1000 && n_infeasible > 100);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* What was refused in a small memory is refused in those that are no larger, and in no others. */
+static void refusals_hold_within_their_room(void **state)
+{
+    static const struct {
+        uint32_t first, second; /* memories that the same buffers ask for, one after the other */
+        mpl_spill_verdict verdict[2];
+    } rows[] = {
+        {0, 1, {MPL_SPILL_NEVER, MPL_SPILL_FITS}},
+        {1, 0, {MPL_SPILL_FITS, MPL_SPILL_NEVER}},
+        {0, 2, {MPL_SPILL_NEVER, MPL_SPILL_NEVER}},
+        {2, 1, {MPL_SPILL_NEVER, MPL_SPILL_FITS}},
+    };
+    uint32_t optimum = brute_optimum(&roots[0]);
+    mpl_ctx ctx;
+    mpl_problem *p;
+    mpl_run run;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_run_init(&run, &ctx);
+    p = problem_of(&ctx, &roots[0]);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mpl_spill s = {.run = &run, .p = p, .n = 3, .tick_limit = UINT64_MAX, .call_limit = 10000000};
+        mpl_spill_part part = {0};
+        mpl_buffer *own = NULL;
+
+        s.capacity[0] = s.capacity[2] = optimum - 1;
+        s.capacity[1] = optimum;
+        assert_ok(&ctx, mpl_new(&ctx, own, p->n));
+        for (mpl_buffer b = 0; b < p->n; b++)
+            own[b] = b;
+        assert_ok(&ctx, mpl_spill_part_init(&s, own, p->n, &part));
+        for (int k = 0; k < 2; k++) {
+            mpl_spill_verdict verdict = MPL_SPILL_FITS;
+
+            mpl_spill_clear(&part);
+            for (uint32_t m = 0; m < p->n && verdict == MPL_SPILL_FITS; m++)
+                assert_ok(&ctx,
+                          mpl_spill_put(&part, m, k == 0 ? rows[i].first : rows[i].second, true, &verdict));
+            assert_int_equal(verdict, rows[i].verdict[k]);
+        }
+        mpl_spill_part_fini(&part);
+    }
+    mpl_problem_free(&ctx, p);
     assert_int_equal(ctx.n_live, 0);
 }
 
@@ -523,6 +570,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(costs_are_those_of_brute_force),
+        cmocka_unit_test(refusals_hold_within_their_room),
         cmocka_unit_test(wrong_plans_are_refused),
         cmocka_unit_test(wrong_memories_are_refused),
         cmocka_unit_test(longer_lists_are_valid_and_repeatable),
