@@ -207,50 +207,54 @@ static void costs_are_those_of_brute_force(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* The members one by one, by size, into memory k. */
+static mpl_spill_verdict put_all(mpl_ctx *ctx, mpl_spill_part *part, uint32_t k)
+{
+    mpl_spill_verdict verdict = MPL_SPILL_FITS;
+
+    mpl_spill_clear(part);
+    for (uint32_t i = 0; i < part->n && verdict == MPL_SPILL_FITS; i++)
+        assert_ok(ctx, mpl_spill_put(part, i, k, true, &verdict));
+    return verdict;
+}
+
 /* What was refused in a small memory is refused in those that are no larger, and in no others. */
 static void refusals_hold_within_their_room(void **state)
 {
-    static const struct {
-        uint32_t first, second; /* memories that the same buffers ask for, one after the other */
-        mpl_spill_verdict verdict[2];
-    } rows[] = {
-        {0, 1, {MPL_SPILL_NEVER, MPL_SPILL_FITS}},
-        {1, 0, {MPL_SPILL_FITS, MPL_SPILL_NEVER}},
-        {0, 2, {MPL_SPILL_NEVER, MPL_SPILL_NEVER}},
-        {2, 1, {MPL_SPILL_NEVER, MPL_SPILL_FITS}},
-    };
-    uint32_t optimum = brute_optimum(&roots[0]);
     mpl_ctx ctx;
-    mpl_problem *p;
     mpl_run run;
+    mpl_rng rng;
 
     (void)state;
     mpl_ctx_init(&ctx);
     mpl_run_init(&run, &ctx);
-    p = problem_of(&ctx, &roots[0]);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_spill s = {.run = &run, .p = p, .n = 3, .tick_limit = UINT64_MAX, .call_limit = 10000000};
+    mpl_rng_init(&rng, 21);
+    for (uint32_t round = 0; round < 400; round++) {
+        small from = roots[round % 2];
+        mpl_spill s = {.run = &run, .n = 3, .tick_limit = UINT64_MAX, .call_limit = 10000000};
         mpl_spill_part part = {0};
         mpl_buffer *own = NULL;
+        mpl_problem *p;
+        uint32_t optimum;
 
+        for (uint32_t k = below(&rng, 5); k > 0; k--)
+            from = mutated(&rng, &from);
+        optimum = brute_optimum(&from);
+        if (optimum == load(&from))
+            continue;
+        s.p = p = problem_of(&ctx, &from);
         s.capacity[0] = s.capacity[2] = optimum - 1;
         s.capacity[1] = optimum;
         assert_ok(&ctx, mpl_new(&ctx, own, p->n));
         for (mpl_buffer b = 0; b < p->n; b++)
             own[b] = b;
         assert_ok(&ctx, mpl_spill_part_init(&s, own, p->n, &part));
-        for (int k = 0; k < 2; k++) {
-            mpl_spill_verdict verdict = MPL_SPILL_FITS;
-
-            mpl_spill_clear(&part);
-            for (uint32_t m = 0; m < p->n && verdict == MPL_SPILL_FITS; m++)
-                assert_ok(&ctx,
-                          mpl_spill_put(&part, m, k == 0 ? rows[i].first : rows[i].second, true, &verdict));
-            assert_int_equal(verdict, rows[i].verdict[k]);
-        }
+        assert_int_equal(put_all(&ctx, &part, 0), MPL_SPILL_NEVER);
+        assert_int_equal(put_all(&ctx, &part, 1), MPL_SPILL_FITS);
+        assert_int_equal(put_all(&ctx, &part, 2), MPL_SPILL_NEVER);
         mpl_spill_part_fini(&part);
+        mpl_problem_free(&ctx, p);
     }
-    mpl_problem_free(&ctx, p);
     assert_int_equal(ctx.n_live, 0);
 }
 
