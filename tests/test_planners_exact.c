@@ -50,7 +50,8 @@ static void assert_searches(mpl_ctx *ctx, const small *p, uint32_t optimum)
     alarm(120); /* for loops that count no ticks */
     for (uint32_t i = 0; i < p->n; i++) {
         rank[i] = (i * 5 + 3) % p->n;
-        item[i] = (mpl_exact_item){p->birth[i], p->death[i], p->size[i], p->align[i], 0, p->size[i], false};
+        item[i] =
+            (mpl_exact_item){p->birth[i], p->death[i], p->size[i], p->align[i], 0, p->size[i], false, 0};
     }
     for (int mirrored = 0; mirrored < 2; mirrored++) {
         mpl_exact_case *c = NULL;
@@ -98,7 +99,8 @@ static void assert_beam(mpl_ctx *ctx, const small *p, uint32_t optimum)
 
     for (uint32_t i = 0; i < p->n; i++) {
         rank[i] = (i * 5 + 3) % p->n;
-        item[i] = (mpl_exact_item){p->birth[i], p->death[i], p->size[i], p->align[i], 0, p->size[i], false};
+        item[i] =
+            (mpl_exact_item){p->birth[i], p->death[i], p->size[i], p->align[i], 0, p->size[i], false, 0};
     }
     for (uint32_t cap = optimum - 1; cap <= optimum; cap++)
         for (uint32_t k = 0; k < 8; k++) {
