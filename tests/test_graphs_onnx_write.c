@@ -477,7 +477,8 @@ static void test_networks(void **state)
             if (strcmp(param->key, "image") == 0)
                 snprintf(spec, sizeof spec, "%s:image=%d", mpl_zoo[i]->name, (int)param->min);
         assert_ok(&ctx, mpl_zoo_build(&ctx, spec, &g));
-        assert_round_trip(&ctx, g);
+        if (g->n_blocks == 1)
+            assert_round_trip(&ctx, g);
         mpl_graph_free(&ctx, g);
     }
     assert_int_equal(ctx.n_live, 0);

@@ -1,8 +1,10 @@
 /* Networks of the zoo: published numbers of parameters and multiplications, every parameter's range, wrong
  * requests. */
-#include "tests/test.h"
+#include "tests/interpret.h"
 
 #include "graphs/source.h"
+
+#include <math.h>
 
 /* Parameters as published: weights, biases, scale and bias of batch norms, 1000 classes. Multiply-adds of
  * convolutions and dense layers, in units of 10^6, to the last digit published. Both:
@@ -149,7 +151,7 @@ static void test_every_network(void **state)
         assert_int_equal(g->n_outputs, 1);
         for (mpl_op op = 0; op < g->n_ops; op++) /* nothing is computed for nobody */
             for (uint32_t k = g->op_out_begin[op]; k < g->op_out_begin[op + 1]; k++)
-                assert_true(g->op_out[k] == g->output[0] ||
+                assert_true(g->op_out[k] == MPL_NONE || g->op_out[k] == g->output[0] ||
                             g->value_use_begin[g->op_out[k]] < g->value_use_begin[g->op_out[k] + 1]);
         mpl_graph_free(&ctx, g);
         mpl_graph_free(&ctx, again);
@@ -178,6 +180,14 @@ static const struct {
     {"mnist_conv", "mnist_conv", "[100,1,28,28]", "[100,10]", 9},
     {"mlp:layers=3,input=5,hidden=4,batch=2", "mlp:batch=2,layers=3,input=5,hidden=4", "[2,5]", "[2,10]", 8},
     {"lstm", "lstm", "[32,512]", "[32,512]", 2 * 32 * 21},
+    {"lstm:form=while", "lstm:form=while", "[32,512]", "[32,512]", 2 * 21 + 1},
+    {"gru:steps=2,batch=3,hidden=4", "gru:batch=3,steps=2,hidden=4", "[3,4]", "[3,4]", 2 * 2 * 16},
+    {"gru:form=while,hidden=4", "gru:hidden=4,form=while", "[32,4]", "[32,4]", 2 * 16 + 1},
+    {"pingpong:image=8,channels=2", "pingpong:image=8,channels=2", "[1,2,8,8]", "[1,2,8,8]", 2},
+    {"delay:taps=6", "delay:taps=6", "[1,16,32,32]", "[1,16,32,32]", 2},
+    {"nested_loop:depth=4", "nested_loop:depth=4", "[1,16,32,32]", "[1,16,32,32]", 4 * 4},
+    {"piecewise:branches=5", "piecewise:branches=5", "[1,16,32,32]", "[1,16,32,32]", 5 + 30 + 2},
+    {"seq2seq:batch=3,most=7", "seq2seq:batch=3,most=7", "[16,3,256]", "[7,3]", 13 + 1 + 13 + 8 + 1},
     {"lstm:layers=1,steps=3,hidden=8,batch=2", "lstm:batch=2,layers=1,steps=3,hidden=8", "[2,8]", "[2,8]",
      63},
 };
@@ -226,6 +236,246 @@ static void test_lstm_cell(void **state)
     mpl_graph_free(&ctx, g);
 }
 
+/* ---- loops and branches, interpreted ------------------------------------------------------------------------ */
+
+/* A number for each element of a weight or input: the same in both forms of a network, which name them alike. */
+static void fill(interpreter *it, mpl_value v, const char *name, uint64_t skip)
+{
+    uint64_t seed = mpl_hash(MPL_HASH_SEED, name, strlen(name));
+
+    for (uint64_t i = 0; i < it->g->value_bytes[v] / sizeof(float); i++) {
+        uint64_t at = skip + i, x = mpl_hash(seed, &at, sizeof at);
+
+        ((float *)it->data[v])[i] = (float)(x % 2001) / 1000.0f - 1.0f;
+    }
+}
+
+static void fill_all(interpreter *it, float weights)
+{
+    const mpl_graph *g = it->g;
+
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if ((g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT) && g->value_data[v] == NULL) {
+            fill(it, v, g->value_name[v], 0);
+            for (uint64_t i = 0; g->value_role[v] == MPL_WEIGHT && i < g->value_bytes[v] / sizeof(float); i++)
+                ((float *)it->data[v])[i] *= weights;
+        }
+}
+
+/* The output of a network, once its inputs are filled; freed by the caller. */
+static float *run(mpl_ctx *ctx, const char *spec, void (*set)(interpreter *it), uint64_t *rounds)
+{
+    mpl_graph *g = build(ctx, spec);
+    interpreter it = interpret_begin(ctx, g);
+    float *out = malloc(g->value_bytes[g->output[0]] + 1);
+
+    fill_all(&it, 1);
+    if (set != NULL)
+        set(&it);
+    assert_ok(ctx, interpret(&it));
+    memcpy(out, it.data[g->output[0]], g->value_bytes[g->output[0]]);
+    if (rounds != NULL)
+        *rounds = it.rounds;
+    interpret_end(&it);
+    mpl_graph_free(ctx, g);
+    return out;
+}
+
+/* The inputs of the steps are parts of the loop's one. */
+static void set_steps(interpreter *it)
+{
+    const mpl_graph *g = it->g;
+
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        uint64_t step;
+
+        if (sscanf(g->value_name[g->input[i]], "step%" SCNu64 ".x", &step) == 1)
+            fill(it, g->input[i], "x", step * (g->value_bytes[g->input[i]] / sizeof(float)));
+    }
+}
+
+static void assert_near(const char *what, const float *got, const float *want, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!(fabsf(got[i] - want[i]) <= 1e-5f))
+            fail_msg("%s: element %u is %g; %g is expected", what, i, (double)got[i], (double)want[i]);
+}
+
+/* Pairs of requests for networks that compute the same. */
+static void test_same(void **state)
+{
+    static const struct {
+        const char *one, *other;
+        uint32_t n; /* elements of the output */
+    } same[] = {
+        {"lstm:form=while,steps=5,hidden=3,batch=2", "lstm:form=unroll,steps=5,hidden=3,batch=2", 6},
+        {"lstm:form=while,steps=3,hidden=4,layers=3", "lstm:steps=3,hidden=4,layers=3", 128},
+        {"gru:form=while,steps=5,hidden=3,batch=2", "gru:steps=5,hidden=3,batch=2", 6},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        float *one = run(&ctx, same[i].one, NULL, NULL), *other = run(&ctx, same[i].other, set_steps, NULL);
+
+        assert_near(same[i].one, one, other, same[i].n);
+        assert_true(fabsf(one[0]) > 1e-3f);
+        free(one);
+        free(other);
+    }
+}
+
+static float sigmoid(float x)
+{
+    return 1 / (1 + expf(-x));
+}
+
+/* Sum over k of a[k] * w[k][j], for a row a of n. */
+static float product(const float *a, const float *w, uint32_t n, uint32_t j)
+{
+    float sum = 0;
+
+    for (uint32_t k = 0; k < n; k++)
+        sum += a[k] * w[k * n + j];
+    return sum;
+}
+
+/* One step of a GRU by the formulas of its paper. */
+static void test_gru_cell(void **state)
+{
+    enum { H = 3 };
+    mpl_ctx ctx;
+    mpl_graph *g;
+    interpreter it;
+    float z[H], r[H], rh[H], want[H];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    g = build(&ctx, "gru:form=while,layers=1,steps=1,hidden=3,batch=1");
+    it = interpret_begin(&ctx, g);
+    fill_all(&it, 1);
+#define OF(name) ((const float *)it.data[mpl_graph_find(g, name)])
+    for (uint32_t j = 0; j < H; j++) {
+        z[j] = sigmoid(product(OF("x"), OF("layer0.wz"), H, j) +
+                       product(OF("layer0.h"), OF("layer0.uz"), H, j) + OF("layer0.bz")[j]);
+        r[j] = sigmoid(product(OF("x"), OF("layer0.wr"), H, j) +
+                       product(OF("layer0.h"), OF("layer0.ur"), H, j) + OF("layer0.br")[j]);
+    }
+    for (uint32_t j = 0; j < H; j++)
+        rh[j] = r[j] * OF("layer0.h")[j];
+    for (uint32_t j = 0; j < H; j++)
+        want[j] = z[j] * OF("layer0.h")[j] +
+                  (1 - z[j]) * tanhf(product(OF("x"), OF("layer0.wn"), H, j) +
+                                     product(rh, OF("layer0.un"), H, j) + OF("layer0.bn")[j]);
+    assert_ok(&ctx, interpret(&it));
+    assert_near("gru", OF("y"), want, H);
+#undef OF
+    interpret_end(&it);
+    mpl_graph_free(&ctx, g);
+}
+
+/* The same first value for the delay line's first tap as for x = conv(x). */
+static void set_first(interpreter *it)
+{
+    mpl_value v = mpl_graph_find(it->g, "first0");
+
+    fill(it, v, "data", 0);
+}
+
+/* A value passes all taps before it is convolved again: as many convolutions as the rounds hold taps. */
+static void test_delay(void **state)
+{
+    mpl_ctx ctx;
+    float *delay, *pingpong;
+    uint64_t rounds;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    delay = run(&ctx, "delay:taps=3,rounds=6,image=4,channels=2", set_first, &rounds);
+    assert_int_equal(rounds, 6);
+    pingpong = run(&ctx, "pingpong:rounds=2,image=4,channels=2", NULL, &rounds);
+    assert_int_equal(rounds, 2);
+    assert_near("delay", delay, pingpong, 32);
+    free(delay);
+    free(pingpong);
+    free(run(&ctx, "nested_loop:depth=3,rounds=2,image=4,channels=2", NULL, &rounds));
+    assert_int_equal(rounds, 2 + 4 + 8);
+}
+
+static void set_mean(interpreter *it, float mean)
+{
+    mpl_value data = mpl_graph_find(it->g, "data");
+
+    for (uint64_t i = 0; i < it->g->value_bytes[data] / sizeof(float); i++)
+        ((float *)it->data[data])[i] = mean;
+    for (mpl_value v = 0; v < it->g->n_values; v++) { /* convolutions add the number of their branch */
+        const char *name = it->g->value_name[v];
+        unsigned branch, conv;
+        char kind;
+
+        if (sscanf(name, "piece%u.conv%u.%c", &branch, &conv, &kind) == 3)
+            for (uint64_t i = 0; i < it->g->value_bytes[v] / sizeof(float); i++)
+                ((float *)it->data[v])[i] = kind == 'b' ? (float)branch + 1 : 0;
+    }
+}
+static void set_low(interpreter *it)
+{
+    set_mean(it, -0.5f);
+}
+static void set_middle(interpreter *it)
+{
+    set_mean(it, 0.5f);
+}
+static void set_high(interpreter *it)
+{
+    set_mean(it, 7);
+}
+
+static void test_piecewise(void **state)
+{
+    void (*const set[])(interpreter * it) = {set_low, set_middle, set_high};
+    const float want[] = {0, 2, 3}; /* the bypass is negative, so that relu makes 0 of it */
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int i = 0; i < 3; i++) {
+        float *y = run(&ctx, "piecewise:image=4,channels=2", set[i], NULL);
+
+        assert_near("piecewise", y, &want[i], 1);
+        free(y);
+    }
+}
+
+static void clear_decoder(interpreter *it)
+{
+    for (mpl_value v = 0; v < it->g->n_values; v++)
+        if (strncmp(it->g->value_name[v], "decoder.back", 12) == 0)
+            memset(it->data[v], 0, it->g->value_bytes[v]);
+}
+
+/* All scores alike: word 0 comes at once, and ends the answer. Else it goes on; words behind an end are 0. */
+static void test_seq2seq(void **state)
+{
+    enum { MOST = 40, BATCH = 4 };
+    mpl_ctx ctx;
+    uint64_t rounds;
+    int64_t *words;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    free(run(&ctx, "seq2seq:steps=3,hidden=4,vocab=5", clear_decoder, &rounds));
+    assert_int_equal(rounds, 3 + 1);
+    words = (int64_t *)(void *)run(&ctx, "seq2seq:steps=3,hidden=4,vocab=5,batch=4,most=40", NULL, &rounds);
+    assert_true(rounds > 3 + 1);
+    for (int i = 0; i < BATCH; i++)
+        for (int t = 1; t < MOST; t++)
+            assert_true(words[t * BATCH + i] < 5 &&
+                        (words[(t - 1) * BATCH + i] != 0 || words[t * BATCH + i] == 0));
+    free(words);
+}
+
 static const struct {
     const char *spec, *says;
 } wrong[] = {
@@ -245,7 +495,8 @@ static const struct {
     {"resnet50:batch=2,batch=2", "'batch' is given twice"},
     {"resnet50:batch=2,", "'' is no parameter"},
     {"inception_v3:image=74", "image=74 is no number from 75"},
-    {"lstm:image=32", "one of batch, layers, steps, hidden"},
+    {"lstm:image=32", "one of batch, layers, steps, hidden, form"},
+    {"delay:taps=65", "taps=65 is no number from 1 to 64"},
 };
 
 static void test_wrong(void **state)
@@ -268,8 +519,11 @@ static void test_wrong(void **state)
 /* The k-th allocation fails, for every k: a status, nothing left behind. */
 static void test_out_of_memory(void **state)
 {
-    static const char *const specs[] = {"mlp:layers=1", "mnist_conv", "lstm:steps=1,layers=1",
-                                        "mobilenet_v1"};
+    static const char *const specs[] = {
+        "mlp:layers=1", "mnist_conv",  "lstm:steps=1,layers=1", "lstm:form=while,layers=1",
+        "delay:taps=2", "nested_loop", "piecewise:branches=2",  "seq2seq",
+        "mobilenet_v1",
+    };
     mpl_ctx ctx;
 
     (void)state;
@@ -420,9 +674,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published),     cmocka_unit_test(test_counts),
         cmocka_unit_test(test_every_network), cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_lstm_cell),     cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_models),
-        cmocka_unit_test(test_random_wiring),
+        cmocka_unit_test(test_lstm_cell),     cmocka_unit_test(test_same),
+        cmocka_unit_test(test_gru_cell),      cmocka_unit_test(test_delay),
+        cmocka_unit_test(test_piecewise),     cmocka_unit_test(test_seq2seq),
+        cmocka_unit_test(test_wrong),         cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_models),        cmocka_unit_test(test_random_wiring),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

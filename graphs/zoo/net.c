@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-enum { NAME_SIZE = 128 };
+enum { NAME_SIZE = 128, MOST_OUTPUTS = MPL_NET_CARRIED };
 
 /* The scope, a dot, the name and a suffix into text[NAME_SIZE]. */
 static const char *full_name(const mpl_net *net, const char *name, const char *suffix, char *text)
@@ -120,6 +120,18 @@ static mpl_value weight_of(mpl_net *net, const char *name, const char *suffix, u
     char text[NAME_SIZE];
 
     return add_value(net, full_name(net, name, suffix, text), MPL_WEIGHT, rank, dim);
+}
+
+mpl_value mpl_net_const(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape,
+                        const void *element)
+{
+    char text[NAME_SIZE];
+    mpl_value v = MPL_NONE;
+
+    if (net->st == MPL_OK)
+        net->st = mpl_graph_add_const(net->ctx, net->graph, full_name(net, name, "", text), type, shape,
+                                      element, true, &v);
+    return v;
 }
 
 mpl_value mpl_net_scalar(mpl_net *net, const char *name, float number)
@@ -249,4 +261,100 @@ mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout)
     if (net->owl)
         return mpl_net_owl_softmax(net, "prob", x);
     return mpl_net_unary(net, MPL_OP_softmax, "prob", x);
+}
+
+/* ---- control flow ------------------------------------------------------------------------------------------ */
+
+uint32_t mpl_net_open(mpl_net *net, const char *name)
+{
+    char text[NAME_SIZE];
+    uint32_t block = 0;
+
+    if (net->st == MPL_OK)
+        net->st = mpl_graph_open_block(net->ctx, net->graph, full_name(net, name, "", text), &block);
+    return block;
+}
+
+mpl_value mpl_net_param(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape)
+{
+    char text[NAME_SIZE];
+    mpl_value v = MPL_NONE;
+
+    if (net->st == MPL_OK)
+        net->st = mpl_graph_add_param(net->ctx, net->graph, full_name(net, name, "", text), type, shape, &v);
+    return v;
+}
+
+mpl_value mpl_net_param_like(mpl_net *net, const char *name, mpl_value like)
+{
+    mpl_shape shape = {.rank = 0};
+    mpl_type type = MPL_TYPE_f32;
+
+    if (net->st == MPL_OK) { /* copies: the parameter may move what `like` points into */
+        shape = net->graph->value_shape[like];
+        type = (mpl_type)net->graph->value_type[like];
+    }
+    return mpl_net_param(net, name, type, &shape);
+}
+
+mpl_value mpl_net_param_slice(mpl_net *net, const char *name, mpl_value scan)
+{
+    mpl_shape shape = {.rank = 0};
+    mpl_type type = MPL_TYPE_f32;
+
+    if (net->st == MPL_OK) {
+        shape = net->graph->value_shape[scan];
+        type = (mpl_type)net->graph->value_type[scan];
+        memmove(shape.dim, shape.dim + 1, --shape.rank * sizeof *shape.dim);
+    }
+    return mpl_net_param(net, name, type, &shape);
+}
+
+void mpl_net_close(mpl_net *net, uint32_t n_results, const mpl_value *result)
+{
+    if (net->st == MPL_OK)
+        net->st = mpl_graph_close_block(net->ctx, net->graph, n_results, result);
+}
+
+/* Adds an operation that owns blocks; outputs without a name are left out. */
+static void add_control(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in, const mpl_value *in,
+                        uint32_t n_attr, const mpl_attr *attr, uint32_t n_bodies, const uint32_t *body,
+                        uint32_t n_out, const char *const *out_name, mpl_value *out)
+{
+    char op_name[NAME_SIZE], text[MOST_OUTPUTS][NAME_SIZE];
+    const char *full[MOST_OUTPUTS];
+
+    mpl_assert(n_out <= MOST_OUTPUTS);
+    for (uint32_t i = 0; i < n_out; i++) {
+        out[i] = MPL_NONE;
+        full[i] = out_name[i] != NULL ? full_name(net, out_name[i], "", text[i]) : NULL;
+    }
+    full_name(net, name, "", op_name);
+    if (net->st == MPL_OK)
+        net->st = mpl_graph_add_control(net->ctx, net->graph, kind, op_name, n_in, in, n_attr, attr, n_bodies,
+                                        body, n_out, full, out);
+}
+
+void mpl_net_while(mpl_net *net, const char *name, const mpl_net_loop *loop, mpl_value *out)
+{
+    const mpl_attr attr[] = {MPL_INT(carried, loop->n_carried), MPL_INT(trips, loop->trips)};
+    mpl_value in[2 + MOST_OUTPUTS] = {MPL_NONE, MPL_NONE};
+
+    mpl_assert(loop->n_carried + loop->n_scans <= MOST_OUTPUTS);
+    for (uint32_t i = 0; i < loop->n_carried; i++)
+        in[2 + i] = loop->init[i];
+    for (uint32_t i = 0; i < loop->n_scans; i++)
+        in[2 + loop->n_carried + i] = loop->scan[i];
+    add_control(net, MPL_OP_while, name, 2 + loop->n_carried + loop->n_scans, in, loop->trips < 0 ? 1 : 2,
+                attr, 1, &loop->body, loop->n_carried + loop->n_rows, loop->out_name, out);
+}
+
+mpl_value mpl_net_case(mpl_net *net, const char *name, mpl_value index, mpl_value bypass, uint32_t n_branches,
+                       const uint32_t *branch)
+{
+    mpl_value in[] = {index, bypass}, out;
+
+    add_control(net, MPL_OP_case, name, bypass == MPL_NONE ? 1 : 2, in, 0, NULL, n_branches, branch, 1, &name,
+                &out);
+    return out;
 }

@@ -51,6 +51,8 @@ mpl_value mpl_net_input(mpl_net *net, const char *name, uint32_t rank, const int
 mpl_value mpl_net_image(mpl_net *net, int64_t channels); /* input "data" [batch, channels, image, image] */
 mpl_value mpl_net_weight(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
 mpl_value mpl_net_scalar(mpl_net *net, const char *name, float number); /* a constant */
+mpl_value mpl_net_const(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape,
+                        const void *element); /* the same for all */
 
 /* Any operation with one output, which takes the operation's name. */
 mpl_value mpl_net_op(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in, const mpl_value *in,
@@ -78,6 +80,28 @@ mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x); /* [batc
 mpl_value mpl_net_dense(mpl_net *net, const char *name, mpl_value x, int64_t units);
 /* What most classifiers end in: one value a channel (avg_pool over the whole image), flatten, dense, softmax. */
 mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout);
+
+/* Control flow: what is made between open and close stands in the block. */
+uint32_t mpl_net_open(mpl_net *net, const char *name); /* the block */
+mpl_value mpl_net_param(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape);
+mpl_value mpl_net_param_like(mpl_net *net, const char *name, mpl_value like);  /* a carried value */
+mpl_value mpl_net_param_slice(mpl_net *net, const char *name, mpl_value scan); /* of its first axis */
+void mpl_net_close(mpl_net *net, uint32_t n_results, const mpl_value *result);
+
+#define MPL_NET_CARRIED 256 /* most values that a loop carries, scans or stacks */
+
+/* A `while` over the body; out_name[] and out[] have n_carried + n_rows items, a name of NULL leaves the output out. */
+typedef struct mpl_net_loop {
+    uint32_t body;
+    int64_t trips; /* -1: as many as there are slices */
+    uint32_t n_carried, n_scans, n_rows;
+    const mpl_value *init, *scan;
+    const char *const *out_name;
+} mpl_net_loop;
+void mpl_net_while(mpl_net *net, const char *name, const mpl_net_loop *loop, mpl_value *out);
+/* A `case` with one output; bypass MPL_NONE: none. */
+mpl_value mpl_net_case(mpl_net *net, const char *name, mpl_value index, mpl_value bypass, uint32_t n_branches,
+                       const uint32_t *branch);
 
 /* The parts of layers under form=owl; what they are is said in owl.c. */
 mpl_value mpl_net_owl_bias(mpl_net *net, const char *name, mpl_value x);
