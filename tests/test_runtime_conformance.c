@@ -5,7 +5,6 @@
 #include "graphs/source.h"
 #include "runtime/exec.h"
 #include "tests/cuda_fake.h"
-#include "tests/interpret.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -308,32 +307,6 @@ static bool run(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const
     return good;
 }
 
-/* As run(), for graphs with blocks, by the interpreter. */
-static bool run_blocks(mpl_ctx *ctx, const mpl_graph *g, const files *in, const files *want, char *why,
-                       size_t n_why)
-{
-    interpreter it = interpret_begin(ctx, g);
-    bool good = want->n == g->n_outputs;
-
-    for (uint32_t i = 0; i < in->n; i++) {
-        mpl_value v = mpl_graph_file_input(g, in->index[i]);
-
-        memcpy(it.data[v], in->tensor[i].data, g->value_bytes[v]);
-    }
-    snprintf(why, n_why, "it has %u outputs; %u are expected", g->n_outputs, want->n);
-    if (good && interpret(&it) != MPL_OK) {
-        snprintf(why, n_why, "%s", ctx->message);
-        good = false;
-    }
-    for (uint32_t i = 0; i < g->n_outputs && good; i++) {
-        mpl_tensor got = interpret_tensor(&it, g->output[i]);
-
-        good = is_close(&got, &want->tensor[i], want->relative, why, n_why);
-    }
-    interpret_end(&it);
-    return good;
-}
-
 /* ---- all of them ------------------------------------------------------------------------------------------- */
 
 typedef struct result {
@@ -360,8 +333,7 @@ static void try_model(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
     options = (mpl_read_options){.n_inputs = in.n, .input_index = in.index, .input_tensor = in.tensor};
     st = mpl_onnx_read(ctx, path, &options, &g);
     if (st == MPL_OK) {
-        good = g->n_blocks > 1 ? run_blocks(ctx, g, &in, &want, why, sizeof why)
-                               : run(ctx, backend, dev, g, &in, &want, true, why, sizeof why);
+        good = run(ctx, backend, dev, g, &in, &want, g->n_blocks == 1, why, sizeof why);
         bool lacks = !good && backend->computes != NULL && strstr(why, "cannot run on") != NULL;
 
         r->passed += good;
