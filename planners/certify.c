@@ -91,7 +91,7 @@ static bool rivals(const checker *c, const item *i, const item *j)
     for (uint32_t k = i->pair_begin; k < i->pair_end; k++)
         pair = pair || (p->in_place_in[k] == a && p->in_place_out[k] == b) ||
                (p->in_place_in[k] == b && p->in_place_out[k] == a);
-    for (const kept *k = c->open.at; pair && k < c->open.at + c->open.n; k++)
+    for (const kept *k = c->open.at; pair && k != NULL && k < c->open.at + c->open.n; k++)
         pair = k->kind != PAIR || k->n_left != 1 || ((k->a != a || k->b != b) && (k->a != b || k->b != a));
     return !pair;
 }
