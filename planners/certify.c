@@ -57,36 +57,14 @@ static void refuse(checker *c, const char *why, int64_t about)
 #define DIGIT(letter) ((letter) >= '0' && (letter) <= '9')
 #define foreach(c, i) for (item *i = (c)->item; i < (c)->item + (c)->p->n; i++)
 
-/* The first step from `step` on that needs b; its death or later: none does. */
-static uint32_t next_need(const mpl_problem *p, mpl_buffer b, uint32_t step)
-{
-    step = step > p->birth[b] ? step : p->birth[b];
-    for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
-         p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++)
-        step = p->gap_from[i] <= step && step < p->gap_to[i] ? p->gap_to[i] : step;
-    return step;
-}
-
-static bool needed_at_once(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
-{
-    uint32_t at = next_need(p, a, p->birth[b]), next = next_need(p, b, at);
-
-    for (; at != next && at < p->death[a] && next < p->death[b]; next = next_need(p, b, at))
-        at = next_need(p, a, next);
-    return at == next && at < p->death[a] && at < p->death[b];
-}
-
 /* Whether a and b conflict, and are no pair or one that lies apart. */
 static bool rivals(const checker *c, const item *i, const item *j)
 {
     const mpl_problem *p = c->p;
-    const mpl_before *order = p->before;
     mpl_buffer a = i->id, b = j->id;
     bool pair = false;
 
-    if (a == b || (order == NULL && !needed_at_once(p, a, b)) ||
-        (order != NULL && ((order->row[(size_t)a * order->n_words + b / 64] >> b % 64 & 1) != 0 ||
-                           (order->row[(size_t)b * order->n_words + a / 64] >> a % 64 & 1) != 0)))
+    if (!mpl_verify_conflict(p, a, b))
         return false;
     for (uint32_t k = i->pair_begin; k < i->pair_end; k++)
         pair = pair || (p->in_place_in[k] == a && p->in_place_out[k] == b) ||

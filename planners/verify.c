@@ -508,21 +508,20 @@ out:
     return st;
 }
 
+bool mpl_verify_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    if (a == b || p->pool[a] != p->pool[b])
+        return false;
+    if (p->before != NULL)
+        return !is_before(p->before, a, b) && !is_before(p->before, b, a);
+    return needed_at_once(p, a, b);
+}
+
 /* Whether no byte of two buffers can ever be shared: both of pool 0, alive at once or unordered, and not a pair. */
 static bool kept_apart(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
-    if (p->pool[a] != 0 || p->pool[b] != 0)
-        return false;
-    if (p->before != NULL) {
-        const mpl_before *o = p->before;
-
-        if ((o->row[(size_t)a * o->n_words + b / 64] >> (b % 64) & 1) != 0 ||
-            (o->row[(size_t)b * o->n_words + a / 64] >> (a % 64) & 1) != 0)
-            return false;
-    } else if (!needed_at_once(p, a, b)) {
-        return false;
-    }
-    return !is_pair(p, a, b, MPL_NONE) && !is_pair(p, b, a, MPL_NONE);
+    return p->pool[a] == 0 && mpl_verify_conflict(p, a, b) && !is_pair(p, a, b, MPL_NONE) &&
+           !is_pair(p, b, a, MPL_NONE);
 }
 
 /* The witness of the bound: buffers that are pairwise kept apart and add up to it, counted in slots of the least alignment,

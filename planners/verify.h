@@ -16,6 +16,10 @@
  */
 mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan);
 
+/* Whether a and b, of one pool, are needed at one step, or neither is before the other: what the problem says, as the verifier
+ * reads it, for those who must not rely on what planners use. O(gaps). */
+bool mpl_verify_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b);
+
 /* Parallel safety from the graph itself, by reachability of its own (the planner's relation is not looked at): of two
  * buffers that overlap in memory, every operation that touches the one must have run before any that touches the
  * other can start, or one may overwrite the other in place (checked against the operator table). For a plan that mpl_verify
