@@ -131,7 +131,8 @@ static mpl_status plan_watched(mpl_ctx *ctx, mpl_options *options, mpl_job *job,
 {
     struct sigaction act = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND}, before;
     bool shown = isatty(STDERR_FILENO) != 0 && !options->quiet && !options->json;
-    mpl_watch watch = {.progress = shown ? show_progress : NULL, .stop = &interrupted};
+    mpl_watch watch = {
+        .progress = shown ? show_progress : NULL, .bind = mpl_bind_thread, .stop = &interrupted};
     mpl_status st;
 
     interrupted = 0;

@@ -282,7 +282,7 @@ out:
 #define MERGE_TICKS 20000 /* of a run for each item; doubled with every other lap */
 #define MERGE_RUNS  2     /* of lap 0; doubled with each */
 #define MERGE_LAPS  6
-#define BEAM_SHARE  4 /* what beams at the goal may cost, in costs of the rest of the search */
+#define BEAM_SHARE  8 /* what beams at the goal may cost, in costs of the rest of the search */
 
 static mpl_status merge(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t runs, uint64_t ticks,
                         mpl_exact_verdict *verdict)

@@ -78,7 +78,10 @@ struct crowd {
 static void *run_worker(void *argument)
 {
     worker *w = argument;
+    const mpl_watch *watch = w->of->o->watch;
 
+    if (watch != NULL && watch->bind != NULL)
+        watch->bind(w->index);
     w->of->job(w);
     return NULL;
 }

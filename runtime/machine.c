@@ -116,6 +116,19 @@ void mpl_bind_cores(uint32_t index, uint32_t n)
     hwloc_bitmap_free(share);
 }
 
+void mpl_bind_thread(uint32_t index)
+{
+    mpl_ctx ctx;
+    hwloc_obj_t core;
+
+    mpl_ctx_init(&ctx);
+    if (topology_get(&ctx) != MPL_OK)
+        return;
+    core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, index);
+    if (core != NULL)
+        hwloc_set_cpubind(topology, core->cpuset, HWLOC_CPUBIND_THREAD);
+}
+
 /* Binds untouched pages to the node of the calling thread. Where the system cannot (mpl_machine.binds_memory,
  * or a container that forbids it), its own rule stands: a page lies on the node of the thread that touches it
  * first. */
