@@ -27,7 +27,7 @@ static int compare_place(const void *x, const void *y, void *exec)
     return (i > k) - (i < k);
 }
 
-static bool holds_weights(const mpl_exec *exec, uint32_t slab)
+bool mpl_checked_is_weights(const mpl_exec *exec, uint32_t slab)
 {
     return slab == exec->n_pools + MPL_SLAB_WEIGHTS;
 }
@@ -58,7 +58,7 @@ static uint64_t mix(uint64_t sum, const char *data, uint64_t bytes)
     return mpl_hash(sum, data + i, bytes - i);
 }
 
-static mpl_status sum_of(mpl_exec *exec, const char *at, uint64_t bytes, uint64_t *out)
+mpl_status mpl_checked_sum(mpl_exec *exec, const char *at, uint64_t bytes, uint64_t *out)
 {
     mpl_status st = MPL_OK;
     uint64_t sum = MPL_HASH_SEED;
@@ -76,7 +76,7 @@ out:
 
 static mpl_status sum_block(mpl_exec *exec, const mpl_block *b, uint64_t *out)
 {
-    return sum_of(exec, mpl_exec_at(exec, b->slab, b->offset), b->bytes, out);
+    return mpl_checked_sum(exec, mpl_exec_at(exec, b->slab, b->offset), b->bytes, out);
 }
 
 /* *where: the first of `bytes` bytes that is not `want`, or `bytes`. */
@@ -100,13 +100,13 @@ out:
     return st;
 }
 
-static mpl_status fill(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to)
+mpl_status mpl_checked_fill(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to)
 {
     return from < to ? exec->backend->fill(exec->dev, mpl_exec_at(exec, slab, from), DEAD, to - from)
                      : MPL_OK;
 }
 
-static const char *slab_label(const mpl_exec *exec, uint32_t slab, char text[32])
+const char *mpl_checked_slab(const mpl_exec *exec, uint32_t slab, char text[32])
 {
     static const char *const fixed[] = {"the pinned values", "the weights", "the workspaces"};
 
@@ -123,7 +123,8 @@ static const char *block_label(const mpl_exec *exec, const mpl_block *b)
                                 : "?";
 }
 
-static mpl_status check_gap(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to, uint32_t step)
+mpl_status mpl_checked_dead(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to, uint32_t step,
+                            const char *who)
 {
     mpl_status st = MPL_OK;
     uint64_t where;
@@ -134,10 +135,17 @@ static mpl_status check_gap(mpl_exec *exec, uint32_t slab, uint64_t from, uint64
     MPL_TRY(find_other(exec, mpl_exec_at(exec, slab, from), to - from, DEAD, &where));
     if (where < to - from)
         MPL_FAIL(exec->ctx, MPL_EINVALID,
-                 "step %u, operation '%s' wrote to byte %" PRIu64 " of %s, where nothing is alive", step,
-                 exec->g->op_name[exec->order[step]], from + where, slab_label(exec, slab, text));
+                 "step %u, %s wrote to byte %" PRIu64 " of %s, where nothing is alive", step, who,
+                 from + where, mpl_checked_slab(exec, slab, text));
 out:
     return st;
+}
+
+/* "operation 'NAME'". */
+static const char *op_text(const mpl_exec *exec, uint32_t step, char text[160])
+{
+    snprintf(text, 160, "operation '%.140s'", exec->g->op_name[exec->order[step]]);
+    return text;
 }
 
 /* Fills (before all) or checks (after a step) what no living block covers. */
@@ -145,7 +153,10 @@ static mpl_status sweep(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
     uint32_t k = 0;
+    char who[160];
 
+    if (step != BEFORE_ALL)
+        op_text(exec, step, who);
     for (uint32_t slab = 0; slab < exec->n_slabs; slab++) {
         uint64_t end = 0;
 
@@ -154,14 +165,14 @@ static mpl_status sweep(mpl_exec *exec, uint32_t step)
 
             if (!is_alive(exec, b, step))
                 continue;
-            MPL_TRY(step == BEFORE_ALL ? fill(exec, slab, end, b->offset)
-                                       : check_gap(exec, slab, end, b->offset, step));
+            MPL_TRY(step == BEFORE_ALL ? mpl_checked_fill(exec, slab, end, b->offset)
+                                       : mpl_checked_dead(exec, slab, end, b->offset, step, who));
             end = mpl_max_u64(end, b->offset + b->bytes);
         }
-        if (holds_weights(exec, slab))
+        if (mpl_checked_is_weights(exec, slab))
             continue;
-        MPL_TRY(step == BEFORE_ALL ? fill(exec, slab, end, exec->slab[slab].bytes)
-                                   : check_gap(exec, slab, end, exec->slab[slab].bytes, step));
+        MPL_TRY(step == BEFORE_ALL ? mpl_checked_fill(exec, slab, end, exec->slab[slab].bytes)
+                                   : mpl_checked_dead(exec, slab, end, exec->slab[slab].bytes, step, who));
     }
 out:
     return st;
@@ -177,7 +188,7 @@ mpl_status mpl_checked_init(mpl_exec *exec)
     for (uint32_t i = 0; i < exec->n_blocks; i++)
         exec->by_place[i] = i;
     qsort_r(exec->by_place, exec->n_blocks, sizeof *exec->by_place, compare_place, exec);
-    MPL_TRY(sum_of(exec, weights->base, weights->bytes, &exec->weights_sum));
+    MPL_TRY(mpl_checked_sum(exec, weights->base, weights->bytes, &exec->weights_sum));
 out:
     return st;
 }
@@ -227,7 +238,7 @@ mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step)
         const mpl_block *b = &exec->block[id == MPL_NONE ? 0 : id];
 
         if (id != MPL_NONE && b->birth == step && b->over == MPL_NONE)
-            MPL_TRY(fill(exec, b->slab, b->offset, b->offset + b->bytes));
+            MPL_TRY(mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes));
     }
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) { /* what arrived just now */
         mpl_block *b;
@@ -242,7 +253,7 @@ out:
     return st;
 }
 
-static mpl_status check_guards(mpl_exec *exec, uint32_t step)
+mpl_status mpl_checked_guards(mpl_exec *exec, uint32_t step, const char *who)
 {
     mpl_status st = MPL_OK;
 
@@ -254,10 +265,9 @@ static mpl_status check_guards(mpl_exec *exec, uint32_t step)
         MPL_TRY(find_other(exec, s->base - s->guard, s->guard, GUARD, &low));
         MPL_TRY(find_other(exec, s->base + s->bytes, s->guard, GUARD, &high));
         if (low < s->guard || high < s->guard)
-            MPL_FAIL(exec->ctx, MPL_EINVALID,
-                     "step %u, operation '%s' wrote outside of %s, %s its %" PRIu64 " bytes", step,
-                     exec->g->op_name[exec->order[step]], slab_label(exec, i, text),
-                     low < s->guard ? "before" : "behind", s->bytes);
+            MPL_FAIL(exec->ctx, MPL_EINVALID, "step %u, %s wrote outside of %s, %s its %" PRIu64 " bytes",
+                     step, who, mpl_checked_slab(exec, i, text), low < s->guard ? "before" : "behind",
+                     s->bytes);
     }
 out:
     return st;
@@ -296,7 +306,7 @@ static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *b)
                     "step %u, operation '%.100s' changed buffer '%.100s'%s: bytes [%" PRIu64 ", %" PRIu64
                     ") of %s, alive in steps [%u, %u)",
                     step, exec->g->op_name[exec->order[step]], block_label(exec, b), overlap, b->offset,
-                    b->offset + b->bytes, slab_label(exec, b->slab, text), b->birth, b->death);
+                    b->offset + b->bytes, mpl_checked_slab(exec, b->slab, text), b->birth, b->death);
 }
 
 static mpl_status check_living(mpl_exec *exec, uint32_t step)
@@ -334,15 +344,17 @@ static uint64_t inherited_bytes(const mpl_exec *exec, uint32_t step, uint32_t id
 mpl_status mpl_checked_after(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
+    char who[160];
 
-    MPL_TRY(check_guards(exec, step));
+    MPL_TRY(mpl_checked_guards(exec, step, op_text(exec, step, who)));
     MPL_TRY(check_living(exec, step));
     MPL_TRY(sweep(exec, step));
     for (uint32_t i = 0; i < exec->n_blocks; i++) {
         const mpl_block *b = &exec->block[i];
 
         if (b->birth != MPL_NONE && b->death == step + 1 && b->death < exec->g->n_ops)
-            MPL_TRY(fill(exec, b->slab, b->offset + inherited_bytes(exec, step, i), b->offset + b->bytes));
+            MPL_TRY(mpl_checked_fill(exec, b->slab, b->offset + inherited_bytes(exec, step, i),
+                                     b->offset + b->bytes));
     }
 out:
     return st;
@@ -354,7 +366,7 @@ mpl_status mpl_checked_end(mpl_exec *exec)
     const mpl_slab *weights = &exec->slab[exec->n_pools + MPL_SLAB_WEIGHTS];
     uint64_t sum;
 
-    MPL_TRY(sum_of(exec, weights->base, weights->bytes, &sum));
+    MPL_TRY(mpl_checked_sum(exec, weights->base, weights->bytes, &sum));
     if (sum != exec->weights_sum)
         MPL_FAIL(exec->ctx, MPL_EINVALID, "graph '%s': a weight was changed by the run", exec->g->name);
 out:

@@ -6,21 +6,6 @@
  * copied. */
 #include "runtime/exec_priv.h"
 
-static const mpl_value *params_of(const mpl_graph *g, uint32_t b)
-{
-    return g->block_param + g->block_param_begin[b];
-}
-
-static const mpl_value *results_of(const mpl_graph *g, uint32_t b)
-{
-    return g->block_result + g->block_result_begin[b];
-}
-
-static uint32_t n_carried(const mpl_graph *g, mpl_op op)
-{
-    return (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
-}
-
 static uint32_t body_of(const mpl_graph *g, mpl_op op)
 {
     return g->op_body[g->op_body_begin[op]];
@@ -57,7 +42,12 @@ static char *at_spot(const mpl_exec *exec, mpl_spot spot)
 
 static mpl_status copy_bytes(mpl_exec *exec, mpl_spot to, mpl_spot from, uint64_t bytes)
 {
-    return exec->backend->copy(exec->dev, at_spot(exec, to), at_spot(exec, from), bytes);
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(exec->backend->copy(exec->dev, at_spot(exec, to), at_spot(exec, from), bytes));
+    MPL_TRY(mpl_witness_wrote(exec, to, bytes));
+out:
+    return st;
 }
 
 /* Hands `bytes` bytes of v on to where `to_what` lies: copied, or already there. Nobody reads what lies nowhere. */
@@ -117,7 +107,7 @@ static uint32_t after_round(const mpl_exec *exec, uint32_t b, bool go)
 /* Where parameter i of b is to be: its own place, or, having none as no operation reads it, where what it takes over is. */
 static mpl_spot param_spot(const mpl_exec *exec, uint32_t b, uint32_t i, mpl_spot source)
 {
-    mpl_value param = params_of(exec->g, b)[i];
+    mpl_value param = mpl_control_params(exec->g, b)[i];
     mpl_spot spot = mpl_control_spot(exec, param);
 
     return spot.slab != MPL_NONE ? spot : source;
@@ -128,7 +118,7 @@ static mpl_status enter_while(mpl_exec *exec, mpl_op op, uint32_t *next)
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_control *c = exec->control;
-    uint32_t b = body_of(g, op), n = n_carried(g, op);
+    uint32_t b = body_of(g, op), n = mpl_control_n_carried(g, op);
     int64_t most = mpl_while_most_rounds(g, op), trips, go;
 
     MPL_TRY(read_optional(exec, in_of(g, op, 0), INT64_MAX, &trips));
@@ -138,7 +128,7 @@ static mpl_status enter_while(mpl_exec *exec, mpl_op op, uint32_t *next)
     c->round[b] = 0;
     c->open[op] = 1;
     for (uint32_t i = 0; i < n; i++) {
-        mpl_value init = in_of(g, op, 2 + i), param = params_of(g, b)[1 + i];
+        mpl_value init = in_of(g, op, 2 + i), param = mpl_control_params(g, b)[1 + i];
         mpl_spot from = mpl_exec_spot(exec, init), to = param_spot(exec, b, 1 + i, from);
 
         MPL_TRY(hand_on(exec, init, from, to, g->value_bytes[param], in_copied(exec, op, 2 + i), param));
@@ -174,13 +164,15 @@ static mpl_status begin_round(mpl_exec *exec, uint32_t b, uint32_t *next)
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_op op = g->block_owner[b];
-    const mpl_value *param = params_of(g, b);
-    uint32_t n = n_carried(g, op);
+    const mpl_value *param = mpl_control_params(g, b);
+    uint32_t n = mpl_control_n_carried(g, op);
     int64_t round = (int64_t)exec->control->round[b];
 
     mpl_control_bind(exec, param[0], mpl_control_spot(exec, param[0]));
-    if (exec->value_slab[param[0]] != MPL_NONE)
+    if (exec->value_slab[param[0]] != MPL_NONE) {
         MPL_TRY(exec->backend->upload(exec->dev, mpl_exec_value_at(exec, param[0]), &round, sizeof round));
+        MPL_TRY(mpl_witness_wrote(exec, mpl_exec_spot(exec, param[0]), sizeof round));
+    }
     for (uint32_t i = 0; i + 1 + n < g->block_n_params[b]; i++) {
         mpl_value scan = in_of(g, op, 2 + n + i), slice = param[1 + n + i];
         uint64_t bytes = g->value_bytes[slice];
@@ -202,10 +194,10 @@ static mpl_status hand_on_rows(mpl_exec *exec, uint32_t b)
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_op op = g->block_owner[b];
-    uint32_t n = n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
+    uint32_t n = mpl_control_n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
 
     for (uint32_t i = 0; i + 1 + n < g->block_n_results[b]; i++) {
-        mpl_value row = results_of(g, b)[1 + n + i], out = g->op_out[g->op_out_begin[op] + n + i];
+        mpl_value row = mpl_control_results(g, b)[1 + n + i], out = g->op_out[g->op_out_begin[op] + n + i];
         uint64_t bytes = g->value_bytes[row];
 
         if (out == MPL_NONE || exec->value_slab[out] == MPL_NONE)
@@ -270,7 +262,7 @@ static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
     mpl_status st = MPL_OK;
     mpl_control *c = exec->control;
     uint32_t begin = exec->g->block_result_begin[b] + 1;
-    uint32_t end = begin + n_carried(exec->g, exec->g->block_owner[b]);
+    uint32_t end = begin + mpl_control_n_carried(exec->g, exec->g->block_owner[b]);
     uint32_t n_staged = 0;
     uint64_t used = 0;
 
@@ -314,14 +306,14 @@ static mpl_status carry(mpl_exec *exec, uint32_t b)
     const mpl_graph *g = exec->g;
     mpl_control *c = exec->control;
     mpl_op op = g->block_owner[b];
-    uint32_t n = n_carried(g, op), begin = g->block_result_begin[b] + 1;
+    uint32_t n = mpl_control_n_carried(g, op), begin = g->block_result_begin[b] + 1;
 
     for (uint32_t i = 0; i < n; i++)
         c->from[begin + i] = mpl_exec_spot(exec, g->block_result[begin + i]);
     mpl_control_note_final(exec, op);
     c->round[b]++;
     for (uint32_t i = 0; i < n; i++) {
-        mpl_value result = g->block_result[begin + i], param = params_of(g, b)[1 + i];
+        mpl_value result = g->block_result[begin + i], param = mpl_control_params(g, b)[1 + i];
         mpl_spot from = c->from[begin + i], to = param_spot(exec, b, 1 + i, from);
 
         c->to[begin + i] = to;
@@ -332,7 +324,7 @@ static mpl_status carry(mpl_exec *exec, uint32_t b)
     }
     MPL_TRY(copy_pending(exec, b));
     for (uint32_t i = 0; i < n; i++)
-        mpl_control_bind(exec, params_of(g, b)[1 + i], c->to[begin + i]);
+        mpl_control_bind(exec, mpl_control_params(g, b)[1 + i], c->to[begin + i]);
 out:
     return st;
 }
@@ -342,7 +334,7 @@ static mpl_status end_round(mpl_exec *exec, uint32_t b, uint32_t *next)
     mpl_status st = MPL_OK;
     int64_t go;
 
-    MPL_TRY(read_optional(exec, results_of(exec->g, b)[0], 1, &go));
+    MPL_TRY(read_optional(exec, mpl_control_results(exec->g, b)[0], 1, &go));
     MPL_TRY(hand_on_rows(exec, b));
     MPL_TRY(carry(exec, b));
     *next = after_round(exec, b, go != 0);
@@ -355,28 +347,32 @@ out:
 /* Rows of rounds that did not come are zero. */
 static mpl_status clear_rows(mpl_exec *exec, mpl_op op, uint32_t i)
 {
+    mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
-    uint32_t b = body_of(g, op), n = n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
+    uint32_t b = body_of(g, op), n = mpl_control_n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
     mpl_value out = g->op_out[g->op_out_begin[op] + n + i];
-    uint64_t bytes = g->value_bytes[results_of(g, b)[1 + n + i]], rounds = exec->control->round[b];
+    uint64_t bytes = g->value_bytes[mpl_control_results(g, b)[1 + n + i]], rounds = exec->control->round[b];
     uint64_t missing = (uint64_t)mpl_while_most_rounds(g, op) - rounds, first = rounds;
 
     if (out == MPL_NONE || exec->value_slab[out] == MPL_NONE || missing == 0 || bytes == 0)
         return MPL_OK;
     if (slice_number(exec, op, n_scans + i, 0) != 0)
         first = 0;
-    return exec->backend->fill(exec->dev, at_spot(exec, slice_spot(exec, out, first, bytes)), 0,
-                               missing * bytes);
+    MPL_TRY(exec->backend->fill(exec->dev, at_spot(exec, slice_spot(exec, out, first, bytes)), 0,
+                                missing * bytes));
+    MPL_TRY(mpl_witness_wrote(exec, slice_spot(exec, out, first, bytes), missing * bytes));
+out:
+    return st;
 }
 
 static mpl_status leave_while(mpl_exec *exec, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
-    uint32_t b = body_of(g, op), n = n_carried(g, op);
+    uint32_t b = body_of(g, op), n = mpl_control_n_carried(g, op);
 
     for (uint32_t i = 0; i < n; i++) {
-        mpl_value out = g->op_out[g->op_out_begin[op] + i], param = params_of(g, b)[1 + i];
+        mpl_value out = g->op_out[g->op_out_begin[op] + i], param = mpl_control_params(g, b)[1 + i];
         mpl_spot to;
 
         if (out == MPL_NONE)
@@ -458,7 +454,7 @@ static mpl_status end_branch(mpl_exec *exec, uint32_t b, uint32_t *next)
     mpl_op op = g->block_owner[b];
 
     for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-        MPL_TRY(hand_out(exec, op, i, results_of(g, b)[i], result_copied(exec, b, i)));
+        MPL_TRY(hand_out(exec, op, i, mpl_control_results(g, b)[i], result_copied(exec, b, i)));
     *next = exec->control->program->op_step[op];
 out:
     return st;
@@ -536,18 +532,45 @@ out:
     return st;
 }
 
+/* Arrivals and checks before a step; *apart_ns grows by their time. */
+static mpl_status prepare_step(mpl_exec *exec, uint32_t step, int64_t *apart_ns)
+{
+    mpl_status st = MPL_OK;
+    int64_t begin = mpl_clock_ns();
+
+    if (exec->n_arrivals > 0)
+        MPL_TRY(arrive(exec, step));
+    if (exec->witness != NULL)
+        MPL_TRY(mpl_witness_before(exec, step));
+    *apart_ns += mpl_clock_ns() - begin;
+out:
+    return st;
+}
+
+static mpl_status check_step(mpl_exec *exec, uint32_t step, uint32_t next, int64_t *apart_ns)
+{
+    mpl_status st = MPL_OK;
+    int64_t begin;
+
+    MPL_TRY(exec->backend->wait(exec->dev));
+    begin = mpl_clock_ns();
+    MPL_TRY(mpl_witness_after(exec, step, next));
+    *apart_ns += mpl_clock_ns() - begin;
+out:
+    return st;
+}
+
 mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *apart_ns)
 {
     mpl_status st = MPL_OK;
+    uint32_t next;
 
-    for (uint32_t step = from; step < to;) {
-        if (apart_ns != NULL && exec->n_arrivals > 0) {
-            int64_t begin = mpl_clock_ns();
-
-            MPL_TRY(arrive(exec, step));
-            *apart_ns += mpl_clock_ns() - begin;
-        }
-        MPL_TRY(run_step(exec, step, &step));
+    for (uint32_t step = from; step < to; step = next) {
+        if (apart_ns != NULL && (exec->n_arrivals > 0 || exec->witness != NULL))
+            MPL_TRY(prepare_step(exec, step, apart_ns));
+        MPL_TRY(run_step(exec, step, &next));
+        if (apart_ns != NULL && exec->witness != NULL)
+            MPL_TRY(check_step(exec, step, next, apart_ns));
     }
 out:
     return st;
@@ -564,6 +587,7 @@ void mpl_control_reset(mpl_exec *exec)
     if (exec->n_arrivals > 0)
         memset(c->arrived, 0, exec->n_arrivals);
     c->copied_bytes = c->carried_bytes = 0;
+    mpl_witness_reset(exec);
 }
 
 /* ---- what arrives from outside ------------------------------------------------------------------------------------- */
@@ -599,7 +623,7 @@ static void each_arrival(mpl_exec *exec, void (*see)(mpl_exec *exec, uint32_t st
             see(exec, 0, arrival_of[g->output[i]]);
     for (uint32_t b = 1; b < g->n_blocks; b++)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++) {
-            mpl_value v = results_of(g, b)[i];
+            mpl_value v = mpl_control_results(g, b)[i];
             uint32_t step = exec->control->program->end_step[b];
 
             if (v == MPL_NONE || arrival_of[v] == MPL_NONE)
@@ -628,13 +652,15 @@ mpl_status mpl_control_list_arrivals(mpl_exec *exec)
     const mpl_graph *g = exec->g;
     mpl_control *c = exec->control;
     uint32_t n_steps = c->program->n_steps;
-    uint32_t *arrival_of = NULL; /* a value, or one that it is a view of */
+    uint32_t *arrival_of;
 
     mpl_free(exec->ctx, c->arrival_begin);
     mpl_free(exec->ctx, c->arrival);
     mpl_free(exec->ctx, c->arrived);
-    c->arrival_begin = c->arrival = NULL, c->arrived = NULL;
-    MPL_TRY(mpl_new(exec->ctx, arrival_of, g->n_values));
+    mpl_free(exec->ctx, c->arrival_of);
+    c->arrival_begin = c->arrival = c->arrival_of = NULL, c->arrived = NULL;
+    MPL_TRY(mpl_new(exec->ctx, c->arrival_of, g->n_values));
+    arrival_of = c->arrival_of;
     MPL_TRY(mpl_new(exec->ctx, c->arrival_begin, (size_t)n_steps + 2));
     MPL_TRY(mpl_new(exec->ctx, c->arrived, exec->n_arrivals));
     for (mpl_value v = 0; v < g->n_values; v++)
@@ -650,6 +676,5 @@ mpl_status mpl_control_list_arrivals(mpl_exec *exec)
     MPL_TRY(mpl_new(exec->ctx, c->arrival, c->arrival_begin[n_steps + 1]));
     each_arrival(exec, put_arrival, arrival_of);
 out:
-    mpl_free(exec->ctx, arrival_of);
     return st;
 }

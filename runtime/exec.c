@@ -293,8 +293,6 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     exec->g = g;
     exec->options = *options;
     exec->parallel = p != NULL && p->before != NULL;
-    if (g->n_blocks > 1 && options->checked)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "graph '%s' has control flow, which --checked cannot follow", g->name);
     if (g->n_blocks > 1)
         MPL_TRY(mpl_new(ctx, exec->control, 1));
     MPL_TRY(take_order(exec, order, p, map));
@@ -309,6 +307,8 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     MPL_TRY(fill_weights(exec));
     if (exec->options.checked)
         MPL_TRY(mpl_checked_init(exec));
+    if (options->checked && exec->control != NULL)
+        MPL_TRY(mpl_witness_new(exec));
     if (mpl_exec_takes_whole(exec))
         MPL_TRY(make_sequence(exec, exec->parallel ? 0 : 1));
     *out = exec, exec = NULL;
@@ -332,6 +332,7 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
     for (uint32_t i = 0; i < exec->n_arrivals; i++)
         mpl_free(ctx, exec->arrival_home[i]);
     mpl_control_free(ctx, exec->control);
+    mpl_witness_free(ctx, exec->witness);
     void *arrays[] = {exec->order,
                       exec->slab,
                       exec->block,

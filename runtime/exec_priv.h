@@ -50,6 +50,8 @@ typedef struct mpl_control {
     mpl_spot
         *known; /* [n_places] of a buffer, pinned storage, or a final place after its loop's last round */
     uint8_t *in_copied, *result_copied;
+    uint8_t
+        *nowhere; /* [n_values] a parameter that no operation reads: it is where that is that it takes over */
     mpl_value *holder;      /* [n_values] the value that v lies with: itself, or its root */
     uint32_t *value_place;  /* [n_values] of a holder; MPL_NONE: it never moves */
     uint32_t *member_begin; /* [n_values + 1] into member: the values that lie with a holder that moves */
@@ -71,10 +73,13 @@ typedef struct mpl_control {
     uint32_t *branch;        /* [n_ops] that a case took last; MPL_NONE: none */
     uint32_t *arrival_begin; /* [n_steps + 1] into arrival: what has to arrive before a step at the latest */
     uint32_t *arrival;       /* indices into arrival_value */
+    uint32_t *arrival_of;    /* [n_values] index of what arrives, or that it is a view of; MPL_NONE */
     uint8_t *arrived;        /* [n_arrivals] */
     uint64_t *op_copied_bytes; /* [n_ops] of an operation in a block, that moves bytes as they are */
     _Atomic uint64_t copied_bytes, carried_bytes; /* in this run */
 } mpl_control;
+
+typedef struct mpl_witness mpl_witness; /* private to checked_control.c */
 
 struct mpl_exec {
     mpl_ctx *ctx;
@@ -114,6 +119,7 @@ struct mpl_exec {
     uint32_t *by_place; /* [n_blocks] by slab, offset, id */
     char *stage;        /* for looking at device memory */
     uint64_t weights_sum;
+    mpl_witness *witness; /* of a graph with control flow */
 
     mpl_sequence *sequence;  /* the whole run, where the backend takes it so; NULL: operation by operation */
     uint32_t sequence_lanes; /* operations at the same time that it was made for; 0: the device's choice */
@@ -166,6 +172,19 @@ void mpl_control_note_final(mpl_exec *exec, mpl_op op);
 /* v, with all that lies with it, is at `spot`: every operand that reads or writes it is told. */
 void mpl_control_bind(mpl_exec *exec, mpl_value v, mpl_spot spot);
 
+static inline uint32_t mpl_control_n_carried(const mpl_graph *g, mpl_op op)
+{
+    return (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
+}
+static inline const mpl_value *mpl_control_params(const mpl_graph *g, uint32_t block)
+{
+    return g->block_param + g->block_param_begin[block];
+}
+static inline const mpl_value *mpl_control_results(const mpl_graph *g, uint32_t block)
+{
+    return g->block_result + g->block_result_begin[block];
+}
+
 /* control.c: steps [from, to) of the program of a graph with control flow. *apart_ns grows by the time that arrivals and checks
  * take; NULL: there are none, all has arrived. */
 mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *apart_ns);
@@ -208,5 +227,22 @@ mpl_status mpl_checked_begin(mpl_exec *exec);
 mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step);
 mpl_status mpl_checked_after(mpl_exec *exec, uint32_t step);
 mpl_status mpl_checked_end(mpl_exec *exec);
+/* Pieces of it that checked_control.c uses as well. `who` did it, for messages. */
+mpl_status mpl_checked_sum(mpl_exec *exec, const char *at, uint64_t bytes, uint64_t *out);
+mpl_status mpl_checked_fill(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to);
+mpl_status mpl_checked_dead(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to, uint32_t step,
+                            const char *who);
+mpl_status mpl_checked_guards(mpl_exec *exec, uint32_t step, const char *who);
+const char *mpl_checked_slab(const mpl_exec *exec, uint32_t slab, char text[32]);
+bool mpl_checked_is_weights(const mpl_exec *exec, uint32_t slab);
+
+/* checked_control.c: around each step of a graph with control flow; `next` is where control goes. mpl_witness_wrote: control flow
+ * itself wrote there in this step (nothing without --checked). */
+mpl_status mpl_witness_new(mpl_exec *exec);
+void mpl_witness_free(mpl_ctx *ctx, mpl_witness *witness);
+void mpl_witness_reset(mpl_exec *exec); /* before a run */
+mpl_status mpl_witness_before(mpl_exec *exec, uint32_t step);
+mpl_status mpl_witness_wrote(mpl_exec *exec, mpl_spot spot, uint64_t bytes);
+mpl_status mpl_witness_after(mpl_exec *exec, uint32_t step, uint32_t next);
 
 #endif

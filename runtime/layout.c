@@ -134,6 +134,8 @@ static mpl_status place_planned(mpl_exec *exec, const mpl_value_map *map)
         if (mpl_control_moves(exec, v) ||
             (b == MPL_NONE && from == v && (g->value_role[v] == MPL_PARAMETER || mpl_is_chosen(g, v)))) {
             place_nowhere(exec, v);
+            if (!mpl_control_moves(exec, v) && g->value_role[v] == MPL_PARAMETER)
+                exec->control->nowhere[v] = 1;
             continue;
         }
         if (b != MPL_NONE && g->value_bytes[v] > exec->block[b].bytes)

@@ -100,6 +100,7 @@ mpl_status mpl_control_new(mpl_exec *exec, const mpl_value_map *map)
     if (exec->backend->copy == NULL)
         MPL_FAIL(ctx, MPL_EUNAVAIL, "graph '%s' has control flow, which backend '%s' does not run", g->name,
                  exec->backend->name);
+    MPL_TRY(mpl_new(ctx, c->nowhere, g->n_values));
     MPL_TRY(mpl_new(ctx, c->staging, g->n_blocks));
     MPL_TRY(mpl_new(ctx, c->from, results));
     MPL_TRY(mpl_new(ctx, c->to, results));
@@ -138,6 +139,7 @@ void mpl_control_free(mpl_ctx *ctx, mpl_control *c)
                       c->pending,       c->open,
                       c->round,         c->limit,
                       c->branch,        c->op_copied_bytes,
+                      c->nowhere,       c->arrival_of,
                       c->arrival_begin, c->arrival,
                       c->arrived,       c};
 
@@ -286,8 +288,9 @@ static mpl_spot evaluate(const mpl_exec *exec, uint32_t id)
 
 mpl_spot mpl_control_spot(const mpl_exec *exec, mpl_value v)
 {
-    return mpl_control_moves(exec, v) ? evaluate(exec, exec->control->value_place[exec->control->holder[v]])
-                                      : mpl_exec_spot(exec, v);
+    return mpl_control_moves(exec, v)  ? evaluate(exec, exec->control->value_place[exec->control->holder[v]])
+           : exec->control->nowhere[v] ? nowhere
+                                       : mpl_exec_spot(exec, v);
 }
 
 void mpl_control_note_final(mpl_exec *exec, mpl_op op)
@@ -305,6 +308,11 @@ void mpl_control_bind(mpl_exec *exec, mpl_value v, mpl_spot spot)
     uint32_t n_in = exec->g->op_in_begin[exec->g->n_ops];
     void *data;
 
+    if (c->nowhere[v]) {
+        exec->value_slab[v] = spot.slab;
+        exec->value_offset[v] = spot.offset;
+        exec->value_block[v] = spot.block;
+    }
     if (!mpl_control_moves(exec, v))
         return;
     holder = c->holder[v];

@@ -429,6 +429,10 @@ static void unshared_as_computed_by_hand(void **state)
                                          &(mpl_exec_options){0}, &exec));
             run_program(&ctx, &programs[i], g, exec, UINT64_MAX);
             mpl_exec_free(&ctx, exec);
+            assert_ok(&ctx, mpl_exec_new(&ctx, backend, dev, g, order, NULL, NULL, NULL,
+                                         &(mpl_exec_options){.checked = true}, &exec));
+            run_program(&ctx, &programs[i], g, exec, UINT64_MAX);
+            mpl_exec_free(&ctx, exec);
             mpl_free(&ctx, order);
             mpl_graph_free(&ctx, g);
         }
@@ -499,7 +503,7 @@ static void planned_as_computed_by_hand(void **state)
         for (uint32_t k = 0; mpl_planners[k] != NULL; k++)
             if (mpl_planners[k]->plan != NULL && (mpl_planners[k]->traits & MPL_SPREADS) == 0)
                 for (uint32_t mask = 0; mask < N_MASKS; mask++) {
-                    run_under(&ctx, &programs[i], g, mpl_planners[k], "given", mask, false);
+                    run_under(&ctx, &programs[i], g, mpl_planners[k], "given", mask, true);
                 }
         mpl_graph_free(&ctx, g);
     }

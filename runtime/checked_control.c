@@ -1,0 +1,610 @@
+/* checked_control.c -- --checked where control flows: what may be needed later keeps its bytes, all else holds the pattern.
+ *
+ * Which values may be needed from a point of the program on is found here once, by data flow over steps and over what happens
+ * between them, from the graph alone: neither lifetimes nor the plan have a say. As the run goes on, the values that are needed
+ * now, and will be, are looked up where they lie by then. Each step may write to its own outputs, and to what it hands on; what
+ * else is needed must stay as it was, what is not needed must hold the pattern, and what ceases to be needed gets it. Cost: each
+ * step reads all slabs but the weights. */
+#include "runtime/exec_priv.h"
+
+#include <stdlib.h>
+
+typedef struct range {
+    uint32_t slab;
+    uint64_t from, to;
+    mpl_value value; /* MPL_NONE: a workspace, or a place of no value */
+} range;
+
+typedef struct ranges {
+    range *at;
+    uint32_t n;
+    size_t cap;
+} ranges;
+
+struct mpl_witness {
+    uint32_t words; /* of a row */
+    uint64_t
+        *row; /* a bit for each value: it is needed from a point on; one row a point, see point_of_entry */
+    uint64_t *now, *scratch; /* rows */
+    uint32_t *entry;         /* [n_ops] row at the entry to a loop or case */
+    mpl_value
+        *stack_of;    /* [n_values] the output that a row, made where it is stacked, is a part of; MPL_NONE */
+    uint64_t *sum;    /* [n_values] of its bytes, */
+    mpl_spot *sum_at; /* [n_values] where it was */
+    uint64_t *sum_epoch; /* [n_values] and when: it counts only if nothing came in between */
+    uint64_t epoch;
+    uint8_t *made; /* [n_values] the step that runs gives it new contents */
+    ranges before, after, written;
+};
+
+static mpl_value holder(const mpl_exec *exec, mpl_value v)
+{
+    return exec->control->holder != NULL ? exec->control->holder[v] : v;
+}
+
+/* ---- what is needed from a point on --------------------------------------------------------------------------------- */
+
+static uint64_t *row_at(const mpl_witness *w, uint32_t point)
+{
+    return w->row + (size_t)point * w->words;
+}
+
+static void set(uint64_t *row, mpl_value v)
+{
+    row[v / 64] |= UINT64_C(1) << (v % 64);
+}
+
+static bool has(const uint64_t *row, mpl_value v)
+{
+    return (row[v / 64] >> (v % 64) & 1) != 0;
+}
+
+static void need(const mpl_exec *exec, uint64_t *row, mpl_value v)
+{
+    if (v != MPL_NONE)
+        set(row, holder(exec, v));
+}
+
+/* v is made here: nothing before needs it. Whether something behind does. */
+static bool make(const mpl_exec *exec, uint64_t *row, mpl_value v)
+{
+    bool needed;
+
+    if (v == MPL_NONE || holder(exec, v) != v)
+        return false;
+    needed = has(row, v);
+    row[v / 64] &= ~(UINT64_C(1) << (v % 64));
+    return needed;
+}
+
+static void join(const mpl_witness *w, uint64_t *row, const uint64_t *other)
+{
+    for (uint32_t i = 0; i < w->words; i++)
+        row[i] |= other[i];
+}
+
+/* The point that control comes to from the step before, or from above. */
+static uint32_t point_of_entry(const mpl_exec *exec, uint32_t step)
+{
+    const mpl_program *p = exec->control->program;
+
+    return step < p->n_steps && p->kind[step] == MPL_STEP_BEGIN
+               ? exec->witness->entry[exec->g->block_owner[p->of[step]]]
+               : step;
+}
+
+/* v was needed behind where it is made out of `source`, so that is needed before. */
+static void pass(const mpl_exec *exec, uint64_t *row, mpl_value v, mpl_value source)
+{
+    if (make(exec, row, v))
+        need(exec, row, source);
+}
+
+static void before_plain(const mpl_exec *exec, mpl_op op, uint64_t *row)
+{
+    const mpl_graph *g = exec->g;
+    bool test = g->op_kind[op] == MPL_OP_exit_unless;
+
+    if (test)
+        join(exec->witness, row,
+             row_at(exec->witness, exec->control->program->op_step[g->block_owner[g->op_block[op]]]));
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        make(exec, row, g->op_out[i]);
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        need(exec, row, g->op_in[i]);
+}
+
+/* Behind the loop its outputs are what the parameters are by then; and the rows. */
+static void before_owner(const mpl_exec *exec, mpl_op op, uint64_t *row)
+{
+    const mpl_graph *g = exec->g;
+    const mpl_value *in = g->op_in + g->op_in_begin[op], *out = g->op_out + g->op_out_begin[op];
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
+
+    if (g->op_kind[op] == MPL_OP_case) /* where no branch ran */
+        for (uint32_t i = 0; i < n_out; i++)
+            pass(exec, row, out[i], 1 + i < n_in ? in[1 + i] : MPL_NONE);
+    else
+        for (uint32_t i = 0; i < mpl_control_n_carried(g, op); i++)
+            pass(exec, row, out[i], mpl_control_params(g, g->op_body[g->op_body_begin[op]])[1 + i]);
+}
+
+/* Behind a round comes the next, or what is behind the loop: both look for the parameters. */
+static void before_round_ends(const mpl_exec *exec, uint32_t b, uint64_t *row)
+{
+    const mpl_graph *g = exec->g;
+    const mpl_program *p = exec->control->program;
+    mpl_op op = g->block_owner[b];
+    const mpl_value *result = mpl_control_results(g, b), *out = g->op_out + g->op_out_begin[op];
+    uint64_t *behind = exec->witness->scratch;
+    uint32_t n = mpl_control_n_carried(g, op);
+
+    join(exec->witness, row, row_at(exec->witness, p->begin_step[b]));
+    join(exec->witness, row, row_at(exec->witness, p->op_step[op]));
+    memcpy(behind, row, exec->witness->words * sizeof *row);
+    for (uint32_t i = 0; i < n; i++)
+        make(exec, row, mpl_control_params(g, b)[1 + i]);
+    for (uint32_t i = 0; i < n; i++)
+        if (has(behind, mpl_control_params(g, b)[1 + i]))
+            need(exec, row, result[1 + i]);
+    need(exec, row, result[0]);
+    for (uint32_t i = 1 + n; i < g->block_n_results[b]; i++)
+        if (out[i - 1] != MPL_NONE && has(behind, holder(exec, out[i - 1])))
+            need(exec, row, result[i]);
+}
+
+static void before_branch_ends(const mpl_exec *exec, uint32_t b, uint64_t *row)
+{
+    const mpl_graph *g = exec->g;
+    mpl_op op = g->block_owner[b];
+
+    join(exec->witness, row,
+         row_at(exec->witness, point_of_entry(exec, exec->control->program->op_step[op] + 1)));
+    for (uint32_t i = 0; i < g->block_n_results[b]; i++)
+        pass(exec, row, g->op_out[g->op_out_begin[op] + i], mpl_control_results(g, b)[i]);
+}
+
+static void before_begin(const mpl_exec *exec, uint32_t b, uint64_t *row)
+{
+    const mpl_graph *g = exec->g;
+    mpl_op op = g->block_owner[b];
+    uint32_t n;
+
+    if (g->op_kind[op] != MPL_OP_while)
+        return;
+    n = mpl_control_n_carried(g, op);
+    make(exec, row, mpl_control_params(g, b)[0]);
+    for (uint32_t i = 1 + n; i < g->block_n_params[b]; i++)
+        pass(exec, row, mpl_control_params(g, b)[i], g->op_in[g->op_in_begin[op] + 1 + i]);
+}
+
+static void before_entry(const mpl_exec *exec, mpl_op op, uint64_t *row)
+{
+    const mpl_graph *g = exec->g;
+    const mpl_program *p = exec->control->program;
+    const mpl_value *in = g->op_in + g->op_in_begin[op];
+    uint32_t n = mpl_control_n_carried(g, op);
+
+    for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
+        join(exec->witness, row, row_at(exec->witness, p->begin_step[g->op_body[k]]));
+    join(exec->witness, row, row_at(exec->witness, p->op_step[op]));
+    need(exec, row, in[0]);
+    if (g->op_kind[op] != MPL_OP_while)
+        return;
+    for (uint32_t i = g->op_out_begin[op] + n; i < g->op_out_begin[op + 1]; i++)
+        make(exec, row, g->op_out[i]);
+    for (uint32_t i = 0; i < n; i++)
+        pass(exec, row, mpl_control_params(g, g->op_body[g->op_body_begin[op]])[1 + i], in[2 + i]);
+    need(exec, row, in[1]);
+}
+
+/* Adds to row `point` what `row` has; whether it was new. */
+static bool grow(mpl_witness *w, uint32_t point, const uint64_t *row)
+{
+    bool more = false;
+
+    for (uint32_t i = 0; i < w->words; i++) {
+        more = more || (row[i] & ~row_at(w, point)[i]) != 0;
+        row_at(w, point)[i] |= row[i];
+    }
+    return more;
+}
+
+/* One pass from the end to the beginning; whether anything was new. */
+static bool flow_back(mpl_exec *exec)
+{
+    const mpl_graph *g = exec->g;
+    const mpl_program *p = exec->control->program;
+    mpl_witness *w = exec->witness;
+    uint64_t *row = w->now;
+    bool more = false;
+
+    for (uint32_t step = p->n_steps; step-- > 0;) {
+        uint32_t of = p->of[step];
+        bool end = p->kind[step] == MPL_STEP_END, loop;
+
+        memset(row, 0, w->words * sizeof *row);
+        if (!end)
+            join(w, row, row_at(w, point_of_entry(exec, step + 1)));
+        loop = end && g->op_kind[g->block_owner[of]] == MPL_OP_while;
+        if (end)
+            loop ? before_round_ends(exec, of, row) : before_branch_ends(exec, of, row);
+        else if (p->kind[step] == MPL_STEP_BEGIN)
+            before_begin(exec, of, row);
+        else if (g->op_body_begin[of] < g->op_body_begin[of + 1])
+            before_owner(exec, of, row);
+        else
+            before_plain(exec, of, row);
+        more = grow(w, step, row) || more;
+        if (p->kind[step] == MPL_STEP_BEGIN && of == g->op_body[g->op_body_begin[g->block_owner[of]]]) {
+            memset(row, 0, w->words * sizeof *row);
+            before_entry(exec, g->block_owner[of], row);
+            more = grow(w, w->entry[g->block_owner[of]], row) || more;
+        }
+    }
+    return more;
+}
+
+static mpl_status find_needs(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_witness *w = exec->witness;
+    uint32_t n_points = exec->control->program->n_steps + 1;
+
+    w->words = g->n_values / 64 + 1;
+    MPL_TRY(mpl_new(exec->ctx, w->entry, g->n_ops));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (g->op_body_begin[op] < g->op_body_begin[op + 1])
+            w->entry[op] = n_points++;
+    MPL_TRY(mpl_new(exec->ctx, w->row, (size_t)n_points * w->words));
+    MPL_TRY(mpl_new(exec->ctx, w->now, w->words));
+    MPL_TRY(mpl_new(exec->ctx, w->scratch, w->words));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        need(exec, row_at(w, exec->control->program->n_steps), g->output[i]);
+    while (flow_back(exec)) {
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_witness_new(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_witness *w;
+
+    MPL_TRY(mpl_new(exec->ctx, exec->witness, 1));
+    w = exec->witness;
+    MPL_TRY(find_needs(exec));
+    MPL_TRY(mpl_new(exec->ctx, w->stack_of, g->n_values));
+    MPL_TRY(mpl_new(exec->ctx, w->sum, g->n_values));
+    MPL_TRY(mpl_new(exec->ctx, w->sum_at, g->n_values));
+    MPL_TRY(mpl_new(exec->ctx, w->sum_epoch, g->n_values));
+    MPL_TRY(mpl_new(exec->ctx, w->made, g->n_values));
+    for (mpl_value v = 0; v < g->n_values; v++)
+        w->stack_of[v] = MPL_NONE;
+    for (uint32_t b = 1; b < g->n_blocks; b++)
+        for (uint32_t i = 1 + mpl_control_n_carried(g, g->block_owner[b]);
+             g->op_kind[g->block_owner[b]] == MPL_OP_while && i < g->block_n_results[b]; i++)
+            w->stack_of[holder(exec, mpl_control_results(g, b)[i])] =
+                g->op_out[g->op_out_begin[g->block_owner[b]] + i - 1];
+out:
+    return st;
+}
+
+void mpl_witness_free(mpl_ctx *ctx, mpl_witness *w)
+{
+    if (w == NULL)
+        return;
+    void *arrays[] = {w->row,       w->now,  w->scratch,   w->entry,    w->stack_of,   w->sum, w->sum_at,
+                      w->sum_epoch, w->made, w->before.at, w->after.at, w->written.at, w};
+
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        mpl_free(ctx, arrays[i]);
+}
+
+/* ---- where it lies --------------------------------------------------------------------------------------------------- */
+
+static mpl_status push(mpl_exec *exec, ranges *list, mpl_spot spot, uint64_t bytes, mpl_value v)
+{
+    mpl_status st = MPL_OK;
+
+    if (spot.slab == MPL_NONE || bytes == 0 || mpl_checked_is_weights(exec, spot.slab))
+        return MPL_OK;
+    MPL_TRY(mpl_reserve(exec->ctx, list->at, list->cap, (size_t)list->n + 1));
+    list->at[list->n++] = (range){spot.slab, spot.offset, spot.offset + bytes, v};
+out:
+    return st;
+}
+
+static int compare_range(const void *x, const void *y)
+{
+    const range *a = x, *b = y;
+
+    if (a->slab != b->slab)
+        return a->slab < b->slab ? -1 : 1;
+    if (a->from != b->from)
+        return a->from < b->from ? -1 : 1;
+    return (a->value > b->value) - (a->value < b->value);
+}
+
+static void sort(ranges *list)
+{
+    if (list->n > 0)
+        qsort(list->at, list->n, sizeof *list->at, compare_range);
+}
+
+/* An input whose contents the next run finds again. */
+static bool is_lasting(const mpl_exec *exec, mpl_value v)
+{
+    return exec->g->value_role[v] == MPL_INPUT && exec->value_slab[v] == exec->n_pools + MPL_SLAB_PINNED;
+}
+
+static bool has_arrived(const mpl_exec *exec, mpl_value v)
+{
+    uint32_t arrival = exec->control->arrival_of[v];
+
+    return arrival == MPL_NONE || exec->control->arrived[arrival];
+}
+
+/* Where all lies that is needed as control comes to `step`. */
+static mpl_status list_needed(mpl_exec *exec, uint32_t step, ranges *list)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    const mpl_program *p = exec->control->program;
+    uint32_t of = step < p->n_steps ? p->of[step] : 0, point = step;
+
+    if (step < p->n_steps && p->kind[step] == MPL_STEP_BEGIN && !exec->control->open[g->block_owner[of]])
+        point = exec->witness->entry[g->block_owner[of]];
+    else if (step < p->n_steps && p->kind[step] == MPL_STEP_OP && g->op_kind[of] == MPL_OP_case &&
+             exec->control->branch[of] != MPL_NONE)
+        point = point_of_entry(exec, step + 1);
+    list->n = 0;
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if ((has(row_at(exec->witness, point), v) && has_arrived(exec, v)) || is_lasting(exec, v))
+            MPL_TRY(push(exec, list, mpl_exec_spot(exec, v), g->value_bytes[v], v));
+    sort(list);
+out:
+    return st;
+}
+
+/* ---- around a step --------------------------------------------------------------------------------------------------- */
+
+static mpl_status sum_range(mpl_exec *exec, const range *r, uint64_t *sum)
+{
+    return mpl_checked_sum(exec, mpl_exec_at(exec, r->slab, r->from), r->to - r->from, sum);
+}
+
+static void note_sum(mpl_witness *w, const range *r, uint64_t sum)
+{
+    w->sum[r->value] = sum;
+    w->sum_at[r->value] = (mpl_spot){r->slab, MPL_NONE, r->from};
+    w->sum_epoch[r->value] = w->epoch;
+}
+
+/* A sum from the step before, of the same place. */
+static bool is_known(const mpl_witness *w, const range *r, uint64_t epoch)
+{
+    return w->sum_epoch[r->value] == epoch && w->sum_at[r->value].slab == r->slab &&
+           w->sum_at[r->value].offset == r->from;
+}
+
+static void mark(const mpl_exec *exec, mpl_value v)
+{
+    if (v != MPL_NONE)
+        exec->witness->made[holder(exec, v)] = 1;
+}
+
+static void mark_outs(const mpl_exec *exec, mpl_op op)
+{
+    const mpl_graph *g = exec->g;
+
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
+        mark(exec, g->op_out[i]);
+        if (g->op_out[i] != MPL_NONE) /* made where it is stacked */
+            mark(exec, exec->witness->stack_of[holder(exec, g->op_out[i])]);
+    }
+}
+
+/* Marks whose contents a step changes rightly. */
+static void mark_made(const mpl_exec *exec, uint32_t step)
+{
+    const mpl_graph *g = exec->g;
+    uint32_t of = exec->control->program->of[step];
+    mpl_step_kind kind = (mpl_step_kind)exec->control->program->kind[step];
+    mpl_op op = kind == MPL_STEP_OP ? of : g->block_owner[of];
+    bool loop = g->op_kind[op] == MPL_OP_while, enters = kind == MPL_STEP_BEGIN && !exec->control->open[op];
+    uint32_t n = mpl_control_n_carried(g, op);
+
+    memset(exec->witness->made, 0, g->n_values);
+    if (kind == MPL_STEP_OP || kind == MPL_STEP_END || (loop && enters))
+        mark_outs(exec, op);
+    for (uint32_t i = 0; loop && kind != MPL_STEP_OP && i < g->block_n_params[of]; i++)
+        if ((i > 0 && i <= n) == (enters || kind == MPL_STEP_END))
+            mark(exec, mpl_control_params(g, of)[i]);
+}
+
+void mpl_witness_reset(mpl_exec *exec)
+{
+    if (exec->witness != NULL)
+        exec->witness->epoch++; /* from 1 on: sums of the run before, and those never made, do not count */
+}
+
+mpl_status mpl_witness_before(mpl_exec *exec, uint32_t step)
+{
+    mpl_status st = MPL_OK;
+    mpl_witness *w = exec->witness;
+    uint64_t sum;
+
+    MPL_TRY(list_needed(exec, step, &w->before));
+    for (uint32_t i = 0; i < w->before.n; i++) {
+        const range *r = &w->before.at[i];
+
+        if (is_known(w, r, w->epoch)) /* else it has just arrived */
+            continue;
+        MPL_TRY(sum_range(exec, r, &sum));
+        note_sum(w, r, sum);
+    }
+    w->written.n = 0;
+    mark_made(exec, step);
+out:
+    return st;
+}
+
+mpl_status mpl_witness_wrote(mpl_exec *exec, mpl_spot spot, uint64_t bytes)
+{
+    return exec->witness != NULL ? push(exec, &exec->witness->written, spot, bytes, MPL_NONE) : MPL_OK;
+}
+
+/* What the operation itself wrote to. */
+static mpl_status add_written(mpl_exec *exec, uint32_t step)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    const mpl_program *p = exec->control->program;
+    mpl_op op = p->of[step];
+    uint32_t block;
+
+    if (p->kind[step] != MPL_STEP_OP || (mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) != 0 ||
+        exec->op_skipped[op])
+        return MPL_OK;
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        if (g->op_out[i] != MPL_NONE)
+            MPL_TRY(push(exec, &exec->witness->written, mpl_exec_spot(exec, g->op_out[i]),
+                         g->value_bytes[g->op_out[i]], g->op_out[i]));
+    block = exec->op_block[op];
+    if (block != MPL_NONE)
+        MPL_TRY(push(exec, &exec->witness->written,
+                     (mpl_spot){exec->block[block].slab, block, exec->block[block].offset},
+                     exec->block[block].bytes, MPL_NONE));
+out:
+    return st;
+}
+
+static const char *step_text(const mpl_exec *exec, uint32_t step, char text[160])
+{
+    const mpl_program *p = exec->control->program;
+    const mpl_graph *g = exec->g;
+    uint32_t of = p->of[step];
+
+    if (p->kind[step] == MPL_STEP_OP)
+        snprintf(text, 160, "operation '%.120s'", g->op_name[of]);
+    else
+        snprintf(text, 160, "the %s of block '%.120s'", p->kind[step] == MPL_STEP_END ? "end" : "beginning",
+                 g->block_name[of]);
+    return text;
+}
+
+static bool meet(const range *a, const range *b)
+{
+    return a->slab == b->slab && a->from < b->to && b->from < a->to;
+}
+
+static mpl_status report(mpl_exec *exec, uint32_t step, const range *changed)
+{
+    const mpl_graph *g = exec->g;
+    const ranges *written = &exec->witness->written;
+    char who[160], text[32], overlap[128] = "";
+
+    for (uint32_t i = 0; i < written->n && overlap[0] == '\0'; i++)
+        if (meet(&written->at[i], changed))
+            snprintf(overlap, sizeof overlap, ", which its '%.100s' overlaps",
+                     written->at[i].value != MPL_NONE ? g->value_name[written->at[i].value]
+                                                      : "copy or workspace");
+    return mpl_fail(exec->ctx, MPL_EINVALID, __FILE__, __LINE__,
+                    "step %u, %s changed '%.100s', which is still needed%s: bytes [%" PRIu64 ", %" PRIu64
+                    ") of %s",
+                    step, step_text(exec, step, who), g->value_name[changed->value], overlap, changed->from,
+                    changed->to, mpl_checked_slab(exec, changed->slab, text));
+}
+
+/* What is needed further on, and was not made by the step, is as it was. */
+static mpl_status check_needed(mpl_exec *exec, uint32_t step)
+{
+    mpl_status st = MPL_OK;
+    mpl_witness *w = exec->witness;
+    uint64_t epoch = w->epoch++, sum;
+
+    for (uint32_t i = 0; i < w->after.n; i++) {
+        const range *r = &w->after.at[i];
+
+        MPL_TRY(sum_range(exec, r, &sum));
+        if (!w->made[r->value] && is_known(w, r, epoch) && sum != w->sum[r->value])
+            MPL_TRY(report(exec, step, r));
+        note_sum(w, r, sum);
+    }
+out:
+    return st;
+}
+
+/* Bytes that were neither needed before the step, nor its own to write, hold the pattern. w->before has both by now. */
+static mpl_status check_dead(mpl_exec *exec, uint32_t step)
+{
+    mpl_status st = MPL_OK;
+    const ranges *list = &exec->witness->before;
+    char who[160];
+    uint32_t k = 0;
+
+    step_text(exec, step, who);
+    for (uint32_t slab = 0; slab < exec->n_slabs; slab++) {
+        uint64_t end = 0;
+
+        if (mpl_checked_is_weights(exec, slab))
+            continue;
+        for (; k < list->n && list->at[k].slab == slab; k++) {
+            MPL_TRY(mpl_checked_dead(exec, slab, end, list->at[k].from, step, who));
+            end = mpl_max_u64(end, list->at[k].to);
+        }
+        MPL_TRY(mpl_checked_dead(exec, slab, end, exec->slab[slab].bytes, step, who));
+    }
+out:
+    return st;
+}
+
+/* What ceases to be needed gets the pattern. */
+static mpl_status bury(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const ranges *before = &exec->witness->before, *after = &exec->witness->after;
+
+    for (uint32_t i = 0; i < before->n; i++) {
+        const range *r = &before->at[i];
+        uint64_t end = r->from;
+
+        for (uint32_t k = 0; k < after->n; k++) {
+            if (!meet(r, &after->at[k]))
+                continue;
+            MPL_TRY(mpl_checked_fill(exec, r->slab, end, mpl_min_u64(after->at[k].from, r->to)));
+            end = mpl_max_u64(end, after->at[k].to);
+        }
+        MPL_TRY(mpl_checked_fill(exec, r->slab, end, r->to));
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_witness_after(mpl_exec *exec, uint32_t step, uint32_t next)
+{
+    mpl_status st = MPL_OK;
+    mpl_witness *w = exec->witness;
+    char who[160];
+
+    MPL_TRY(exec->backend->wait(exec->dev));
+    MPL_TRY(mpl_checked_guards(exec, step, step_text(exec, step, who)));
+    MPL_TRY(add_written(exec, step));
+    MPL_TRY(list_needed(exec, next, &w->after));
+    MPL_TRY(check_needed(exec, step));
+    for (uint32_t i = 0; i < w->written.n; i++) {
+        const range *r = &w->written.at[i];
+
+        MPL_TRY(push(exec, &w->before, (mpl_spot){r->slab, MPL_NONE, r->from}, r->to - r->from, r->value));
+    }
+    sort(&w->before);
+    MPL_TRY(check_dead(exec, step));
+    MPL_TRY(bury(exec));
+out:
+    return st;
+}
