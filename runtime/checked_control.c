@@ -33,7 +33,9 @@ struct mpl_witness {
     mpl_spot *sum_at; /* [n_values] where it was */
     uint64_t *sum_epoch; /* [n_values] and when: it counts only if nothing came in between */
     uint64_t epoch;
-    uint8_t *made; /* [n_values] the step that runs gives it new contents */
+    uint8_t *made;    /* [n_values] the step that runs gives it new contents */
+    uint32_t n_pairs; /* buffers, of which one may take the place of the other */
+    mpl_buffer *pair_in, *pair_out;
     ranges before, after, written;
 };
 
@@ -269,7 +271,7 @@ out:
     return st;
 }
 
-mpl_status mpl_witness_new(mpl_exec *exec)
+mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
@@ -283,6 +285,13 @@ mpl_status mpl_witness_new(mpl_exec *exec)
     MPL_TRY(mpl_new(exec->ctx, w->sum_at, g->n_values));
     MPL_TRY(mpl_new(exec->ctx, w->sum_epoch, g->n_values));
     MPL_TRY(mpl_new(exec->ctx, w->made, g->n_values));
+    w->n_pairs = p != NULL ? p->n_in_place : 0;
+    MPL_TRY(mpl_new(exec->ctx, w->pair_in, w->n_pairs));
+    MPL_TRY(mpl_new(exec->ctx, w->pair_out, w->n_pairs));
+    for (uint32_t i = 0; i < w->n_pairs; i++) {
+        w->pair_in[i] = p->in_place_in[i];
+        w->pair_out[i] = p->in_place_out[i];
+    }
     for (mpl_value v = 0; v < g->n_values; v++)
         w->stack_of[v] = MPL_NONE;
     for (uint32_t b = 1; b < g->n_blocks; b++)
@@ -298,8 +307,9 @@ void mpl_witness_free(mpl_ctx *ctx, mpl_witness *w)
 {
     if (w == NULL)
         return;
-    void *arrays[] = {w->row,       w->now,  w->scratch,   w->entry,    w->stack_of,   w->sum, w->sum_at,
-                      w->sum_epoch, w->made, w->before.at, w->after.at, w->written.at, w};
+    void *arrays[] = {w->row,      w->now,       w->scratch,   w->entry,      w->stack_of,
+                      w->sum,      w->sum_at,    w->sum_epoch, w->made,       w->pair_in,
+                      w->pair_out, w->before.at, w->after.at,  w->written.at, w};
 
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
@@ -392,6 +402,21 @@ static bool is_known(const mpl_witness *w, const range *r, uint64_t epoch)
            w->sum_at[r->value].offset == r->from;
 }
 
+static bool meet(const range *a, const range *b)
+{
+    return a->slab == b->slab && a->from < b->to && b->from < a->to;
+}
+
+/* Whether an operation writes to its outputs at this step. */
+static bool computes(const mpl_exec *exec, uint32_t step)
+{
+    const mpl_program *p = exec->control->program;
+    uint32_t of = p->of[step];
+
+    return p->kind[step] == MPL_STEP_OP && (mpl_op_table[exec->g->op_kind[of]].traits & MPL_CONTROL) == 0 &&
+           !exec->op_skipped[of];
+}
+
 static void mark(const mpl_exec *exec, mpl_value v)
 {
     if (v != MPL_NONE)
@@ -427,6 +452,44 @@ static void mark_made(const mpl_exec *exec, uint32_t step)
             mark(exec, mpl_control_params(g, of)[i]);
 }
 
+/* Whether block `out` may lie where value v, in another block, does. */
+static bool may_take_over(const mpl_exec *exec, mpl_value v, uint32_t out)
+{
+    const mpl_witness *w = exec->witness;
+    uint32_t in = exec->value_block[v];
+
+    for (uint32_t i = 0; i < w->n_pairs; i++)
+        if (w->pair_in[i] == in && w->pair_out[i] == out && exec->block[in].offset == exec->block[out].offset)
+            return true;
+    return in == out;
+}
+
+/* Fills what the operation of a step writes to, but where it takes the place of something that it may. */
+static mpl_status bare_outputs(mpl_exec *exec, uint32_t step)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    const ranges *before = &exec->witness->before;
+    mpl_op op = exec->control->program->of[step];
+
+    if (!computes(exec, step))
+        return MPL_OK;
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
+        mpl_spot spot =
+            g->op_out[i] != MPL_NONE ? mpl_control_spot(exec, g->op_out[i]) : (mpl_spot){MPL_NONE, 0, 0};
+        range out = {spot.slab, spot.offset, 0, MPL_NONE};
+        bool takes_over = spot.slab == MPL_NONE;
+
+        out.to = takes_over ? 0 : spot.offset + g->value_bytes[g->op_out[i]];
+        for (uint32_t k = 0; k < before->n && !takes_over; k++)
+            takes_over = meet(&before->at[k], &out) && may_take_over(exec, before->at[k].value, spot.block);
+        if (!takes_over)
+            MPL_TRY(mpl_checked_fill(exec, spot.slab, out.from, out.to));
+    }
+out:
+    return st;
+}
+
 void mpl_witness_reset(mpl_exec *exec)
 {
     if (exec->witness != NULL)
@@ -450,6 +513,7 @@ mpl_status mpl_witness_before(mpl_exec *exec, uint32_t step)
     }
     w->written.n = 0;
     mark_made(exec, step);
+    MPL_TRY(bare_outputs(exec, step));
 out:
     return st;
 }
@@ -464,12 +528,10 @@ static mpl_status add_written(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
-    const mpl_program *p = exec->control->program;
-    mpl_op op = p->of[step];
+    mpl_op op = exec->control->program->of[step];
     uint32_t block;
 
-    if (p->kind[step] != MPL_STEP_OP || (mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) != 0 ||
-        exec->op_skipped[op])
+    if (!computes(exec, step))
         return MPL_OK;
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
         if (g->op_out[i] != MPL_NONE)
@@ -498,22 +560,26 @@ static const char *step_text(const mpl_exec *exec, uint32_t step, char text[160]
     return text;
 }
 
-static bool meet(const range *a, const range *b)
+/* What the step wrote to that meets `r`; NULL: nothing. */
+static const range *writer_of(const mpl_exec *exec, const range *r)
 {
-    return a->slab == b->slab && a->from < b->to && b->from < a->to;
+    const ranges *written = &exec->witness->written;
+
+    for (uint32_t i = 0; i < written->n; i++)
+        if (meet(&written->at[i], r))
+            return &written->at[i];
+    return NULL;
 }
 
 static mpl_status report(mpl_exec *exec, uint32_t step, const range *changed)
 {
     const mpl_graph *g = exec->g;
-    const ranges *written = &exec->witness->written;
+    const range *writer = writer_of(exec, changed);
     char who[160], text[32], overlap[128] = "";
 
-    for (uint32_t i = 0; i < written->n && overlap[0] == '\0'; i++)
-        if (meet(&written->at[i], changed))
-            snprintf(overlap, sizeof overlap, ", which its '%.100s' overlaps",
-                     written->at[i].value != MPL_NONE ? g->value_name[written->at[i].value]
-                                                      : "copy or workspace");
+    if (writer != NULL)
+        snprintf(overlap, sizeof overlap, ", which its '%.100s' overlaps",
+                 writer->value != MPL_NONE ? g->value_name[writer->value] : "copy or workspace");
     return mpl_fail(exec->ctx, MPL_EINVALID, __FILE__, __LINE__,
                     "step %u, %s changed '%.100s', which is still needed%s: bytes [%" PRIu64 ", %" PRIu64
                     ") of %s",
@@ -521,7 +587,7 @@ static mpl_status report(mpl_exec *exec, uint32_t step, const range *changed)
                     changed->to, mpl_checked_slab(exec, changed->slab, text));
 }
 
-/* What is needed further on, and was not made by the step, is as it was. */
+/* What is needed further on, and was not made by the step, is as it was, and nothing was written there. */
 static mpl_status check_needed(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -532,7 +598,8 @@ static mpl_status check_needed(mpl_exec *exec, uint32_t step)
         const range *r = &w->after.at[i];
 
         MPL_TRY(sum_range(exec, r, &sum));
-        if (!w->made[r->value] && is_known(w, r, epoch) && sum != w->sum[r->value])
+        if (!w->made[r->value] &&
+            ((is_known(w, r, epoch) && sum != w->sum[r->value]) || writer_of(exec, r) != NULL))
             MPL_TRY(report(exec, step, r));
         note_sum(w, r, sum);
     }

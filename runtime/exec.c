@@ -308,7 +308,7 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     if (exec->options.checked)
         MPL_TRY(mpl_checked_init(exec));
     if (options->checked && exec->control != NULL)
-        MPL_TRY(mpl_witness_new(exec));
+        MPL_TRY(mpl_witness_new(exec, p));
     if (mpl_exec_takes_whole(exec))
         MPL_TRY(make_sequence(exec, exec->parallel ? 0 : 1));
     *out = exec, exec = NULL;

@@ -238,7 +238,7 @@ bool mpl_checked_is_weights(const mpl_exec *exec, uint32_t slab);
 
 /* checked_control.c: around each step of a graph with control flow; `next` is where control goes. mpl_witness_wrote: control flow
  * itself wrote there in this step (nothing without --checked). */
-mpl_status mpl_witness_new(mpl_exec *exec);
+mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p);
 void mpl_witness_free(mpl_ctx *ctx, mpl_witness *witness);
 void mpl_witness_reset(mpl_exec *exec); /* before a run */
 mpl_status mpl_witness_before(mpl_exec *exec, uint32_t step);
