@@ -198,7 +198,7 @@ static mpl_status make_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *
     run.param_value = spec.value.item;
     begin = mpl_clock_ns();
     MPL_TRY(mpl_order_make(&run, spec.kind, job->source.graph, job->order));
-    if (spec.kind->search != NULL)
+    if (run.live_bytes > 0) /* nothing is known of the plain orders, nor of graphs with control flow */
         job->order_found =
             (mpl_order_found){run.live_bytes, run.bound_bytes, run.ticks, run.method, mpl_clock_ns() - begin};
 out:

@@ -6,7 +6,7 @@
  *          ones, operations of the best order are moved, and what results is placed, in turns.
  * Source   EXACT section 3; this project.
  * Cost     Placements times the cost of `exact`, within the budget.
- * Limits   Sizes that are no multiple of the alignment: a plan may end within the last slot of its topmost buffer. The least peak
+ * Limits   Graphs with control flow have each block's least peak. Sizes that are no multiple of the alignment: a plan may end within the last slot of its topmost buffer. The least peak
  *          is then a bound only less the largest such rest; the least peak of the bytes alone, without slots, is
  *          one too. Where both are below the plan, only the listing of orders can close that. */
 #include "planners/joint.h"
@@ -230,6 +230,8 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
     bool decided;
     mpl_op *first = NULL;
 
+    if (g->n_blocks != 1) /* a block of a graph with control flow, by itself: it is not placed alone */
+        return mpl_order_find("least_peak")->search(run, g, order);
     j.options = run->options != NULL ? *run->options : mpl_problem_options_default();
     j.options.parallel = false;
     j.options.capacity = MPL_NO_CAPACITY;

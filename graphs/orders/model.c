@@ -132,61 +132,81 @@ out:
 typedef struct source {
     mpl_ctx *ctx;
     const mpl_graph *g;
-    const mpl_problem *p; /* of the order `given` */
-    const mpl_value_map *map;
-    uint32_t *id; /* [buffers of p] buffer of the model, or MPL_NONE */
+    const mpl_problem_options *options;
+    mpl_value *root; /* [n_values] */
+    uint8_t
+        *is_read; /* [n_values] of a root: 1 somebody reads it, 2 it is there to the end, whoever reads it */
+    uint8_t *pinned; /* [n_values] of a root: takes no memory of its own */
+    uint32_t *id;    /* [n_values] buffer of a root, or MPL_NONE */
     pairs before, makers, users, over;
 } source;
 
-static bool is_counted(const source *s, mpl_value v)
+static uint64_t slots(const source *s, uint64_t bytes)
 {
-    return v != MPL_NONE && s->map->value_buffer[v] != MPL_NONE && s->p->pool[s->map->value_buffer[v]] == 0;
+    return (bytes + s->options->align - 1) & ~(uint64_t)(s->options->align - 1);
 }
 
-static uint64_t slots(const source *s, mpl_buffer b)
+static void mark_roots(source *s)
 {
-    return (s->p->bytes[b] + s->p->align[b] - 1) & ~(uint64_t)(s->p->align[b] - 1);
+    const mpl_graph *g = s->g;
+    const mpl_problem_options *o = s->options;
+
+    mpl_value_roots(g, o->views, s->root);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            if (g->op_in[i] != MPL_NONE)
+                s->is_read[s->root[g->op_in[i]]] = 1;
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        if (g->value_role[v] == MPL_WEIGHT)
+            s->is_read[v] = 2;
+        s->pinned[v] = (g->value_role[v] == MPL_INPUT && o->pin_inputs) ||
+                       (g->value_role[v] == MPL_WEIGHT && o->pin_weights) || g->value_bytes[v] == 0;
+    }
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        s->is_read[s->root[g->output[i]]] = 2;
+        s->pinned[s->root[g->output[i]]] |= o->pin_outputs;
+    }
 }
 
 /* Buffers that somebody reads become buffers of the model, others bytes of one step. An input that is not pinned
  * and that nobody reads counts for the first step, whichever it is: it is left out, since bounds must hold for all. */
-static mpl_status add_buffers(source *s, const uint8_t *is_read, mpl_order_model *m)
+static mpl_status add_buffers(source *s, mpl_order_model *m)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
+    const uint64_t *workspace =
+        s->options->plan_workspaces && g->n_blocks == 1 ? s->options->op_workspace_bytes : NULL;
     uint64_t sum = 0;
-    uint32_t k = 0;
 
-    for (mpl_buffer b = 0; b < s->p->n; b++)
-        if (s->p->pool[b] == 0 && (!mpl_add_bytes(sum, slots(s, b), &sum) || sum > MOST))
-            MPL_FAIL(s->ctx, MPL_EINPUT, "the buffers of '%.100s' together pass 2^61 bytes", g->name);
+    m->k = 0;
     for (mpl_value v = 0; v < g->n_values; v++) {
-        mpl_buffer b = is_counted(s, v) && s->map->value_root[v] == v ? s->map->value_buffer[v] : MPL_NONE;
-
-        if (b == MPL_NONE)
+        s->id[v] = MPL_NONE;
+        if (s->root[v] != v || s->pinned[v] || (s->is_read[v] == 0 && g->value_op[v] == MPL_NONE))
             continue;
-        if (is_read[v] == 0) {
-            if (g->value_op[v] != MPL_NONE)
-                m->extra[g->value_op[v]] += slots(s, b);
+        if (g->value_bytes[v] > MOST || !mpl_add_bytes(sum, slots(s, g->value_bytes[v]), &sum) || sum > MOST)
+            MPL_FAIL(s->ctx, MPL_EINPUT, "the values of '%.100s' together pass 2^61 bytes", g->name);
+        if (s->is_read[v] == 0) {
+            m->extra[g->value_op[v]] += slots(s, g->value_bytes[v]);
             continue;
         }
-        s->id[b] = k;
-        m->bytes[k] = slots(s, b);
-        m->kept[k] = is_read[v] == 2;
-        m->first[k] = g->value_op[v] == MPL_NONE;
-        if (!m->first[k])
-            MPL_TRY(add(s->ctx, &s->makers, k, g->value_op[v]));
-        k++;
+        s->id[v] = m->k;
+        m->bytes[m->k] = slots(s, g->value_bytes[v]);
+        m->kept[m->k] = s->is_read[v] == 2;
+        m->first[m->k] = g->value_op[v] == MPL_NONE;
+        if (!m->first[m->k])
+            MPL_TRY(add(s->ctx, &s->makers, m->k, g->value_op[v]));
+        m->k++;
     }
-    m->k = k;
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        if (s->map->op_workspace[op] != MPL_NONE && s->p->pool[s->map->op_workspace[op]] == 0)
-            m->extra[op] += slots(s, s->map->op_workspace[op]);
+    for (mpl_op op = 0; workspace != NULL && op < g->n_ops; op++) {
+        if (workspace[op] > MOST || !mpl_add_bytes(sum, slots(s, workspace[op]), &sum) || sum > MOST)
+            MPL_FAIL(s->ctx, MPL_EINPUT, "the workspaces of '%.100s' pass 2^61 bytes", g->name);
+        m->extra[op] += slots(s, workspace[op]);
+    }
 out:
     return st;
 }
 
-static mpl_status add_operands(source *s, bool in_place, mpl_order_model *m)
+static mpl_status add_operands(source *s, mpl_order_model *m)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
@@ -194,42 +214,26 @@ static mpl_status add_operands(source *s, bool in_place, mpl_order_model *m)
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_value out =
             g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
-        bool can = in_place && is_counted(s, out) && s->map->value_root[out] == out;
+        bool can = s->options->in_place && out != MPL_NONE && s->root[out] == out && !s->pinned[out];
 
         m->op[op] = op;
         if (can)
-            m->saves[op] = slots(s, s->map->value_buffer[out]);
+            m->saves[op] = slots(s, g->value_bytes[out]);
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
             mpl_value v = g->op_in[i];
+            uint32_t b = v == MPL_NONE ? MPL_NONE : s->id[s->root[v]];
 
             if (v != MPL_NONE && g->value_op[v] != MPL_NONE)
                 MPL_TRY(add(s->ctx, &s->before, op, g->value_op[v]));
-            if (!is_counted(s, v) || s->id[s->map->value_buffer[v]] == MPL_NONE)
+            if (b == MPL_NONE)
                 continue;
-            MPL_TRY(add(s->ctx, &s->users, s->id[s->map->value_buffer[v]], op));
-            if (can && !m->kept[s->id[s->map->value_buffer[v]]] &&
-                mpl_in_place_operand(g, s->map->value_root, op, i - g->op_in_begin[op]))
-                MPL_TRY(add(s->ctx, &s->over, op, s->id[s->map->value_buffer[v]]));
+            MPL_TRY(add(s->ctx, &s->users, b, op));
+            if (can && !m->kept[b] && mpl_in_place_operand(g, s->root, op, i - g->op_in_begin[op]))
+                MPL_TRY(add(s->ctx, &s->over, op, b));
         }
     }
 out:
     return st;
-}
-
-/* is_read[root]: 1 somebody reads it, 2 it is there to the end, whoever reads it. */
-static void mark_read(const source *s, uint8_t *is_read)
-{
-    const mpl_graph *g = s->g;
-
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            if (g->op_in[i] != MPL_NONE)
-                is_read[s->map->value_root[g->op_in[i]]] = 1;
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        is_read[s->map->value_root[g->output[i]]] = 2;
-    for (mpl_value v = 0; v < g->n_values; v++)
-        if (g->value_role[v] == MPL_WEIGHT)
-            is_read[s->map->value_root[v]] = 2;
 }
 
 mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
@@ -237,27 +241,19 @@ mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
 {
     mpl_status st = MPL_OK;
     mpl_problem_options o = options != NULL ? *options : mpl_problem_options_default();
-    source s = {.ctx = ctx, .g = g};
-    mpl_problem *p = NULL;
-    mpl_value_map *map = NULL;
-    mpl_op *given = NULL;
-    uint8_t *is_read = NULL;
+    source s = {.ctx = ctx, .g = g, .options = &o};
     mpl_order_model *m = NULL;
 
-    o.parallel = false;
-    MPL_TRY(mpl_new(ctx, given, g->n_ops));
-    MPL_TRY(mpl_new(ctx, is_read, g->n_values));
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        given[op] = op;
-    MPL_TRY(mpl_problem_from_graph(ctx, g, given, &o, &p, &map));
-    s.p = p;
-    s.map = map;
-    MPL_TRY(mpl_new(ctx, s.id, p->n));
-    memset(s.id, 0xff, p->n * sizeof *s.id);
-    mark_read(&s, is_read);
-    MPL_TRY(model_alloc(ctx, g->n_ops, p->n, &m));
-    MPL_TRY(add_buffers(&s, is_read, m));
-    MPL_TRY(add_operands(&s, o.in_place, m));
+    if (o.align == 0 || (o.align & (o.align - 1)) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "alignment %u is no power of two", o.align);
+    MPL_TRY(mpl_new(ctx, s.root, g->n_values));
+    MPL_TRY(mpl_new(ctx, s.is_read, g->n_values));
+    MPL_TRY(mpl_new(ctx, s.pinned, g->n_values));
+    MPL_TRY(mpl_new(ctx, s.id, g->n_values));
+    mark_roots(&s);
+    MPL_TRY(model_alloc(ctx, g->n_ops, g->n_values, &m));
+    MPL_TRY(add_buffers(&s, m));
+    MPL_TRY(add_operands(&s, m));
     MPL_TRY(make_lists(ctx, m->n, &s.before, &m->before));
     MPL_TRY(make_lists(ctx, m->k, &s.makers, &m->makers));
     MPL_TRY(make_lists(ctx, m->k, &s.users, &m->users));
@@ -266,10 +262,9 @@ mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
     *out = m, m = NULL;
 out:
     mpl_order_model_free(ctx, m);
-    mpl_problem_free(ctx, p);
-    mpl_value_map_free(ctx, map);
-    mpl_free(ctx, given);
-    mpl_free(ctx, is_read);
+    mpl_free(ctx, s.root);
+    mpl_free(ctx, s.is_read);
+    mpl_free(ctx, s.pinned);
     mpl_free(ctx, s.id);
     mpl_free(ctx, s.before.at);
     mpl_free(ctx, s.makers.at);
