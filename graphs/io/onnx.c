@@ -9,7 +9,7 @@
 #include "graphs/io/onnx_priv.h"
 
 #define MAX_NESTING 100        /* of messages, as protobuf's own readers have it */
-#define MOST_NODES  (1000000U) /* loops that are unrolled make many of few */
+#define MOST_NODES  (1U << 18) /* loops that are unrolled make many of few */
 
 /* ---- messages of the file --------------------------------------------------------------------------------- */
 
@@ -126,28 +126,52 @@ static onnx_name *enter_name(onnx_scope *s, const char *text)
     return e;
 }
 
-/* Whether a graph that is being read, other than `owner`, has a value of that name: made already or not. */
-static bool is_reserved(const onnx_reader *r, const char *text, const onnx_scope *owner)
+/* Whether there is a value of that name, or a graph that is being read, other than `owner`, will have one. */
+static bool is_taken(const onnx_reader *r, const char *text, const onnx_scope *owner)
 {
+    if (mpl_graph_find(r->g, text) != MPL_NONE)
+        return true;
     for (const onnx_scope *s = r->scope; s != NULL; s = s->around)
         if (s != owner && entry_of(s, text)->own)
             return true;
     return false;
 }
 
+/* The base, a slash and the suffix, or the one of them that there is; from 2 on with a number. */
+static void write_name(const char *base, const char *suffix, unsigned number, char *text, size_t size)
+{
+    size_t n =
+        (size_t)snprintf(text, size, "%s%s%s", base, base[0] != '\0' && suffix[0] != '\0' ? "/" : "", suffix);
+
+    if (number > 1)
+        snprintf(text + n, size - n, "~%u", number);
+}
+
+/* Numbers that are taken lie together more often than not, so the first free one is looked for by halves: loops that are read
+ * round by round ask for thousands. */
 static mpl_status free_name(onnx_reader *r, const char *base, const char *suffix, const onnx_scope *owner,
                             const char **out)
 {
     mpl_status st = MPL_OK;
     size_t size = strlen(base) + strlen(suffix) + 24;
-    const char *slash = base[0] != '\0' && suffix[0] != '\0' ? "/" : "";
+    unsigned taken = base[0] != '\0' || suffix[0] != '\0' ? 0 : 1, number = taken + 1, middle;
     char *text;
 
     MPL_TRY(onnx_new(r, text, size));
-    snprintf(text, size, "%s%s%s", base, slash, suffix);
-    for (unsigned i = 2;
-         text[0] == '\0' || mpl_graph_find(r->g, text) != MPL_NONE || is_reserved(r, text, owner); i++)
-        snprintf(text, size, "%s%s%s~%u", base, slash, suffix, i);
+    write_name(base, suffix, number, text, size);
+    for (; is_taken(r, text, owner); write_name(base, suffix, number, text, size)) {
+        taken = number;
+        number *= 2;
+    }
+    while (number - taken > 1) {
+        middle = taken + (number - taken) / 2;
+        write_name(base, suffix, middle, text, size);
+        if (is_taken(r, text, owner))
+            taken = middle;
+        else
+            number = middle;
+    }
+    write_name(base, suffix, number, text, size);
     *out = text;
 out:
     return st;
@@ -156,6 +180,11 @@ out:
 mpl_status onnx_fresh_name(onnx_reader *r, const char *base, const char *suffix, const char **out)
 {
     return free_name(r, base, suffix, NULL, out);
+}
+
+mpl_status onnx_settle_name(onnx_reader *r, const char **name)
+{
+    return mpl_graph_find(r->g, *name) == MPL_NONE ? MPL_OK : onnx_fresh_name(r, *name, "", name);
 }
 
 mpl_status onnx_own_name(onnx_reader *r, const char *text, const char **out)

@@ -17,10 +17,17 @@ out:
     return st;
 }
 
-static mpl_status identity(onnx_node *n, mpl_value v, uint32_t output)
+/* An operation that makes an output of the node. */
+static mpl_status make_output(onnx_node *n, mpl_op_kind kind, mpl_value v, uint32_t n_attr,
+                              const mpl_attr *attr, uint32_t output)
 {
-    return onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, MPL_OP_identity, n->label, 1, &v, 0, NULL,
-                                              1, &n->out_name[output], &n->out[output]));
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(onnx_settle_name(n->r, &n->out_name[output]));
+    MPL_TRY(onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, 1, &v, n_attr, attr, 1,
+                                               &n->out_name[output], &n->out[output])));
+out:
+    return st;
 }
 
 /* The one number or truth that a constant is. */
@@ -89,7 +96,7 @@ static mpl_status inline_branch(onnx_node *n, const Onnx__GraphProto *body)
     MPL_TRY(read_branch(n, body, used, all));
     for (uint32_t i = 0; i < n->n_out; i++)
         if (used[i])
-            MPL_TRY(identity(n, all[i], i));
+            MPL_TRY(make_output(n, MPL_OP_identity, all[i], 0, NULL, i));
 out:
     return st;
 }
@@ -117,11 +124,11 @@ static mpl_status add_case(onnx_node *n, const Onnx__GraphProto *const branch[2]
         if (!same_type(r->g, result[0][i], result[1][i]))
             MPL_TRY(onnx_need_constant(n, condition, "condition, which decides the shape of its outputs,"));
     MPL_TRY(onnx_new(r, made, n_results));
-    MPL_TRY(onnx_new(r, name, n_results));
+    MPL_TRY(onnx_new(r, name, n_results + 1));
     n_results = 0;
     for (uint32_t i = 0; i < n->n_out; i++)
-        if (n->out_name[i] != NULL)
-            name[n_results++] = n->out_name[i];
+        if ((name[n_results] = n->out_name[i]) != NULL)
+            MPL_TRY(onnx_settle_name(r, &name[n_results++]));
     MPL_TRY(onnx_blame(n, mpl_graph_add_control(r->ctx, r->g, MPL_OP_case, n->label, 1, &condition, 0, NULL,
                                                 2, block, n_results, name, made)));
     for (uint32_t i = n->n_out; i-- > 0;)
@@ -430,9 +437,7 @@ static mpl_status front_to_axis(onnx_node *n, mpl_value x, uint32_t axis, uint32
 
     for (uint32_t i = 0; i < rank; i++)
         perm[i] = i < axis ? i + 1 : i == axis ? 0 : i;
-    MPL_TRY(onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, MPL_OP_transpose, n->label, 1, &x, 1,
-                                               &MPL_INTS(perm, rank, perm), 1, &n->out_name[output],
-                                               &n->out[output])));
+    MPL_TRY(make_output(n, MPL_OP_transpose, x, 1, &MPL_INTS(perm, rank, perm), output));
 out:
     return st;
 }
@@ -605,6 +610,7 @@ mpl_status onnx_lower_scan_8(onnx_node *n)
     onnx_loop *l = &s.loop, batch = *l;
     body b = {0};
     const char **name;
+    char suffix[24];
     mpl_value *made;
 
     MPL_TRY(count_scans(n, 1, l));
@@ -624,9 +630,11 @@ mpl_status onnx_lower_scan_8(onnx_node *n)
     batch.arg = &s;
     MPL_TRY(name_params(n, l, &batch));
     MPL_TRY(onnx_new(n->r, name, batch.n_rows));
-    for (uint32_t i = 0; i < batch.n_rows; i++) /* every row must have one, also where nobody reads it */
+    for (uint32_t i = 0; i < batch.n_rows; i++) { /* every row must have one, also where nobody reads it */
+        snprintf(suffix, sizeof suffix, "unused%u", i);
         if ((name[i] = l->out_name[i]) == NULL)
-            MPL_TRY(onnx_fresh_name(n->r, n->label, "unused", &name[i]));
+            MPL_TRY(onnx_fresh_name(n->r, n->label, suffix, &name[i]));
+    }
     batch.out_name = name;
     MPL_TRY(onnx_new(n->r, made, batch.n_rows));
     MPL_TRY(onnx_add_loop(&batch, made));

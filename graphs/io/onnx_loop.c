@@ -6,6 +6,7 @@
 
 #define MOST_ROUNDS 100000 /* one after the other */
 
+/* The number of blocks is free for one: as a number that only grows, it names each only once. */
 mpl_status onnx_block_name(onnx_reader *r, const char *base, const char *suffix, const char **out)
 {
     mpl_status st = MPL_OK;
@@ -14,7 +15,7 @@ mpl_status onnx_block_name(onnx_reader *r, const char *base, const char *suffix,
 
     MPL_TRY(onnx_new(r, text, size));
     snprintf(text, size, "%s/%s", base, suffix);
-    for (unsigned i = 2; mpl_graph_find_block(r->g, text) != MPL_NONE; i++)
+    for (unsigned i = r->g->n_blocks; mpl_graph_find_block(r->g, text) != MPL_NONE; i++)
         snprintf(text, size, "%s/%s~%u", base, suffix, i);
     *out = text;
 out:
@@ -63,6 +64,23 @@ out:
 static bool is_true(const mpl_graph *g, mpl_value v)
 {
     return *(const uint8_t *)g->value_data[v] != 0;
+}
+
+/* The names of the results; one that the body has taken meanwhile changes. */
+static mpl_status settle_names(const onnx_loop *l, const char ***out)
+{
+    mpl_status st = MPL_OK;
+    const char **name;
+
+    MPL_TRY(onnx_new(l->n->r, name, l->n_carried + l->n_rows));
+    for (uint32_t i = 0; i < l->n_carried + l->n_rows; i++) {
+        name[i] = l->out_name[i];
+        if (name[i] != NULL)
+            MPL_TRY(onnx_settle_name(l->n->r, &name[i]));
+    }
+    *out = name;
+out:
+    return st;
 }
 
 /* ---- as a while ---------------------------------------------------------------------------------------------- */
@@ -169,6 +187,7 @@ static mpl_status add_while(const onnx_loop *l, mpl_value *out)
     uint32_t n_attr = 1, n_in = 2 + l->n_carried + l->n_scans, block;
     int64_t most = l->most;
     mpl_value *in;
+    const char **name;
     onnx_round round;
 
     MPL_TRY(open_body(l, &block, &round));
@@ -187,9 +206,9 @@ static mpl_status add_while(const onnx_loop *l, mpl_value *out)
     if (most >= 0 && l->n_scans == 0)
         attr[n_attr++] = (mpl_attr){MPL_ATTR_trips, 1, &most, NULL, NULL};
     MPL_TRY(set_reverse(l, attr, &n_attr));
-    MPL_TRY(
-        onnx_blame(l->n, mpl_graph_add_control(r->ctx, r->g, MPL_OP_while, l->n->label, n_in, in, n_attr,
-                                               attr, 1, &block, l->n_carried + l->n_rows, l->out_name, out)));
+    MPL_TRY(settle_names(l, &name));
+    MPL_TRY(onnx_blame(l->n, mpl_graph_add_control(r->ctx, r->g, MPL_OP_while, l->n->label, n_in, in, n_attr,
+                                                   attr, 1, &block, l->n_carried + l->n_rows, name, out)));
 out:
     return st;
 }
@@ -254,14 +273,16 @@ static mpl_status name_results(const onnx_loop *l, const onnx_round *last, const
 {
     mpl_status st = MPL_OK;
     onnx_reader *r = l->n->r;
+    const char **name;
 
+    MPL_TRY(settle_names(l, &name));
     for (uint32_t i = 0; i < l->n_carried + l->n_rows; i++) {
         mpl_value v = i < l->n_carried ? last->next[i] : row[i - l->n_carried];
 
         out[i] = MPL_NONE;
-        if (l->out_name[i] != NULL)
+        if (name[i] != NULL)
             MPL_TRY(onnx_blame(l->n, mpl_graph_add_folded(r->ctx, r->g, MPL_OP_identity, l->n->label, 1, &v,
-                                                          0, NULL, 1, &l->out_name[i], &out[i])));
+                                                          0, NULL, 1, &name[i], &out[i])));
     }
 out:
     return st;

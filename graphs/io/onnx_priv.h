@@ -114,6 +114,8 @@ bool onnx_is_used(const onnx_reader *r, const char *name);
 mpl_status onnx_fresh_name(onnx_reader *r, const char *base, const char *suffix, const char **out);
 /* The name for an own value of the innermost graph. */
 mpl_status onnx_own_name(onnx_reader *r, const char *text, const char **out);
+/* Changes a name that was free before a body was read, and is not any more. */
+mpl_status onnx_settle_name(onnx_reader *r, const char **name);
 
 bool onnx_is_constant(const onnx_node *n, mpl_value v);
 

@@ -509,8 +509,14 @@ out:
 static mpl_status last_op(rnn *c, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, const mpl_attr *attr,
                           uint32_t output)
 {
-    return onnx_blame(c->n, mpl_graph_add_folded(c->n->r->ctx, c->n->r->g, kind, c->n->label, n_in, in, 1,
-                                                 attr, 1, &c->n->out_name[output], &c->n->out[output]));
+    mpl_status st = MPL_OK;
+    onnx_node *n = c->n;
+
+    MPL_TRY(onnx_settle_name(n->r, &n->out_name[output]));
+    MPL_TRY(onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, 1, attr, 1,
+                                               &n->out_name[output], &n->out[output])));
+out:
+    return st;
 }
 
 /* Y: [steps, directions, batch, hidden], or the batch first. */
