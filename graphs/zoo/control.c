@@ -74,7 +74,7 @@ static mpl_status build_delay(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph 
     mpl_net_loop loop = {.trips = mpl_zoo_arg(args, "rounds"), .init = init, .out_name = name};
     int64_t image = mpl_zoo_arg(args, "image");
     mpl_net net;
-    char text[16];
+    char text[32];
 
     mpl_net_begin(&net, ctx, args);
     for (int64_t i = 0; i < taps; i++) {
@@ -172,7 +172,7 @@ static mpl_status build_piecewise(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_gr
     uint32_t branch[MAX_BRANCHES];
     mpl_value x, y, index;
     mpl_net net;
-    char name[24];
+    char name[32];
 
     mpl_net_begin(&net, ctx, args);
     x = mpl_net_image(&net, mpl_zoo_arg(args, "channels"));
