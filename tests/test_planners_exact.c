@@ -509,11 +509,13 @@ static void threads_change_nothing(void **state)
     static const struct {
         const char *planner, *list;
         uint64_t ticks;
-        bool is_long; /* one run does not end it: there are threads */
-    } rows[] = {{"exact", "minimalloc/D.1048576.csv", 120000000, true},
-                {"exact", "minimalloc/J.1048576.csv", 120000000, true},
-                {"portfolio", "planted/Q2.1000.csv", 60000000, false},
-                {"beam", "minimalloc/D.1048576.csv", 20000000, true}};
+        bool is_long;    /* one run does not end it: there are threads */
+        uint64_t height; /* at most */
+    } rows[] = {{"exact", "minimalloc/D.1048576.csv", 60000000, true, 986112},
+                {"exact", "minimalloc/J.1048576.csv", 120000000, true, UINT64_MAX},
+                {"exact", "planted/Q6.1000.csv", 10000000, false, 1000},
+                {"portfolio", "planted/Q2.1000.csv", 60000000, false, UINT64_MAX},
+                {"beam", "minimalloc/D.1048576.csv", 20000000, true, UINT64_MAX}};
 
     (void)state;
     skip_without(MPL_SHARED "/minimalloc");
@@ -539,6 +541,7 @@ static void threads_change_nothing(void **state)
             assert_ok(&ctx, mpl_planner_run(mpl_planner_find(rows[i].planner), &run, p, &plan[k]));
             assert_memory_equal(plan[0]->offset, plan[k]->offset, p->n * sizeof *plan[k]->offset);
             assert_true(k == 0 || run.ticks == ticks);
+            assert_true(plan[k]->peak_bytes <= rows[i].height);
             assert_in_range(atomic_load(&most_bound), k > 0 && rows[i].is_long, k);
             ticks = run.ticks;
         }
