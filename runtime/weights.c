@@ -89,24 +89,31 @@ static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl
     }
 }
 
+/* Which operand of `op` is v; MPL_NONE: none is, a block of it hands v on. */
+static uint32_t operand_of(const mpl_graph *g, mpl_op op, mpl_value v)
+{
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        if (g->op_in[i] == v)
+            return i - g->op_in_begin[op];
+    return MPL_NONE;
+}
+
 /* By the first operation that reads it and is not a view. */
 static range weight_range(const mpl_graph *g, mpl_value v)
 {
     mpl_value read = v;
 
     for (;;) {
-        mpl_op op;
-        uint32_t operand = 0;
+        uint32_t k = g->value_use_begin[read], operand = MPL_NONE;
 
-        if (g->value_use_begin[read] == g->value_use_begin[read + 1])
+        while (k < g->value_use_begin[read + 1] &&
+               (operand = operand_of(g, g->value_use[k], read)) == MPL_NONE)
+            k++;
+        if (operand == MPL_NONE)
             return FIXED;
-        op = g->value_use[g->value_use_begin[read]];
-        if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0) {
-            while (g->op_in[g->op_in_begin[op] + operand] != read)
-                operand++;
-            return range_of(g, op, operand, &g->value_shape[read]);
-        }
-        read = g->op_out[g->op_out_begin[op]];
+        if ((mpl_op_table[g->op_kind[g->value_use[k]]].traits & MPL_VIEW) == 0)
+            return range_of(g, g->value_use[k], operand, &g->value_shape[read]);
+        read = g->op_out[g->op_out_begin[g->value_use[k]]];
     }
 }
 
