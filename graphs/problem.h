@@ -118,6 +118,8 @@ typedef struct mpl_value_map {
     uint32_t n_values;
     mpl_buffer *value_buffer; /* [n_values] or MPL_NONE */
     mpl_value *value_root;    /* [n_values] the value whose storage it lies in; itself when it is no view */
+    uint64_t *value_offset;   /* [n_values] where in that storage it begins; 0 of a root [byte] */
+    uint8_t *op_nothing;      /* [n_ops] 1: its outputs lie where it would put them; it need not run */
     mpl_buffer *op_workspace; /* [n_ops] its workspace's buffer, or MPL_NONE */
     uint32_t *
         step_of; /* [n_ops] step of the operation: its position in the order, and behind the steps at which blocks begin
@@ -126,9 +128,19 @@ typedef struct mpl_value_map {
     mpl_places *places;    /* NULL: no control flow. Owned. */
 } mpl_value_map;
 
+/* Operands of a concat: copied into its result, or made inside it wherever their bytes follow one another there (`inside`). */
+typedef enum mpl_concat {
+    MPL_CONCAT_AUTO, /* those made inside that do not raise the peak live bytes of the order above that of copying all */
+    MPL_CONCAT_SHARE, /* all that can be */
+    MPL_CONCAT_COPY,
+} mpl_concat;
+
 typedef struct mpl_problem_options {
     bool in_place; /* offer in-place pairs */
-    bool views;    /* a view takes no memory; false: each is copied */
+    bool
+        views; /* a view, and a piece of a split or slice that is one run of bytes, takes no memory; false: each is copied,
+                    * operands of concats too */
+    mpl_concat concat;
     bool pin_weights, pin_inputs, pin_outputs;
     uint32_t align;       /* of every buffer. [byte] power of two */
     uint64_t capacity;    /* of the value pool, or MPL_NO_CAPACITY */

@@ -53,9 +53,8 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     if (options->safety != NULL)
         MPL_TRY(parse_safety(ctx, options->safety, &safety));
     MPL_TRY(mpl_order_spec_parse(ctx, options->order, &order));
-    if (strcmp(options->concat, "share") == 0)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "--concat share is not available in this version");
-    if (strcmp(options->concat, "auto") != 0 && strcmp(options->concat, "copy") != 0)
+    if (strcmp(options->concat, "auto") != 0 && strcmp(options->concat, "share") != 0 &&
+        strcmp(options->concat, "copy") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--concat: '%s' is none of auto, share, copy", options->concat);
     if (strcmp(options->loop, "view") != 0 && strcmp(options->loop, "copy") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--loop: '%s' is neither view nor copy", options->loop);
@@ -160,15 +159,31 @@ out:
 }
 
 /* Options of the problem that do not depend on a backend. */
+const char *mpl_job_concat(const mpl_options *options)
+{
+    char name[32];
+    const mpl_order_kind *kind;
+
+    if (!options->views)
+        return "copy";
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(options->order, ":"), options->order);
+    kind = mpl_any_order_find(name);
+    return kind != NULL && kind->search != NULL && !options->given[MPL_OPT_concat] ? "copy" : options->concat;
+}
+
 static mpl_status problem_options(mpl_ctx *ctx, const mpl_options *options, mpl_problem_options *po)
 {
     mpl_status st = MPL_OK;
+    const char *concat = mpl_job_concat(options);
     unsigned pin;
 
     *po = mpl_problem_options_default();
     MPL_TRY(parse_pin(ctx, options->pin, &pin));
     po->in_place = options->in_place;
     po->views = options->views;
+    po->concat = strcmp(concat, "copy") == 0    ? MPL_CONCAT_COPY
+                 : strcmp(concat, "share") == 0 ? MPL_CONCAT_SHARE
+                                                : MPL_CONCAT_AUTO;
     po->loop_copy = strcmp(options->loop, "copy") == 0;
     po->pin_weights = pin & 1;
     po->pin_inputs = pin & 2;

@@ -56,6 +56,10 @@ typedef struct mpl_job {
 /* "proved by cut", "bound by search", ..: what is known of the job's order. */
 const char *mpl_order_proof(const mpl_job *job);
 
+/* How concats are planned under the options: as asked; where nothing was asked, by copying in an order that was searched for,
+ * since what is proved of such an order counts copies. */
+const char *mpl_job_concat(const mpl_options *options);
+
 /* Checks those options that no problem is needed for: safety, order, concat, loop, workspaces, pin. MPL_EINPUT, MPL_EUNAVAIL. */
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options);
 /* Reads --input, then the source, then orders it. */

@@ -53,7 +53,7 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     }
     mpl_record_bool(row, MPL_FIELD_in_place, o->in_place);
     mpl_record_bool(row, MPL_FIELD_views, o->views);
-    mpl_record_text(row, MPL_FIELD_concat, g != NULL ? "copy" : NULL);
+    mpl_record_text(row, MPL_FIELD_concat, g == NULL ? NULL : mpl_job_concat(o));
     mpl_record_text(row, MPL_FIELD_loop, g != NULL && mpl_graph_has_loop(g) ? o->loop : NULL);
     for (uint32_t i = 0; i < o->dim.n; i++) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(o->dim.item[i], "="), o->dim.item[i]);

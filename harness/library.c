@@ -433,7 +433,7 @@ static mpl_status make_fields(mpl_ctx *ctx, const memplan_plan *plan, char **tex
     if (task->graph != NULL) {
         mpl_record_text(row, MPL_FIELD_order, task->set.order->name);
         mpl_record_bool(row, MPL_FIELD_views, task->set.views);
-        mpl_record_text(row, MPL_FIELD_concat, "copy");
+        mpl_record_text(row, MPL_FIELD_concat, task->set.views ? "auto" : "copy");
         mpl_record_text(row, MPL_FIELD_loop, mpl_graph_has_loop(task->graph) ? "view" : NULL);
         for (int k = 0; k < 3; k++)
             if (task->set.pin >> k & 1)

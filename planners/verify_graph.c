@@ -18,13 +18,10 @@ typedef struct checker {
     mpl_op *touch;
 } checker;
 
-/* A view whose result lies in its input's memory runs nothing, so it touches nothing. */
+/* An operation whose results lie where it would put them runs nothing, so it touches nothing. */
 static bool runs(const checker *c, mpl_op op)
 {
-    mpl_value in = c->g->op_in[c->g->op_in_begin[op]], out = c->g->op_out[c->g->op_out_begin[op]];
-
-    return (mpl_op_table[c->g->op_kind[op]].traits & MPL_VIEW) == 0 || in == MPL_NONE || out == MPL_NONE ||
-           c->map->value_root[in] != c->map->value_root[out];
+    return c->map->op_nothing == NULL || c->map->op_nothing[op] == 0;
 }
 
 static void mark_later(checker *c)
@@ -129,7 +126,7 @@ static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
         bool allowed = (traits & MPL_IN_PLACE_ANY) != 0 ||
                        ((traits & MPL_IN_PLACE_0) != 0 && i == g->op_in_begin[maker]);
 
-        reads |= v != MPL_NONE && c->map->value_buffer[v] == in && allowed &&
+        reads |= v != MPL_NONE && c->map->value_buffer[v] == in && c->map->value_offset[v] == 0 && allowed &&
                  g->value_type[v] == g->value_type[made] && g->value_bytes[v] == g->value_bytes[made];
     }
     for (uint32_t i = c->touch_begin[in]; reads && i < c->touch_begin[in + 1]; i++)

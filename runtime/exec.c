@@ -83,6 +83,9 @@ static bool runs_nothing(const mpl_exec *exec, mpl_op op)
     const mpl_graph *g = exec->g;
     mpl_value in, out;
 
+    if (exec->op_nothing != NULL && exec->op_nothing[op] &&
+        (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0)
+        return true;
     if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0 || !lone_output(g, op))
         return false;
     in = g->op_in[g->op_in_begin[op]];
@@ -112,7 +115,7 @@ static mpl_status prepare_op(mpl_exec *exec, mpl_op op)
     }
     exec->op_skipped[op] = runs_nothing(exec, op);
     if (exec->op_skipped[op]) {
-        exec->op_how[op] = "nothing: a view";
+        exec->op_how[op] = g->op_kind[op] == MPL_OP_concat ? "nothing: made in place" : "nothing: a view";
         return MPL_OK;
     }
     for (uint32_t i = 0; i < n_out && copies(g, op); i++)
@@ -298,7 +301,9 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     MPL_TRY(take_order(exec, order, p, map));
     MPL_TRY(mpl_layout_values(exec, p, map, plan));
     MPL_TRY(mpl_control_bind_slots(exec));
+    exec->op_nothing = map != NULL ? map->op_nothing : NULL;
     MPL_TRY(prepare_all(exec));
+    exec->op_nothing = NULL;
     MPL_TRY(mpl_layout_workspaces(exec, map));
     mpl_layout_lifetimes(exec, p);
     MPL_TRY(allocate(exec));

@@ -96,11 +96,12 @@ struct mpl_exec {
     uint32_t n_blocks;
     mpl_block *block;
 
-    uint32_t *value_slab;         /* [n_values] */
-    uint64_t *value_offset;       /* [n_values] [byte] */
-    uint32_t *value_block;        /* [n_values] MPL_NONE: weights, and values without bytes */
-    uint32_t *op_block;           /* [n_ops] of the workspace, or MPL_NONE */
-    uint8_t *op_skipped;          /* [n_ops] 1: a view at its root's place, nothing to do */
+    uint32_t *value_slab;      /* [n_values] */
+    uint64_t *value_offset;    /* [n_values] [byte] */
+    uint32_t *value_block;     /* [n_values] MPL_NONE: weights, and values without bytes */
+    uint32_t *op_block;        /* [n_ops] of the workspace, or MPL_NONE */
+    uint8_t *op_skipped;       /* [n_ops] 1: its outputs lie where it would put them, nothing to do */
+    const uint8_t *op_nothing; /* [n_ops] what the map says of that, while the executor is made; else NULL */
     uint64_t *op_workspace_bytes; /* [n_ops] */
     mpl_prepared **op_prepared;   /* [n_ops] */
     const char **op_how;          /* [n_ops] */

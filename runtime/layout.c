@@ -122,35 +122,62 @@ out:
     return st;
 }
 
+/* Where in its holder's storage a value begins. */
+static uint64_t part_offset(const mpl_value_map *map, mpl_value v)
+{
+    return map->value_offset != NULL && map->value_root[v] != v ? map->value_offset[v] : 0;
+}
+
+/* A value that holds storage: a buffer, or memory of its own. */
+static mpl_status place_holder(mpl_exec *exec, const mpl_value_map *map, mpl_value v)
+{
+    const mpl_graph *g = exec->g;
+    mpl_buffer b = map->value_buffer[v];
+
+    if (mpl_control_moves(exec, v) ||
+        (b == MPL_NONE && (g->value_role[v] == MPL_PARAMETER || mpl_is_chosen(g, v)))) {
+        place_nowhere(exec, v);
+        if (!mpl_control_moves(exec, v) && g->value_role[v] == MPL_PARAMETER)
+            exec->control->nowhere[v] = 1;
+        return MPL_OK;
+    }
+    if (b == MPL_NONE)
+        return place_alone(exec, v, own_slab(exec, v));
+    place(exec, v, exec->block[b].slab, exec->block[b].offset, b);
+    if (exec->block[b].value == MPL_NONE)
+        exec->block[b].value = v;
+    return MPL_OK;
+}
+
+/* A value that is part of its holder's storage. */
+static void place_part(mpl_exec *exec, const mpl_value_map *map, mpl_value v, mpl_value holder)
+{
+    if (mpl_control_moves(exec, v) || exec->value_slab[holder] == MPL_NONE)
+        place_nowhere(exec, v);
+    else
+        place(exec, v, exec->value_slab[holder], exec->value_offset[holder] + part_offset(map, v),
+              exec->value_block[holder]);
+}
+
 static mpl_status place_planned(mpl_exec *exec, const mpl_value_map *map)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
-    for (mpl_value v = 0; v < g->n_values; v++) { /* roots are made before their views, so ids ascend */
+    for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_buffer b = map->value_buffer[v];
-        mpl_value from = mpl_exec_holder(map, v);
+        uint64_t end;
 
-        if (mpl_control_moves(exec, v) ||
-            (b == MPL_NONE && from == v && (g->value_role[v] == MPL_PARAMETER || mpl_is_chosen(g, v)))) {
-            place_nowhere(exec, v);
-            if (!mpl_control_moves(exec, v) && g->value_role[v] == MPL_PARAMETER)
-                exec->control->nowhere[v] = 1;
-            continue;
-        }
-        if (b != MPL_NONE && g->value_bytes[v] > exec->block[b].bytes)
+        if (b != MPL_NONE && !mpl_control_moves(exec, v) &&
+            (!mpl_add_bytes(part_offset(map, v), g->value_bytes[v], &end) || end > exec->block[b].bytes))
             MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' has %" PRIu64 " bytes, its buffer %" PRIu64,
                      g->value_name[v], g->value_bytes[v], exec->block[b].bytes);
-        if (b != MPL_NONE) {
-            place(exec, v, exec->block[b].slab, exec->block[b].offset, b);
-            if (exec->block[b].value == MPL_NONE)
-                exec->block[b].value = v;
-        } else if (from == v) {
-            MPL_TRY(place_alone(exec, v, own_slab(exec, v)));
-        } else {
-            place(exec, v, exec->value_slab[from], exec->value_offset[from], exec->value_block[from]);
-        }
+        if (mpl_exec_holder(map, v) == v)
+            MPL_TRY(place_holder(exec, map, v));
     }
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (mpl_exec_holder(map, v) != v)
+            place_part(exec, map, v, mpl_exec_holder(map, v));
 out:
     return st;
 }

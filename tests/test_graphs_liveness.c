@@ -189,13 +189,13 @@ static void ranges_are_the_flow(void **state)
         uint64_t in[MAX_OPS], out[MAX_OPS];
 
         random_order(g, seed, order);
-        assert_ok(&ctx, mpl_ranges_new(&ctx, g, order, seed % 2 == 0, &r));
+        assert_ok(&ctx, mpl_ranges_new(&ctx, g, order, &(mpl_alias_options){seed % 2 == 0, 64, NULL}, &r));
         for (uint32_t s = 0; s < g->n_ops; s++) {
             succ_begin[s] = s, succ[s] = s + 1;
             begin[s] = n_use, def_begin[s] = s;
             def[s] = g->op_out[g->op_out_begin[order[s]]];
             for (uint32_t i = g->op_in_begin[order[s]]; i < g->op_in_begin[order[s] + 1]; i++)
-                use[n_use++] = r->root[g->op_in[i]];
+                use[n_use++] = r->alias.root[g->op_in[i]];
         }
         succ_begin[g->n_ops] = g->n_ops - 1;
         begin[g->n_ops] = n_use, def_begin[g->n_ops] = g->n_ops;
@@ -205,7 +205,7 @@ static void ranges_are_the_flow(void **state)
                       in, out));
         for (mpl_value v = 0; v < g->n_values; v++)
             for (uint32_t s = 0; s < g->n_ops; s++) {
-                bool is_root = r->root[v] == v, made = g->value_op[v] != MPL_NONE;
+                bool is_root = r->alias.root[v] == v, made = g->value_op[v] != MPL_NONE;
 
                 assert_int_equal(out[s] >> v & 1,
                                  is_root && (made ? r->first[v] <= s : true) && s < r->last[v]);

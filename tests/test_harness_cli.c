@@ -144,7 +144,7 @@ static const struct {
     {"plan mlp -p pool --in-place maybe", 2, "maybe"},
     {"plan mlp -p pool --pin weights,frob", 2, "frob"},
     {"plan mlp -p pool --workspaces plan", 2, "--backend"},
-    {"plan mlp -p pool --concat share", 4, "concat"},
+    {"plan mlp -p pool --concat maybe", 2, "none of auto, share, copy"},
     {"plan mlp -p pool --dim N", 2, "NAME=N"},
     {"plan mlp -p pool --dim N=-3", 2, "-3"},
     {"plan mlp:batch=0 -p pool", 2, "batch"},

@@ -31,6 +31,7 @@ mpl_problem_options mpl_problem_options_default(void)
         .pin_weights = true,
         .pin_inputs = true,
         .pin_outputs = true,
+        .concat = MPL_CONCAT_AUTO,
         .align = 64,
         .capacity = MPL_NO_CAPACITY,
     };
@@ -42,6 +43,8 @@ void mpl_value_map_free(mpl_ctx *ctx, mpl_value_map *map)
         return;
     mpl_free(ctx, map->value_buffer);
     mpl_free(ctx, map->value_root);
+    mpl_free(ctx, map->value_offset);
+    mpl_free(ctx, map->op_nothing);
     mpl_free(ctx, map->op_workspace);
     mpl_free(ctx, map->step_of);
     mpl_places_free(ctx, map->places);
@@ -78,7 +81,7 @@ static mpl_status number_buffers(maker *m)
 
     for (mpl_value v = 0; v < g->n_values; v++) {
         map->value_buffer[v] = MPL_NONE;
-        if (m->ranges->root[v] != v || g->value_bytes[v] == 0)
+        if (m->ranges->alias.root[v] != v || g->value_bytes[v] == 0)
             continue;
         if (!is_pinned(m, v))
             map->value_buffer[v] = m->storage != NULL ? m->storage->value_cell[v] : m->n++;
@@ -88,7 +91,7 @@ static mpl_status number_buffers(maker *m)
             MPL_FAIL(m->ctx, MPL_EINPUT, "the pinned values of '%.100s' together pass 2^63 bytes", g->name);
     }
     for (mpl_value v = 0; v < g->n_values; v++)
-        map->value_buffer[v] = map->value_buffer[m->ranges->root[v]];
+        map->value_buffer[v] = map->value_buffer[m->ranges->alias.root[v]];
     if (m->storage != NULL)
         m->n = m->storage->n_cells;
     m->n_values = m->n;
@@ -124,7 +127,7 @@ static mpl_status fill_values(maker *m)
         mpl_buffer b = m->map->value_buffer[v];
         uint64_t count = 1;
 
-        if (b == MPL_NONE || m->ranges->root[v] != v)
+        if (b == MPL_NONE || m->ranges->alias.root[v] != v)
             continue;
         mpl_shape_count(&g->value_shape[v], &count);
         p->bytes[b] = g->value_bytes[v];
@@ -253,7 +256,7 @@ static mpl_status fill_shapes(maker *m)
     MPL_TRY(mpl_new(m->ctx, shape, p->n));
     MPL_TRY(mpl_new(m->ctx, slot, mask + 1));
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (m->storage == NULL && m->map->value_buffer[v] != MPL_NONE && m->ranges->root[v] == v)
+        if (m->storage == NULL && m->map->value_buffer[v] != MPL_NONE && m->ranges->alias.root[v] == v)
             shape[m->map->value_buffer[v]] = g->value_shape[v];
     for (mpl_buffer b = 0; m->storage != NULL && b < m->n_values; b++)
         shape[b] = m->storage->named[b] != MPL_NONE ? g->value_shape[m->storage->named[b]]
@@ -294,7 +297,7 @@ static bool cells_meet_once(const maker *m, mpl_buffer in, mpl_buffer out, uint3
 static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
 {
     mpl_value in = m->g->op_in[m->g->op_in_begin[op] + i],
-              root = in == MPL_NONE ? MPL_NONE : m->ranges->root[in];
+              root = in == MPL_NONE ? MPL_NONE : m->ranges->alias.root[in];
 
     if (root == MPL_NONE || m->map->value_buffer[in] == MPL_NONE || is_kept(m, root))
         return false;
@@ -302,11 +305,11 @@ static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
         return cells_meet_once(m, m->map->value_buffer[in],
                                m->map->value_buffer[m->g->op_out[m->g->op_out_begin[op]]],
                                m->ranges->step_of[op]) &&
-               mpl_in_place_operand(m->g, m->ranges->root, op, i);
+               mpl_in_place_operand(m->g, m->ranges->alias.root, m->ranges->alias.offset, op, i);
     /* A pair needs a step between births: an input that the first operation reads is born with its output. */
     return m->ranges->last[root] == m->ranges->step_of[op] &&
            m->ranges->first[root] != m->ranges->step_of[op] &&
-           mpl_in_place_operand(m->g, m->ranges->root, op, i);
+           mpl_in_place_operand(m->g, m->ranges->alias.root, m->ranges->alias.offset, op, i);
 }
 
 /* Buffers that output 0 of `op` may overwrite, ascending and distinct, into `found`; their number. */
@@ -317,7 +320,7 @@ static uint32_t sources_of(const maker *m, mpl_op op, mpl_buffer *found)
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op], n = 0;
     mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
 
-    if (out == MPL_NONE || m->ranges->root[out] != out || m->map->value_buffer[out] == MPL_NONE)
+    if (out == MPL_NONE || m->ranges->alias.root[out] != out || m->map->value_buffer[out] == MPL_NONE)
         return 0;
     for (uint32_t i = 0; i < n_in; i++) {
         uint32_t at = n;
@@ -417,7 +420,7 @@ static mpl_status make_parallel(maker *m)
     MPL_TRY(mpl_new(m->ctx, held, p->n));
     MPL_TRY(mpl_new(m->ctx, given, p->n));
     for (mpl_value v = 0; v < m->g->n_values; v++)
-        if (m->map->value_buffer[v] != MPL_NONE && m->ranges->root[v] == v) {
+        if (m->map->value_buffer[v] != MPL_NONE && m->ranges->alias.root[v] == v) {
             held[m->map->value_buffer[v]] = is_kept(m, v);
             given[m->map->value_buffer[v]] = m->g->value_op[v] == MPL_NONE;
         }
@@ -465,27 +468,28 @@ static mpl_status assign_storage(maker *m)
         kept[v] = is_kept(m, v);
     }
     memcpy(m->ranges->step_of, m->program->op_step, m->g->n_ops * sizeof *m->ranges->step_of);
-    MPL_TRY(mpl_storage_new(m->ctx,
-                            &(mpl_storage_spec){m->g, m->program, m->options, m->ranges->root, pinned, kept},
-                            &m->storage));
+    MPL_TRY(mpl_storage_new(
+        m->ctx, &(mpl_storage_spec){m->g, m->program, m->options, m->ranges->alias.root, pinned, kept},
+        &m->storage));
 out:
     mpl_free(m->ctx, pinned);
     mpl_free(m->ctx, kept);
     return st;
 }
 
-mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                                  const mpl_problem_options *options, mpl_problem **problem,
-                                  mpl_value_map **map)
+/* The problem with the operands of the concats `shared` inside their results. */
+static mpl_status build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                        const mpl_problem_options *options, const uint8_t *shared, mpl_problem **problem,
+                        mpl_value_map **map)
 {
     mpl_status st = MPL_OK;
     maker m = {.ctx = ctx, .g = g, .options = options};
+    mpl_alias_options alias = {options->views, options->align, shared};
 
-    MPL_TRY(check_options(ctx, options));
-    MPL_TRY(mpl_ranges_new(ctx, g, order, options->views, &m.ranges));
+    MPL_TRY(mpl_ranges_new(ctx, g, order, &alias, &m.ranges));
     MPL_TRY(mpl_new(ctx, m.is_output, g->n_values));
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        m.is_output[m.ranges->root[g->output[i]]] = 1;
+        m.is_output[m.ranges->alias.root[g->output[i]]] = 1;
     MPL_TRY(mpl_program_new(ctx, g, order, &m.program));
     if (g->n_blocks > 1)
         MPL_TRY(assign_storage(&m));
@@ -497,7 +501,9 @@ mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op
     MPL_TRY(make_problem(&m, order));
     if (options->parallel)
         MPL_TRY(make_parallel(&m));
-    m.map->value_root = m.ranges->root, m.ranges->root = NULL;
+    m.map->value_root = m.ranges->alias.root, m.ranges->alias.root = NULL;
+    m.map->value_offset = m.ranges->alias.offset, m.ranges->alias.offset = NULL;
+    m.map->op_nothing = m.ranges->alias.nothing, m.ranges->alias.nothing = NULL;
     m.map->step_of = m.ranges->step_of, m.ranges->step_of = NULL;
     if (m.storage != NULL)
         m.map->places = m.storage->places, m.storage->places = NULL;
@@ -510,5 +516,234 @@ out:
     mpl_free(ctx, m.is_output);
     mpl_value_map_free(ctx, m.map);
     mpl_problem_free(ctx, m.p);
+    return st;
+}
+
+/* ---- which concats copy ------------------------------------------------------------------------------------------- */
+
+enum { MOST_TRIED = 10 }; /* concats of which every choice is looked at */
+
+typedef struct chooser {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    const mpl_op *order;
+    mpl_problem_options options; /* serial: what decides is the peak of this order */
+    uint8_t *shared;             /* [n_ops] the choice at hand */
+    uint8_t *best;               /* [n_ops] */
+    uint64_t copying;            /* peak when all of them copy [byte] */
+} chooser;
+
+/* Live bytes at the peak of the choice at hand; *step: where. */
+static mpl_status peak_of(chooser *c, uint64_t *peak, uint32_t *step, mpl_value_map **map, mpl_problem **p)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(build(c->ctx, c->g, c->order, &c->options, c->shared, p, map));
+    MPL_TRY(mpl_peak_live(c->ctx, *p, 0, peak, NULL, step));
+out:
+    return st;
+}
+
+static mpl_status try_choice(chooser *c, uint64_t *peak, uint32_t *step)
+{
+    mpl_status st = MPL_OK;
+    mpl_value_map *map = NULL;
+    mpl_problem *p = NULL;
+
+    MPL_TRY(peak_of(c, peak, step, &map, &p));
+out:
+    mpl_problem_free(c->ctx, p);
+    mpl_value_map_free(c->ctx, map);
+    return st;
+}
+
+static uint64_t result_bytes(const mpl_graph *g, mpl_op op)
+{
+    return g->value_bytes[g->op_out[g->op_out_begin[op]]];
+}
+
+/* Every choice of a few concats: the most bytes that need no copy, with a peak as low as that of copying; then the lowest peak;
+ * then the first choice in the order of binary numbers. */
+static mpl_status choose_of_all(chooser *c, uint32_t n, const mpl_op *op)
+{
+    mpl_status st = MPL_OK;
+    uint64_t most = 0, least = c->copying;
+
+    for (uint32_t set = 1; set < UINT32_C(1) << n; set++) {
+        uint64_t bytes = 0, peak;
+
+        for (uint32_t i = 0; i < n; i++) {
+            c->shared[op[i]] = set >> i & 1;
+            bytes += c->shared[op[i]] ? result_bytes(c->g, op[i]) : 0;
+        }
+        MPL_TRY(try_choice(c, &peak, NULL));
+        if (peak > c->copying || bytes < most || (bytes == most && peak >= least))
+            continue;
+        most = bytes;
+        least = peak;
+        memcpy(c->best, c->shared, c->g->n_ops);
+    }
+out:
+    return st;
+}
+
+/* The shared concat whose result is alive at `step` and saves the least by sharing; MPL_NONE: none is. */
+static mpl_op least_at(const chooser *c, const mpl_value_map *map, const mpl_problem *p, uint32_t step)
+{
+    const mpl_graph *g = c->g;
+    mpl_op found = MPL_NONE;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_buffer b = c->shared[op] ? map->value_buffer[g->op_out[g->op_out_begin[op]]] : MPL_NONE;
+
+        if (b != MPL_NONE && p->birth[b] <= step && step < p->death[b] &&
+            (found == MPL_NONE || result_bytes(g, op) < result_bytes(g, found)))
+            found = op;
+    }
+    return found;
+}
+
+/* The largest sharable concat that copies, with a smaller result than `after` (or as large, and a higher id); MPL_NONE: none. */
+static mpl_op next_copying(const chooser *c, const uint8_t *sharable, mpl_op after)
+{
+    const mpl_graph *g = c->g;
+    mpl_op found = MPL_NONE;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        if (!sharable[op] || c->shared[op] ||
+            (after != MPL_NONE && (result_bytes(g, op) > result_bytes(g, after) ||
+                                   (result_bytes(g, op) == result_bytes(g, after) && op <= after))))
+            continue;
+        if (found == MPL_NONE || result_bytes(g, op) > result_bytes(g, found))
+            found = op;
+    }
+    return found;
+}
+
+/* Concats that were given up though others made room: the largest first, each shares again if the peak stays. */
+static mpl_status share_again(chooser *c, const uint8_t *sharable)
+{
+    mpl_status st = MPL_OK;
+    mpl_op op = MPL_NONE;
+    uint64_t peak;
+
+    while ((op = next_copying(c, sharable, op)) != MPL_NONE) {
+        c->shared[op] = 1;
+        MPL_TRY(try_choice(c, &peak, NULL));
+        c->shared[op] = peak <= c->copying;
+    }
+out:
+    return st;
+}
+
+/* All share at first; while that costs peak, the one at the peak that saves least copies after all. */
+static mpl_status choose_by_peak(chooser *c, const uint8_t *sharable)
+{
+    mpl_status st = MPL_OK;
+    mpl_value_map *map = NULL;
+    mpl_problem *p = NULL;
+    uint64_t peak;
+    uint32_t step;
+    mpl_op op;
+
+    for (;;) {
+        MPL_TRY(peak_of(c, &peak, &step, &map, &p));
+        if (peak <= c->copying)
+            break;
+        op = least_at(c, map, p, step);
+        for (mpl_op any = 0; op == MPL_NONE && any < c->g->n_ops; any++)
+            op = c->shared[any] ? any : MPL_NONE;
+        mpl_assert(op != MPL_NONE);
+        c->shared[op] = 0;
+        mpl_problem_free(c->ctx, p), p = NULL;
+        mpl_value_map_free(c->ctx, map), map = NULL;
+    }
+    MPL_TRY(share_again(c, sharable));
+    memcpy(c->best, c->shared, c->g->n_ops);
+out:
+    mpl_problem_free(c->ctx, p);
+    mpl_value_map_free(c->ctx, map);
+    return st;
+}
+
+static mpl_status choose(chooser *c, const uint8_t *sharable, uint32_t n)
+{
+    mpl_status st = MPL_OK;
+    mpl_op op[MOST_TRIED] = {0};
+    uint32_t k = 0;
+
+    MPL_TRY(try_choice(c, &c->copying, NULL));
+    for (mpl_op i = 0; i < c->g->n_ops && n <= MOST_TRIED; i++)
+        if (sharable[i])
+            op[k++] = i;
+    if (n <= MOST_TRIED) {
+        MPL_TRY(choose_of_all(c, n, op));
+    } else {
+        memcpy(c->shared, sharable, c->g->n_ops);
+        MPL_TRY(choose_by_peak(c, sharable));
+    }
+out:
+    return st;
+}
+
+typedef struct fixed {
+    const mpl_graph *g;
+    const uint8_t *is_output; /* [n_values] */
+} fixed;
+
+static bool cannot_move(const void *arg, mpl_value root)
+{
+    const fixed *f = arg;
+
+    return f->is_output[root] || f->g->value_role[root] == MPL_INPUT || f->g->value_role[root] == MPL_WEIGHT;
+}
+
+/* Concats that can share, by the options; *n: how many. */
+static mpl_status find_sharable(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                                uint8_t *sharable, uint32_t *n)
+{
+    mpl_status st = MPL_OK;
+    mpl_alias_options o = {options->views, options->align, NULL};
+    mpl_alias alias = {NULL, NULL, NULL};
+    uint8_t *is_output = NULL, *taken = NULL;
+
+    MPL_TRY(mpl_alias_new(ctx, g, &o, &alias));
+    MPL_TRY(mpl_new(ctx, is_output, g->n_values));
+    MPL_TRY(mpl_new(ctx, taken, g->n_values));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        is_output[alias.root[g->output[i]]] = 1;
+    *n = mpl_concat_sharable(g, &o, &alias, cannot_move, &(fixed){g, is_output}, taken, sharable);
+out:
+    mpl_alias_free(ctx, &alias);
+    mpl_free(ctx, is_output);
+    mpl_free(ctx, taken);
+    return st;
+}
+
+mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                                  const mpl_problem_options *options, mpl_problem **problem,
+                                  mpl_value_map **map)
+{
+    mpl_status st = MPL_OK;
+    chooser c = {.ctx = ctx, .g = g, .order = order, .options = *options};
+    uint8_t *sharable = NULL;
+    uint32_t n = 0;
+
+    MPL_TRY(check_options(ctx, options));
+    c.options.parallel = false;
+    MPL_TRY(mpl_new(ctx, sharable, g->n_ops));
+    if (options->concat != MPL_CONCAT_COPY)
+        MPL_TRY(find_sharable(ctx, g, options, sharable, &n));
+    if (n > 0 && options->concat == MPL_CONCAT_AUTO) {
+        MPL_TRY(mpl_new(ctx, c.shared, g->n_ops));
+        MPL_TRY(mpl_new(ctx, c.best, g->n_ops));
+        MPL_TRY(choose(&c, sharable, n));
+        memcpy(sharable, c.best, g->n_ops);
+    }
+    MPL_TRY(build(ctx, g, order, options, n > 0 ? sharable : NULL, problem, map));
+out:
+    mpl_free(ctx, sharable);
+    mpl_free(ctx, c.shared);
+    mpl_free(ctx, c.best);
     return st;
 }

@@ -102,7 +102,8 @@ void mpl_value_roots(const mpl_graph *g, bool views, mpl_value *root)
     }
 }
 
-bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, mpl_op op, uint32_t i)
+bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, const uint64_t *offset, mpl_op op,
+                          uint32_t i)
 {
     const mpl_value *in = g->op_in + g->op_in_begin[op];
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
@@ -111,7 +112,8 @@ bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, mpl_op op, 
 
     if (!(traits & MPL_IN_PLACE_ANY) && (!(traits & MPL_IN_PLACE_0) || i > 0))
         return false;
-    if (in[i] == MPL_NONE || g->value_type[in[i]] != g->value_type[out])
+    if (in[i] == MPL_NONE || g->value_type[in[i]] != g->value_type[out] ||
+        (offset != NULL && offset[in[i]] != 0))
         return false;
     /* A view that is copied moves no byte: its new dims do not matter. */
     if (!mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]) && !(traits & MPL_VIEW))
@@ -119,7 +121,8 @@ bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, mpl_op op, 
     /* The same storage read as another operand: safe where each element is read just before it is written. */
     for (uint32_t j = 0; j < n_in; j++)
         if (j != i && in[j] != MPL_NONE && root[in[j]] == root[in[i]] &&
-            !((traits & MPL_ELEMENTWISE) && mpl_shape_equal(&g->value_shape[in[j]], &g->value_shape[in[i]])))
+            !((traits & MPL_ELEMENTWISE) && (offset == NULL || offset[in[j]] == offset[in[i]]) &&
+              mpl_shape_equal(&g->value_shape[in[j]], &g->value_shape[in[i]])))
             return false;
     return true;
 }
@@ -139,19 +142,19 @@ out:
     return st;
 }
 
-mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, bool views, mpl_ranges **out)
+mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                          const mpl_alias_options *options, mpl_ranges **out)
 {
     mpl_status st = MPL_OK;
     mpl_ranges *r = NULL;
 
     MPL_TRY(mpl_new(ctx, r, 1));
-    MPL_TRY(mpl_new(ctx, r->root, g->n_values));
     MPL_TRY(mpl_new(ctx, r->step_of, g->n_ops));
     MPL_TRY(mpl_new(ctx, r->first, g->n_values));
     MPL_TRY(mpl_new(ctx, r->last, g->n_values));
     MPL_TRY(place_steps(ctx, g, order, r->step_of));
     MPL_TRY(mpl_order_check_blocks(ctx, g, r->step_of));
-    mpl_value_roots(g, views, r->root);
+    MPL_TRY(mpl_alias_new(ctx, g, options, &r->alias));
     for (mpl_value v = 0; v < g->n_values; v++) {
         r->first[v] = g->value_op[v] == MPL_NONE ? 0 : r->step_of[g->value_op[v]];
         r->last[v] = r->first[v];
@@ -166,10 +169,18 @@ mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                 MPL_FAIL(ctx, MPL_EINPUT,
                          "the order has operation '%.100s' at step %u, before '%.100s' is made",
                          g->op_name[order[step]], step, g->value_name[v]);
-            r->last[r->root[v]] = step;
+            r->last[r->alias.root[v]] = step;
         }
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        mpl_value root = r->alias.root[v];
+
+        if (root == v)
+            continue;
+        r->first[root] = r->first[v] < r->first[root] ? r->first[v] : r->first[root];
+        r->last[root] = r->last[root] == MPL_NONE || r->last[v] > r->last[root] ? r->last[v] : r->last[root];
+    }
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (r->root[v] != v)
+        if (r->alias.root[v] != v)
             r->first[v] = r->last[v] = MPL_NONE;
     *out = r, r = NULL;
 out:
@@ -181,7 +192,7 @@ void mpl_ranges_free(mpl_ctx *ctx, mpl_ranges *r)
 {
     if (r == NULL)
         return;
-    mpl_free(ctx, r->root);
+    mpl_alias_free(ctx, &r->alias);
     mpl_free(ctx, r->step_of);
     mpl_free(ctx, r->first);
     mpl_free(ctx, r->last);

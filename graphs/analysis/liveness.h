@@ -3,6 +3,7 @@
 #ifndef MPL_LIVENESS_H
 #define MPL_LIVENESS_H
 
+#include "graphs/analysis/alias.h"
 #include "graphs/graph.h"
 
 /* ---- data flow over a control-flow graph of operations ---------------------------------------------------------- */
@@ -30,21 +31,23 @@ mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *flow, uint64_t *live_in, 
 void mpl_value_roots(const mpl_graph *g, bool views, mpl_value *root);
 
 /* Whether output 0 of `op` (which it must have) may be written over its input `i`, as far as the operator, types, dims and the
- * other operands say: the input's last use must be at `op`, too. O(inputs). */
-bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, mpl_op op, uint32_t i);
+ * other operands say: the input's last use must be at `op`, too. offset (NULL: 0): of a value in its root's storage; the input
+ * must lie at its start. O(inputs). */
+bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, const uint64_t *offset, mpl_op op,
+                          uint32_t i);
 
-/* Live ranges over an order. For a root: first is the step that makes it (0 for inputs and weights), last the last step
- * that reads it or a view of it (first where nobody does). Values that are no roots have MPL_NONE. */
+/* Live ranges over an order. For a root: first is the first step that makes it or a part of it (0 for inputs and weights), last
+ * the last step that reads it or a part (first where nobody does). Values that are no roots have MPL_NONE. */
 typedef struct mpl_ranges {
-    mpl_value *root;   /* [n_values] */
+    mpl_alias alias;   /* root and offset of each value */
     uint32_t *step_of; /* [n_ops] */
     uint32_t *first;   /* [n_values] [step] */
     uint32_t *last;    /* [n_values] [step] */
 } mpl_ranges;
 
 /* MPL_EINPUT when `order` is no permutation of the operations that respects the graph; names the operation. O(size). */
-mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, bool views,
-                          mpl_ranges **out);
+mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                          const mpl_alias_options *options, mpl_ranges **out);
 void mpl_ranges_free(mpl_ctx *ctx, mpl_ranges *ranges);
 
 #endif

@@ -206,7 +206,7 @@ static bool may_overwrite(const loop *l, uint32_t head, uint32_t age)
             return false;
     for (uint32_t i = l->g->op_in_begin[op]; i < l->g->op_in_begin[op + 1]; i++)
         if (l->g->op_in[i] != MPL_NONE && s->spec->root[l->g->op_in[i]] == param &&
-            mpl_in_place_operand(l->g, s->spec->root, op, i - l->g->op_in_begin[op]))
+            mpl_in_place_operand(l->g, s->spec->root, NULL, op, i - l->g->op_in_begin[op]))
             return true;
     return false;
 }

@@ -215,6 +215,21 @@ out:
     return st;
 }
 
+mpl_status mpl_slice_starts(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
+                            int64_t start[MPL_MAX_RANK], bool *steps)
+{
+    mpl_status st = MPL_OK;
+    int64_t step[MPL_MAX_RANK];
+    mpl_shape to;
+
+    MPL_TRY(slice_of(ctx, g, op, in, &to, start, step));
+    *steps = false;
+    for (uint32_t i = 0; i < in->rank; i++)
+        *steps = *steps || (step[i] != 1 && to.dim[i] > 1);
+out:
+    return st;
+}
+
 mpl_status mpl_shape_slice(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     int64_t start[MPL_MAX_RANK], step[MPL_MAX_RANK];

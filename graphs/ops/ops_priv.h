@@ -42,6 +42,11 @@ mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, 
 /* Output i has the dims of input 0 and the given type. */
 void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type);
 
+/* First indices that a slice takes along each axis of `in`; *steps: some axis is not taken step by step. MPL_EINPUT as the shape
+ * rule. */
+mpl_status mpl_slice_starts(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
+                            int64_t start[MPL_MAX_RANK], bool *steps);
+
 /* ---- shapes -------------------------------------------------------------------------------------------- */
 
 /* The product of dims [from, to) of a shape that was checked before; all of its elements. */

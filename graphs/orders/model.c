@@ -133,7 +133,8 @@ typedef struct source {
     mpl_ctx *ctx;
     const mpl_graph *g;
     const mpl_problem_options *options;
-    mpl_value *root; /* [n_values] */
+    mpl_alias
+        alias; /* views and pieces; operands of concats are copied: which are not is decided for an order */
     uint8_t
         *is_read; /* [n_values] of a root: 1 somebody reads it, 2 it is there to the end, whoever reads it */
     uint8_t *pinned; /* [n_values] of a root: takes no memory of its own */
@@ -151,11 +152,10 @@ static void mark_roots(source *s)
     const mpl_graph *g = s->g;
     const mpl_problem_options *o = s->options;
 
-    mpl_value_roots(g, o->views, s->root);
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
             if (g->op_in[i] != MPL_NONE)
-                s->is_read[s->root[g->op_in[i]]] = 1;
+                s->is_read[s->alias.root[g->op_in[i]]] = 1;
     for (mpl_value v = 0; v < g->n_values; v++) {
         if (g->value_role[v] == MPL_WEIGHT)
             s->is_read[v] = 2;
@@ -163,8 +163,8 @@ static void mark_roots(source *s)
                        (g->value_role[v] == MPL_WEIGHT && o->pin_weights) || g->value_bytes[v] == 0;
     }
     for (uint32_t i = 0; i < g->n_outputs; i++) {
-        s->is_read[s->root[g->output[i]]] = 2;
-        s->pinned[s->root[g->output[i]]] |= o->pin_outputs;
+        s->is_read[s->alias.root[g->output[i]]] = 2;
+        s->pinned[s->alias.root[g->output[i]]] |= o->pin_outputs;
     }
 }
 
@@ -181,7 +181,7 @@ static mpl_status add_buffers(source *s, mpl_order_model *m)
     m->k = 0;
     for (mpl_value v = 0; v < g->n_values; v++) {
         s->id[v] = MPL_NONE;
-        if (s->root[v] != v || s->pinned[v] || (s->is_read[v] == 0 && g->value_op[v] == MPL_NONE))
+        if (s->alias.root[v] != v || s->pinned[v] || (s->is_read[v] == 0 && g->value_op[v] == MPL_NONE))
             continue;
         if (g->value_bytes[v] > MOST || !mpl_add_bytes(sum, slots(s, g->value_bytes[v]), &sum) || sum > MOST)
             MPL_FAIL(s->ctx, MPL_EINPUT, "the values of '%.100s' together pass 2^61 bytes", g->name);
@@ -214,21 +214,22 @@ static mpl_status add_operands(source *s, mpl_order_model *m)
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_value out =
             g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
-        bool can = s->options->in_place && out != MPL_NONE && s->root[out] == out && !s->pinned[out];
+        bool can = s->options->in_place && out != MPL_NONE && s->alias.root[out] == out && !s->pinned[out];
 
         m->op[op] = op;
         if (can)
             m->saves[op] = slots(s, g->value_bytes[out]);
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
             mpl_value v = g->op_in[i];
-            uint32_t b = v == MPL_NONE ? MPL_NONE : s->id[s->root[v]];
+            uint32_t b = v == MPL_NONE ? MPL_NONE : s->id[s->alias.root[v]];
 
             if (v != MPL_NONE && g->value_op[v] != MPL_NONE)
                 MPL_TRY(add(s->ctx, &s->before, op, g->value_op[v]));
             if (b == MPL_NONE)
                 continue;
             MPL_TRY(add(s->ctx, &s->users, b, op));
-            if (can && !m->kept[b] && mpl_in_place_operand(g, s->root, op, i - g->op_in_begin[op]))
+            if (can && !m->kept[b] &&
+                mpl_in_place_operand(g, s->alias.root, s->alias.offset, op, i - g->op_in_begin[op]))
                 MPL_TRY(add(s->ctx, &s->over, op, b));
         }
     }
@@ -246,7 +247,7 @@ mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
 
     if (o.align == 0 || (o.align & (o.align - 1)) != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "alignment %u is no power of two", o.align);
-    MPL_TRY(mpl_new(ctx, s.root, g->n_values));
+    MPL_TRY(mpl_alias_new(ctx, g, &(mpl_alias_options){o.views, o.align, NULL}, &s.alias));
     MPL_TRY(mpl_new(ctx, s.is_read, g->n_values));
     MPL_TRY(mpl_new(ctx, s.pinned, g->n_values));
     MPL_TRY(mpl_new(ctx, s.id, g->n_values));
@@ -262,7 +263,7 @@ mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
     *out = m, m = NULL;
 out:
     mpl_order_model_free(ctx, m);
-    mpl_free(ctx, s.root);
+    mpl_alias_free(ctx, &s.alias);
     mpl_free(ctx, s.is_read);
     mpl_free(ctx, s.pinned);
     mpl_free(ctx, s.id);

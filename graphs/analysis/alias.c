@@ -1,0 +1,192 @@
+/* alias.c -- see alias.h. */
+#include "graphs/analysis/alias.h"
+#include "graphs/ops/ops_priv.h"
+
+/* Whether a part of `whole` with those dims is one run of bytes: behind the first dim that has more than one index, all is
+ * taken. */
+static bool is_one_run(const mpl_shape *whole, const mpl_shape *part)
+{
+    uint32_t first = 0;
+
+    while (first < part->rank && part->dim[first] == 1)
+        first++;
+    for (uint32_t i = first + 1; i < part->rank; i++)
+        if (part->dim[i] != whole->dim[i])
+            return false;
+    return true;
+}
+
+/* The outputs of a split or slice become parts of its input, if each is one run of bytes and begins at a whole step of the
+ * alignment. */
+static mpl_status attach_pieces(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o, mpl_op op,
+                                mpl_alias *alias)
+{
+    mpl_status st = MPL_OK;
+    mpl_value in = g->op_in[g->op_in_begin[op]];
+    const mpl_shape *whole = &g->value_shape[in];
+    int64_t start[MPL_MAX_RANK] = {0}, stride[MPL_MAX_RANK], first = 0;
+    uint64_t at;
+    bool fits = true, steps = false;
+
+    if (g->op_kind[op] == MPL_OP_slice)
+        MPL_TRY(mpl_slice_starts(ctx, g, op, whole, start, &steps));
+    mpl_strides(whole, stride);
+    for (uint32_t i = 0; i < whole->rank; i++)
+        first += start[i] * stride[i];
+    at = alias->offset[in] + (uint64_t)first * mpl_type_bytes((mpl_type)g->value_type[in]);
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1] && fits; i++) {
+        mpl_value out = g->op_out[i];
+
+        fits = !steps && out != MPL_NONE && g->value_bytes[out] > 0 && at % o->align == 0 &&
+               is_one_run(whole, &g->value_shape[out]);
+        if (!fits)
+            break;
+        alias->offset[out] = at;
+        at += g->value_bytes[out];
+    }
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        if (fits)
+            alias->root[g->op_out[i]] = alias->root[in];
+        else if (g->op_out[i] != MPL_NONE)
+            alias->offset[g->op_out[i]] = 0;
+    alias->nothing[op] = fits;
+out:
+    return st;
+}
+
+/* Operands of the shared concats, innermost result last: a result that lies in another takes what lies in it along. */
+static void attach_operands(const mpl_graph *g, const mpl_alias_options *o, mpl_alias *alias)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_value out =
+            g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+        uint64_t at = 0;
+
+        alias->nothing[op] = alias->nothing[op] || o->shared[op];
+        for (uint32_t i = g->op_in_begin[op]; o->shared[op] && i < g->op_in_begin[op + 1]; i++) {
+            mpl_value root = alias->root[g->op_in[i]];
+
+            alias->root[root] = out;
+            alias->offset[root] = at;
+            at += g->value_bytes[g->op_in[i]];
+        }
+    }
+}
+
+/* Roots of roots: what operands were attached to may itself lie elsewhere, and views follow. Results have higher ids than
+ * operands, views higher ones than their roots, so chains are followed one by one. */
+static void resolve(const mpl_graph *g, mpl_alias *alias)
+{
+    for (mpl_value v = g->n_values; v-- > 0;) {
+        mpl_value root = alias->root[v];
+        uint64_t offset = alias->offset[v];
+
+        while (alias->root[root] != root) {
+            offset += alias->offset[root];
+            root = alias->root[root];
+        }
+        alias->root[v] = root;
+        alias->offset[v] = offset;
+    }
+}
+
+static bool lone_output(const mpl_graph *g, mpl_op op)
+{
+    for (uint32_t i = g->op_out_begin[op] + 1; i < g->op_out_begin[op + 1]; i++)
+        if (g->op_out[i] != MPL_NONE)
+            return false;
+    return true;
+}
+
+mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o, mpl_alias *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_alias alias = {NULL, NULL, NULL};
+
+    MPL_TRY(mpl_new(ctx, alias.root, g->n_values));
+    MPL_TRY(mpl_new(ctx, alias.offset, g->n_values));
+    MPL_TRY(mpl_new(ctx, alias.nothing, g->n_ops));
+    for (mpl_value v = 0; v < g->n_values; v++)
+        alias.root[v] = v;
+    for (mpl_op op = 0; op < g->n_ops && o->views; op++) {
+        mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+
+        if ((mpl_op_table[kind].traits & MPL_VIEW) != 0) {
+            mpl_value in = g->op_in[g->op_in_begin[op]], v = g->op_out[g->op_out_begin[op]];
+
+            alias.root[v] = alias.root[in]; /* final: operations stand behind those that make their inputs */
+            alias.offset[v] = alias.offset[in];
+            alias.nothing[op] = lone_output(g, op);
+        } else if ((kind == MPL_OP_split || kind == MPL_OP_slice) && g->n_blocks == 1) {
+            MPL_TRY(attach_pieces(ctx, g, o, op, &alias));
+        }
+    }
+    if (o->shared != NULL) {
+        attach_operands(g, o, &alias);
+        resolve(g, &alias);
+    }
+    *out = alias, alias = (mpl_alias){NULL, NULL, NULL};
+out:
+    mpl_alias_free(ctx, &alias);
+    return st;
+}
+
+void mpl_alias_free(mpl_ctx *ctx, mpl_alias *alias)
+{
+    mpl_free(ctx, alias->root);
+    mpl_free(ctx, alias->offset);
+    mpl_free(ctx, alias->nothing);
+    *alias = (mpl_alias){NULL, NULL, NULL};
+}
+
+/* Whether the operands of a concat lie one after the other in its result. */
+static bool parts_are_runs(const mpl_graph *g, mpl_op op, mpl_value out, uint32_t align)
+{
+    uint64_t at = 0;
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        if (at % align != 0 || g->value_bytes[g->op_in[i]] == 0 ||
+            !is_one_run(&g->value_shape[out], &g->value_shape[g->op_in[i]]))
+            return false;
+        at += g->value_bytes[g->op_in[i]];
+    }
+    return true;
+}
+
+static bool operands_are_free(const mpl_graph *g, mpl_op op, const mpl_alias *alias,
+                              bool (*pinned)(const void *arg, mpl_value v), const void *arg,
+                              const uint8_t *taken)
+{
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        mpl_value v = g->op_in[i], root = alias->root[v];
+
+        if (alias->offset[v] != 0 || g->value_bytes[root] != g->value_bytes[v] ||
+            g->value_op[root] == MPL_NONE || taken[root] || pinned(arg, root))
+            return false;
+        for (uint32_t k = g->op_in_begin[op]; k < i; k++)
+            if (alias->root[g->op_in[k]] == root)
+                return false;
+    }
+    return true;
+}
+
+uint32_t mpl_concat_sharable(const mpl_graph *g, const mpl_alias_options *o, const mpl_alias *alias,
+                             bool (*pinned)(const void *arg, mpl_value v), const void *arg, uint8_t *taken,
+                             uint8_t *sharable)
+{
+    uint32_t n = 0;
+
+    for (mpl_op op = g->n_ops; op-- > 0;) {
+        mpl_value out =
+            g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+
+        sharable[op] = g->op_kind[op] == MPL_OP_concat && g->n_blocks == 1 && o->views && out != MPL_NONE &&
+                       g->op_in_begin[op + 1] - g->op_in_begin[op] > 1 &&
+                       parts_are_runs(g, op, out, o->align) && !pinned(arg, alias->root[out]) &&
+                       operands_are_free(g, op, alias, pinned, arg, taken);
+        n += sharable[op];
+        for (uint32_t i = g->op_in_begin[op]; sharable[op] && i < g->op_in_begin[op + 1]; i++)
+            taken[alias->root[g->op_in[i]]] = 1;
+    }
+    return n;
+}

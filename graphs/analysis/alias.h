@@ -1,0 +1,34 @@
+/* alias.h -- which values are part of another's storage: views, pieces of a split or slice, operands inside a concat's result.
+ * Private to graphs/analysis. */
+#ifndef MPL_ALIAS_H
+#define MPL_ALIAS_H
+
+#include "graphs/problem.h"
+
+/* Value v lies in the storage of root[v], offset[v] bytes behind its start; a root in its own, at 0. */
+typedef struct mpl_alias {
+    mpl_value *root;  /* [n_values] */
+    uint64_t *offset; /* [n_values] [byte] */
+    uint8_t
+        *nothing; /* [n_ops] 1: there is nothing to do, the outputs lie where the operation would put them */
+} mpl_alias;
+
+typedef struct mpl_alias_options {
+    bool views;
+    uint32_t align;        /* what lies inside another value begins at multiples of it. [byte] */
+    const uint8_t *shared; /* [n_ops] concats whose operands lie inside their results; NULL: none */
+} mpl_alias_options;
+
+/* Views at their bytes; contiguous pieces of splits and slices, where the alignment allows; operands of the concats named, all of
+ * which must be sharable (mpl_concat_sharable). A graph with control flow has views alone. O(size). */
+mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *options, mpl_alias *out);
+void mpl_alias_free(mpl_ctx *ctx, mpl_alias *alias);
+
+/* Concats whose operands can all lie inside the result: their bytes follow one another there, aligned; each is made by an
+ * operation, has storage of its own otherwise, and is an operand of no other concat taken before (in the order of operations, later
+ * ones first). pinned(arg, v) tells what cannot move. sharable[n_ops] is written; their number is returned. */
+uint32_t mpl_concat_sharable(const mpl_graph *g, const mpl_alias_options *options, const mpl_alias *alias,
+                             bool (*pinned)(const void *arg, mpl_value v), const void *arg, uint8_t *taken,
+                             uint8_t *sharable);
+
+#endif
