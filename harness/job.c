@@ -2,6 +2,7 @@
 #include "harness/job.h"
 
 #include "graphs/analysis/before.h"
+#include "planners/joint.h"
 #include "runtime/exec.h"
 
 static const char *const pin_names[] = {"weights", "inputs", "outputs"};
