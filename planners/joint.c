@@ -233,6 +233,7 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
     if (g->n_blocks != 1) /* a block of a graph with control flow, by itself: it is not placed alone */
         return mpl_order_find("least_peak")->search(run, g, order);
     j.options = run->options != NULL ? *run->options : mpl_problem_options_default();
+    j.options.concat = MPL_CONCAT_COPY; /* as the orders' objective has it */
     j.options.parallel = false;
     j.options.capacity = MPL_NO_CAPACITY;
     MPL_TRY(read_param(run, "ticks", run->budget_ticks < UINT64_MAX ? run->budget_ticks : DEFAULT_TICKS,

@@ -89,6 +89,7 @@ static inline mpl_problem_options random_options(uint64_t seed)
     mpl_problem_options o = mpl_problem_options_default();
 
     o.in_place = seed % 3 != 0;
+    o.concat = MPL_CONCAT_COPY; /* what orders are searched for by */
     o.views = seed % 5 != 0;
     o.pin_outputs = seed % 2 != 0;
     o.pin_inputs = seed % 7 != 0;
