@@ -158,9 +158,59 @@ static void shared_operands_keep_the_outputs(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Bytes that concats copy, and the bound, of a zoo network. */
+static void look(mpl_ctx *ctx, const char *name, mpl_concat concat, uint64_t *copied, uint64_t *bound)
+{
+    mpl_problem_options o = mpl_problem_options_default();
+    mpl_graph *g = NULL;
+    mpl_problem *p = NULL;
+    mpl_value_map *map = NULL;
+    mpl_op *order = NULL;
+
+    o.concat = concat;
+    assert_ok(ctx, mpl_zoo_build(ctx, name, &g));
+    assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
+    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+    assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
+    assert_ok(ctx, mpl_lower_bound(ctx, p, 0, bound, NULL));
+    *copied = 0;
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (g->op_kind[op] == MPL_OP_concat && !map->op_nothing[op])
+            *copied += g->value_bytes[g->op_out[g->op_out_begin[op]]];
+    mpl_value_map_free(ctx, map);
+    mpl_problem_free(ctx, p);
+    mpl_free(ctx, order);
+    mpl_graph_free(ctx, g);
+}
+
+/* Where concats are what a network is made of, hardly one needs to copy, and the peak stays that of copying. */
+static void zoo_copies_little(void **state)
+{
+    static const char *const names[] = {"densenet121", "densenet201", "inception_v3", "inception_v4"};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        uint64_t copied[3], bound[3];
+
+        for (int c = MPL_CONCAT_AUTO; c <= MPL_CONCAT_COPY; c++)
+            look(&ctx, names[i], (mpl_concat)c, &copied[c], &bound[c]);
+        if (bound[MPL_CONCAT_AUTO] > bound[MPL_CONCAT_COPY] || copied[MPL_CONCAT_SHARE] != 0 ||
+            copied[MPL_CONCAT_AUTO] * 100 > copied[MPL_CONCAT_COPY] * 15)
+            fail_msg("%s: auto copies %" PRIu64 " of %" PRIu64 " bytes, bound %" PRIu64 " of %" PRIu64,
+                     names[i], copied[MPL_CONCAT_AUTO], copied[MPL_CONCAT_COPY], bound[MPL_CONCAT_AUTO],
+                     bound[MPL_CONCAT_COPY]);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shared_operands_keep_the_outputs)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shared_operands_keep_the_outputs),
+        cmocka_unit_test(zoo_copies_little),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
