@@ -513,7 +513,7 @@ static mpl_status run_step(mpl_exec *exec, uint32_t step, uint32_t *next)
     return MPL_OK;
 }
 
-/* What has to be there before a step, from above. */
+/* What the step is the first in this run to read. */
 static mpl_status arrive(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -592,26 +592,21 @@ void mpl_control_reset(mpl_exec *exec)
 
 /* ---- what arrives from outside ------------------------------------------------------------------------------------- */
 
-/* The step before which what operation `op` reads must be there: its own, but BEGIN of the outermost loop around it; a loop, and
- * a case, but for its bypass values, read before they begin. */
+/* The step before which what operation `op` reads must be there: its own; for a loop, and for a case but for its bypass values,
+ * where it begins. */
 static uint32_t arrival_step(const mpl_exec *exec, mpl_op op, bool bypass)
 {
     const mpl_graph *g = exec->g;
-    const mpl_program *program = exec->control->program;
     bool owns = g->op_body_begin[op] < g->op_body_begin[op + 1] && !bypass;
-    uint32_t step = owns ? program->begin_step[body_of(g, op)] : program->op_step[op];
 
-    for (uint32_t b = g->op_block[op]; b != 0; b = g->block_parent[b])
-        if (g->op_kind[g->block_owner[b]] == MPL_OP_while)
-            step = program->begin_step[b];
-    return step;
+    return owns ? exec->control->program->begin_step[body_of(g, op)] : exec->control->program->op_step[op];
 }
 
 /* Calls see() for each value that comes from outside into an arena, and each step that it may have to be there for. */
-static void each_arrival(mpl_exec *exec, void (*see)(mpl_exec *exec, uint32_t step, uint32_t arrival),
-                         const uint32_t *arrival_of)
+static void each_arrival(mpl_exec *exec, void (*see)(mpl_exec *exec, uint32_t step, uint32_t arrival))
 {
     const mpl_graph *g = exec->g;
+    const uint32_t *arrival_of = exec->control->arrival_of;
 
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
@@ -624,14 +619,9 @@ static void each_arrival(mpl_exec *exec, void (*see)(mpl_exec *exec, uint32_t st
     for (uint32_t b = 1; b < g->n_blocks; b++)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++) {
             mpl_value v = mpl_control_results(g, b)[i];
-            uint32_t step = exec->control->program->end_step[b];
 
-            if (v == MPL_NONE || arrival_of[v] == MPL_NONE)
-                continue;
-            for (uint32_t at = b; at != 0; at = g->block_parent[at])
-                if (g->op_kind[g->block_owner[at]] == MPL_OP_while)
-                    step = exec->control->program->begin_step[at];
-            see(exec, step, arrival_of[v]);
+            if (v != MPL_NONE && arrival_of[v] != MPL_NONE)
+                see(exec, exec->control->program->end_step[b], arrival_of[v]);
         }
 }
 
@@ -670,11 +660,11 @@ mpl_status mpl_control_list_arrivals(mpl_exec *exec)
     for (mpl_value v = 0; v < g->n_values && !c->unshared; v++)
         if (c->holder[v] != v)
             arrival_of[v] = arrival_of[c->holder[v]];
-    each_arrival(exec, count_arrival, arrival_of);
+    each_arrival(exec, count_arrival);
     for (uint32_t step = 0; step < n_steps; step++)
         c->arrival_begin[step + 2] += c->arrival_begin[step + 1];
     MPL_TRY(mpl_new(exec->ctx, c->arrival, c->arrival_begin[n_steps + 1]));
-    each_arrival(exec, put_arrival, arrival_of);
+    each_arrival(exec, put_arrival);
 out:
     return st;
 }

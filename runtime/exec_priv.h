@@ -191,7 +191,7 @@ static inline const mpl_value *mpl_control_results(const mpl_graph *g, uint32_t 
 mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *apart_ns);
 /* Before a run. */
 void mpl_control_reset(mpl_exec *exec);
-/* Lists what arrives before which step: at the first that is reached of those that touch it, a loop being one. */
+/* Lists what must have arrived before which step: before the first that is reached of those that read it. */
 mpl_status mpl_control_list_arrivals(mpl_exec *exec);
 
 /* layout.c: a slab, offset and block for each value, and the sizes of the slabs. MPL_EINVALID: the plan

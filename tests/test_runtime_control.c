@@ -131,6 +131,7 @@ static uint64_t expect_case(const double *in, double *out)
 static uint64_t expect_bool_case(const double *in, double *out)
 {
     out[0] = in[0] != 0 ? in[1] * 2 : in[1] + 1;
+    out[1] = in[2];
     return 0;
 }
 
@@ -267,10 +268,10 @@ static const program programs[] = {
      expect_case,
      false},
     {"case by a bool",
-     "graph truth\ninput which bool []\ninput x f32 []\nweight one f32 [] = data 1\n"
+     "graph truth\ninput which bool []\ninput x f32 []\ninput unread f32 []\nweight one f32 [] = data 1\n"
      "block no\na = add(x, one)\nyield a\nblock yes\nb = add(x, x)\nyield b\n"
-     "p = case no, yes(which)\noutput p\n",
-     {{0, 3}, {1, 3}},
+     "p = case no, yes(which)\noutput p\noutput unread\n",
+     {{0, 3, 8}, {1, 3, 9}},
      2,
      expect_bool_case,
      false},
@@ -799,6 +800,44 @@ static void failing_allocations_leave_nothing(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Writes a byte behind what the operation has, where nothing is. */
+static mpl_status run_wild(mpl_device *dev, mpl_prepared *prepared, const mpl_op_call *call)
+{
+    const mpl_graph *g = call->graph;
+    mpl_status st = mpl_backend_find("ref")->run_op(dev, prepared, call);
+
+    if (strcmp(g->op_name[call->op], "q") == 0)
+        ((char *)call->out[0].data)[g->value_bytes[g->op_out[g->op_out_begin[call->op]]]] = 0;
+    return st;
+}
+
+static void wild_writes_are_caught(void **state)
+{
+    mpl_ctx ctx;
+    session s;
+    mpl_plan *plan;
+    mpl_exec *exec;
+    mpl_backend wild = *mpl_backend_find("ref");
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    session_begin(&ctx, program_of("doubling until a test"), "given", ALIGN_64, &s);
+    wild.run_op = run_wild;
+    s.ref = &wild;
+    plan = plan_apart(&s);
+    for (int checked = 0; checked < 2; checked++) {
+        assert_ok(&ctx, bind(&s, plan, checked, &exec));
+        set_inputs(&ctx, s.g, exec, s.program->run[0]);
+        assert_status(&ctx, mpl_exec_run(exec, NULL), checked ? MPL_EINVALID : MPL_OK);
+        mpl_exec_free(&ctx, exec);
+    }
+    if (strstr(ctx.message, "where nothing is alive") == NULL || strstr(ctx.message, "'q'") == NULL)
+        fail_msg("'%s' does not name the operation", ctx.message);
+    mpl_plan_free(&ctx, plan);
+    session_end(&s);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* ---- at the same time -------------------------------------------------------------------------------------- */
 
 static uint64_t expect_two_loops(const double *in, double *out)
@@ -815,7 +854,10 @@ static uint64_t expect_two_loops(const double *in, double *out)
 static void loops_run_at_the_same_time(void **state)
 {
     static const program two = {"two loops",
-                                "graph two\ninput n i64 []\ninput x f32 []\ninput y f32 []\na = neg(x)\n"
+                                "graph two\ninput n i64 []\ninput x f32 []\ninput y f32 []\nweight w f32 "
+                                "[160,160] = splat 0\n"
+                                "ww = matmul(w, w)\nzero = reduce_sum(ww) keepdims=0\nminus = neg(x)\na = "
+                                "add(minus, zero)\n" /* slow */
                                 "block f\nparam r i64 []\nparam p f32 []\np2 = mul(p, a)\nyield _, p2\nu = "
                                 "while f(n, _, x) carried=1\n"
                                 "block h\nparam s i64 []\nparam q f32 []\nq2 = add(q, a)\nyield _, q2\nv = "
@@ -869,7 +911,7 @@ int main(void)
         cmocka_unit_test(unshared_as_computed_by_hand), cmocka_unit_test(planned_as_computed_by_hand),
         cmocka_unit_test(overlaps_are_caught),          cmocka_unit_test(wrong_places_are_caught),
         cmocka_unit_test(wrong_branches_are_named),     cmocka_unit_test(failing_allocations_leave_nothing),
-        cmocka_unit_test(loops_run_at_the_same_time),
+        cmocka_unit_test(loops_run_at_the_same_time),   cmocka_unit_test(wild_writes_are_caught),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
