@@ -503,6 +503,23 @@ static void make_scan(void)
     ADD_OUT("back");
 }
 
+/* Slices of two dims along the last axis, stacked along the middle one and the last one. */
+static void make_deep_scan(void)
+{
+    message body;
+
+    ADD_IN("x", FLOAT, "2 2 3");
+    begin_body();
+    ADD_IN("p", FLOAT, "2 2");
+    ADD_OUT("p");
+    ADD_OUT("p");
+    body = end_body();
+    add_owner("Scan", "x", "middle last", "num_scan_inputs=1 scan_input_axes=[2] scan_output_axes=[1,2]",
+              "body", &body);
+    ADD_OUT("middle");
+    ADD_OUT("last");
+}
+
 /* Two sequences of one number a step, the first one step long. */
 static void make_scan_8(void)
 {
@@ -703,6 +720,15 @@ static const small smalls[] = {
      {{"last", "[2]", 2, {66, 165}},
       {"sums", "[2,3]", 6, {31, 53, 66, 64, 119, 165}},
       {"back", "[2,3]", 6, {10, 20, 30, 40, 50, 60}}}},
+    {"axes behind others",
+     make_deep_scan,
+     11,
+     2,
+     0,
+     false,
+     {{"x", "2 2 3", 12, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}},
+     {{"middle", "[2,3,2]", 12, {0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11}},
+      {"last", "[2,2,3]", 12, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}}},
     {"batches of sequences",
      make_scan_8,
      8,

@@ -85,14 +85,15 @@ out:
 
 /* ---- as a while ---------------------------------------------------------------------------------------------- */
 
-static mpl_status add_param(const onnx_loop *l, const char *base, mpl_type type, const mpl_shape *shape,
+/* By value: the graph's own shapes move when a value is added. */
+static mpl_status add_param(const onnx_loop *l, const char *base, mpl_type type, mpl_shape shape,
                             mpl_value *out)
 {
     mpl_status st = MPL_OK;
     const char *name;
 
     MPL_TRY(onnx_fresh_name(l->n->r, base[0] != '\0' ? base : l->n->label, "", &name));
-    MPL_TRY(onnx_blame(l->n, mpl_graph_add_param(l->n->r->ctx, l->n->r->g, name, type, shape, out)));
+    MPL_TRY(onnx_blame(l->n, mpl_graph_add_param(l->n->r->ctx, l->n->r->g, name, type, &shape, out)));
 out:
     return st;
 }
@@ -109,15 +110,15 @@ static mpl_status open_body(const onnx_loop *l, uint32_t *block, onnx_round *rou
     MPL_TRY(onnx_block_name(r, l->n->label, "body", &name));
     MPL_TRY(onnx_blame(l->n, mpl_graph_open_block(r->ctx, r->g, name, block)));
     r->loop[r->n_loops++] = (onnx_loop_block){*block, l->n->proto};
-    MPL_TRY(add_param(l, "round", MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &round->index));
+    MPL_TRY(add_param(l, "round", MPL_TYPE_i64, (mpl_shape){.rank = 0}, &round->index));
     for (uint32_t i = 0; i < l->n_carried; i++)
         MPL_TRY(add_param(l, l->param[i], (mpl_type)r->g->value_type[l->init[i]],
-                          &r->g->value_shape[l->init[i]], &state[i]));
+                          r->g->value_shape[l->init[i]], &state[i]));
     for (uint32_t i = 0; i < l->n_scans; i++) {
         mpl_shape shape = r->g->value_shape[l->scan[i]];
 
         memmove(shape.dim, shape.dim + 1, --shape.rank * sizeof *shape.dim);
-        MPL_TRY(add_param(l, l->param[l->n_carried + i], (mpl_type)r->g->value_type[l->scan[i]], &shape,
+        MPL_TRY(add_param(l, l->param[l->n_carried + i], (mpl_type)r->g->value_type[l->scan[i]], shape,
                           &slice[i]));
     }
 out:

@@ -3,7 +3,8 @@
  * onnx.c reads the model and walks its nodes; onnx_ops.c turns each node into operations by the rule that
  * onnx_ops.def gives; onnx_shape.c holds the rules of windows, layout and shapes; onnx_const.c makes constants;
  * onnx_control.c reads nodes that own graphs, onnx_rnn.c the recurrent layers, both by the loops of onnx_loop.c;
- * onnx_write.c goes the other way by the same rules; onnx_notes.c sees to a model's metadata, field by field.
+ * onnx_write.c and onnx_write_control.c go the other way by the same rules; onnx_notes.c sees to a model's metadata,
+ * field by field.
  * Schema and operators: ONNX (onnx.proto, docs/Operators.md, docs/Changelog.md). */
 #ifndef MPL_ONNX_PRIV_H
 #define MPL_ONNX_PRIV_H

@@ -6,6 +6,7 @@
  * Source   ONNX, onnx.proto, docs/IR.md, docs/Operators.md; https://github.com/onnx/onnx */
 #include "graphs/base/file.h"
 #include "graphs/io/onnx_priv.h"
+#include "graphs/io/onnx_write_priv.h"
 
 #define OLDEST_OPSET                                                                                         \
     18 /* that is written: the first that names all inputs which the rules take for attributes */
@@ -14,16 +15,6 @@
 
 /* Fields of GraphProto. */
 enum { NODE = 1, NAME = 2, INITIALISER = 5, INPUT = 11, OUTPUT = 12, VALUE_INFO = 13 };
-
-typedef struct writer {
-    mpl_ctx *ctx;
-    const mpl_graph *g;
-    const mpl_onnx_weights *weights;
-    int64_t opset;
-    onnx_sink *to;
-    void **part; /* freed after each node */
-    size_t n_parts, cap_parts;
-} writer;
 
 /* ---- which opset -------------------------------------------------------------------------------------------- */
 
@@ -47,7 +38,7 @@ static bool is_said_by(const onnx_rule *rule, const mpl_graph *g, mpl_op op)
 {
     onnx_item it;
 
-    if (rule == NULL || (mpl_op_table[rule->kind].traits & MPL_CONTROL) != 0 ||
+    if (rule == NULL ||
         rule->lower == onnx_lower_group_norm_18) /* scale and bias are of another shape there */
         return false;
     for (uint32_t i = 0; i < n_attrs(g, op); i++) {
@@ -64,14 +55,12 @@ static mpl_status find_opset(mpl_ctx *ctx, const mpl_graph *g, int64_t *opset)
 {
     mpl_status st = MPL_OK;
 
-    if (g->n_blocks > 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "graph '%.100s' has loops or branches, which are not written as ONNX",
-                 g->name);
     *opset = OLDEST_OPSET;
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
-        while (*opset <= ONNX_MAX_OPSET && !is_said_by(onnx_rule_for(kind, *opset), g, op))
+        while (*opset <= ONNX_MAX_OPSET && (mpl_op_table[kind].traits & MPL_CONTROL) == 0 &&
+               !is_said_by(onnx_rule_for(kind, *opset), g, op))
             ++*opset;
         if (*opset > ONNX_MAX_OPSET)
             MPL_FAIL(ctx, MPL_EINPUT, "operation '%.100s' (%s): no opset of ONNX up to %d says it",
@@ -89,8 +78,7 @@ static int64_t ir_version(int64_t opset)
 
 /* ---- scratch memory, names ---------------------------------------------------------------------------------- */
 
-/* Memory until the end of the node. */
-static void *part(writer *w, size_t n, size_t size)
+void *onnx_part(writer *w, size_t n, size_t size)
 {
     void *p;
 
@@ -101,7 +89,6 @@ static void *part(writer *w, size_t n, size_t size)
         w->part[w->n_parts++] = p;
     return p;
 }
-#define part_new(w, p, n) (((p) = part(w, n, sizeof *(p))) != NULL ? MPL_OK : MPL_EMEM)
 
 static void free_parts(writer *w)
 {
@@ -231,24 +218,39 @@ out:
     return st;
 }
 
-static mpl_status put_node(writer *w, mpl_op op)
+mpl_status onnx_make_node(writer *w, mpl_op op, Onnx__NodeProto **out)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     const onnx_rule *rule = onnx_rule_for((mpl_op_kind)g->op_kind[op], w->opset);
     const mpl_value *made = g->op_out + g->op_out_begin[op];
-    Onnx__NodeProto node = ONNX__NODE_PROTO__INIT;
+    Onnx__NodeProto *node;
     char *constant[MOST_INPUTS] = {NULL};
 
-    node.name = g->op_name[op];
-    node.op_type = (char *)rule->name;
-    MPL_TRY(add_attrs(w, op, rule, &node, constant));
-    MPL_TRY(add_inputs(w, op, rule, &node, constant));
-    node.n_output = g->op_out_begin[op + 1] - g->op_out_begin[op];
-    MPL_TRY(part_new(w, node.output, node.n_output));
-    for (size_t i = 0; i < node.n_output; i++)
-        node.output[i] = made[i] != MPL_NONE ? g->value_name[made[i]] : (char *)"";
-    onnx_put_message(w->to, NODE, &node.base);
+    MPL_TRY(part_new(w, node, 1));
+    onnx__node_proto__init(node);
+    node->name = g->op_name[op];
+    node->op_type = (char *)rule->name;
+    MPL_TRY(add_attrs(w, op, rule, node, constant));
+    MPL_TRY(add_inputs(w, op, rule, node, constant));
+    node->n_output = g->op_out_begin[op + 1] - g->op_out_begin[op];
+    MPL_TRY(part_new(w, node->output, node->n_output));
+    for (size_t i = 0; i < node->n_output; i++)
+        node->output[i] = made[i] != MPL_NONE ? g->value_name[made[i]] : (char *)"";
+    *out = node;
+out:
+    return st;
+}
+
+/* The nodes of an operation of the whole graph. */
+static mpl_status put_nodes(writer *w, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    onnx_nodes nodes = {0};
+
+    MPL_TRY(onnx_add_nodes(w, op, &nodes));
+    for (size_t i = 0; i < nodes.n; i++)
+        onnx_put_message(w->to, NODE, &nodes.item[i]->base);
 out:
     free_parts(w);
     return st;
@@ -358,17 +360,20 @@ static mpl_status put_graph(writer *w, onnx_sink *to)
 
     w->to = to;
     onnx_put_text(to, NAME, g->name);
+    w->n_names = 0;
     for (mpl_op op = 0; op < g->n_ops; op++)
-        MPL_TRY(put_node(w, op));
+        if (g->op_block[op] == 0)
+            MPL_TRY(put_nodes(w, op));
     for (uint32_t i = 0; i < g->n_inputs; i++)
         put_value(w, INPUT, g->input[i]);
     for (uint32_t i = 0; i < g->n_outputs; i++)
         put_value(w, OUTPUT, g->output[i]);
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (g->value_role[v] == MPL_TEMPORARY)
+        if (g->value_role[v] == MPL_TEMPORARY && g->value_block[v] == 0)
             put_value(w, VALUE_INFO, v);
     for (mpl_op op = 0; op < g->n_ops; op++)
-        MPL_TRY(put_constants(w, op));
+        if ((mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) == 0)
+            MPL_TRY(put_constants(w, op));
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_role[v] == MPL_WEIGHT)
             MPL_TRY(put_weight(w, v));

@@ -39,7 +39,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                    .dim_value = (const int64_t[]){4},
                                    .n_inputs = 3,
                                    .input_index = (const uint32_t[]){0, 1, 2},
-                                   .input_tensor = (const mpl_tensor[]){pair, pair, one}};
+                                   .input_tensor = (const mpl_tensor[]){pair, pair, one},
+                                   .rnn = size % 2 == 0 ? MPL_RNN_WHILE : MPL_RNN_UNROLL};
+    const mpl_read_options other = {.rnn = some.rnn};
     mpl_ctx ctx;
     mpl_graph *g = NULL;
     mpl_status st;
@@ -48,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     mpl_ctx_init(&ctx);
     must(mpl_onnx_note_find(data, size, "k", &n) == NULL || n <= size, &ctx);
-    st = mpl_onnx_read_memory(&ctx, "model.onnx", data, size, NULL, &g);
+    st = mpl_onnx_read_memory(&ctx, "model.onnx", data, size, &other, &g);
     if (st != MPL_OK && strstr(ctx.message, "give ") != NULL)
         st = mpl_onnx_read_memory(&ctx, "model.onnx", data, size, &some, &g);
     if (st != MPL_OK)
