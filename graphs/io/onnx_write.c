@@ -218,6 +218,33 @@ out:
     return st;
 }
 
+/* Marks the first operation of each name; a graph without operations is the set of names. */
+static mpl_status find_named(writer *w)
+{
+    mpl_status st = MPL_OK;
+    const mpl_shape scalar = {0};
+    mpl_graph *seen = NULL;
+    mpl_value v;
+
+    MPL_TRY(mpl_new(w->ctx, w->named, w->g->n_ops));
+    MPL_TRY(mpl_graph_new(w->ctx, "", &seen));
+    for (mpl_op op = 0; op < w->g->n_ops; op++) {
+        w->named[op] = mpl_graph_find(seen, w->g->op_name[op]) == MPL_NONE;
+        if (w->named[op])
+            MPL_TRY(
+                mpl_graph_add_value(w->ctx, seen, w->g->op_name[op], MPL_WEIGHT, MPL_TYPE_u8, &scalar, &v));
+    }
+out:
+    mpl_graph_free(w->ctx, seen);
+    return st;
+}
+
+void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node)
+{
+    if (w->named[op])
+        node->name = w->g->op_name[op];
+}
+
 mpl_status onnx_make_node(writer *w, mpl_op op, Onnx__NodeProto **out)
 {
     mpl_status st = MPL_OK;
@@ -229,7 +256,7 @@ mpl_status onnx_make_node(writer *w, mpl_op op, Onnx__NodeProto **out)
 
     MPL_TRY(part_new(w, node, 1));
     onnx__node_proto__init(node);
-    node->name = g->op_name[op];
+    onnx_name_node(w, op, node);
     node->op_type = (char *)rule->name;
     MPL_TRY(add_attrs(w, op, rule, node, constant));
     MPL_TRY(add_inputs(w, op, rule, node, constant));
@@ -409,6 +436,7 @@ mpl_status mpl_onnx_write(mpl_ctx *ctx, const char *path, const mpl_graph *g, co
     mpl_new_file file = {0};
 
     MPL_TRY(find_opset(ctx, g, &w.opset));
+    MPL_TRY(find_named(&w));
     MPL_TRY(put_graph(&w, &graph));
     put_head(&w, n_notes, notes, &head);
     if (graph.bytes > MOST_BYTES || head.bytes + 16 > MOST_BYTES - graph.bytes)
@@ -426,5 +454,6 @@ out:
     mpl_file_end(ctx, &file);
     free_parts(&w);
     mpl_free(ctx, w.part);
+    mpl_free(ctx, w.named);
     return st;
 }

@@ -39,9 +39,9 @@ out:
     return st;
 }
 
-/* A node with these inputs and outputs. */
-static mpl_status new_node(writer *w, onnx_nodes *to, const char *type, const char *name, size_t n_in,
-                           char *const *in, size_t n_out, char *const *out, Onnx__NodeProto **made)
+/* A node with these inputs and outputs, without a name: those of nodes are unique. */
+static mpl_status new_node(writer *w, onnx_nodes *to, const char *type, size_t n_in, char *const *in,
+                           size_t n_out, char *const *out, Onnx__NodeProto **made)
 {
     mpl_status st = MPL_OK;
     Onnx__NodeProto *node;
@@ -53,7 +53,6 @@ static mpl_status new_node(writer *w, onnx_nodes *to, const char *type, const ch
     MPL_TRY(part_new(w, node->output, n_out));
     MPL_TRY(part_new(w, node->attribute, MOST_ATTRS));
     node->op_type = (char *)type;
-    node->name = (char *)name;
     node->n_input = n_in, node->n_output = n_out;
     for (size_t i = 0; i < n_in; i++)
         node->input[i] = in[i];
@@ -126,7 +125,7 @@ static mpl_status step(writer *w, onnx_nodes *to, const char *type, const char *
     char *name;
 
     MPL_TRY(new_name(w, base, type, &name));
-    MPL_TRY(new_node(w, to, type, base, n_in, in, 1, &name, NULL));
+    MPL_TRY(new_node(w, to, type, n_in, in, 1, &name, NULL));
     *out = name;
 out:
     return st;
@@ -298,13 +297,13 @@ out:
     return st;
 }
 
-static mpl_status add_if(writer *w, mpl_op op, char *condition, Onnx__GraphProto *on, Onnx__GraphProto *off,
+static mpl_status add_if(writer *w, char *condition, Onnx__GraphProto *on, Onnx__GraphProto *off,
                          onnx_nodes *to, char *const *out)
 {
     mpl_status st = MPL_OK;
     Onnx__NodeProto *node;
 
-    MPL_TRY(new_node(w, to, "If", w->g->op_name[op], 1, &condition, on->n_output, out, &node));
+    MPL_TRY(new_node(w, to, "If", 1, &condition, on->n_output, out, &node));
     MPL_TRY(graph_attr(w, node, "then_branch", on));
     MPL_TRY(graph_attr(w, node, "else_branch", off));
 out:
@@ -324,7 +323,7 @@ static mpl_status add_choice(writer *w, mpl_op op, char *index, uint32_t from, o
     if (from + 1 == n) {
         MPL_TRY(add_block(w, b, to));
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-            MPL_TRY(new_node(w, to, "Identity", g->op_name[op], 1,
+            MPL_TRY(new_node(w, to, "Identity", 1,
                              &g->value_name[g->block_result[g->block_result_begin[b] + i]], 1, &out[i],
                              NULL));
         return MPL_OK;
@@ -333,7 +332,7 @@ static mpl_status add_choice(writer *w, mpl_op op, char *index, uint32_t from, o
     MPL_TRY(step(w, to, "Equal", g->op_name[op], 2, (char *[]){index, number}, &test));
     MPL_TRY(make_part(w, op, index, from, BRANCH, &on));
     MPL_TRY(make_part(w, op, index, from + 1, from + 2 == n ? BRANCH : REST, &off));
-    MPL_TRY(add_if(w, op, test, on, off, to, out));
+    MPL_TRY(add_if(w, test, on, off, to, out));
 out:
     return st;
 }
@@ -360,7 +359,7 @@ static mpl_status add_case(writer *w, mpl_op op, onnx_nodes *to)
     if (g->value_type[v] == MPL_TYPE_bool && n == 2) {
         MPL_TRY(make_part(w, op, index, 1, BRANCH, &on));
         MPL_TRY(make_part(w, op, index, 0, BRANCH, &off));
-        return add_if(w, op, index, on, off, to, out);
+        return add_if(w, index, on, off, to, out);
     }
     if (g->value_type[v] != MPL_TYPE_i64) {
         MPL_TRY(step(w, to, "Cast", base, 1, &index, &index));
@@ -372,7 +371,7 @@ static mpl_status add_case(writer *w, mpl_op op, onnx_nodes *to)
     MPL_TRY(step(w, to, "Less", base, 2, (char *[]){index, zero}, &test));
     MPL_TRY(make_part(w, op, index, 0, BYPASS, &on));
     MPL_TRY(make_part(w, op, index, 0, n == 1 ? BRANCH : REST, &off));
-    MPL_TRY(add_if(w, op, test, on, off, to, out));
+    MPL_TRY(add_if(w, test, on, off, to, out));
 out:
     return st;
 }
@@ -450,7 +449,8 @@ static mpl_status add_scan(writer *w, const loop *l, onnx_nodes *to)
         if (out[i] == NULL)
             MPL_TRY(new_name(w, l->base, "unused", &out[i]));
     }
-    MPL_TRY(new_node(w, to, "Scan", l->base, n_in, in, n_out, out, &node));
+    MPL_TRY(new_node(w, to, "Scan", n_in, in, n_out, out, &node));
+    onnx_name_node(w, l->op, node);
     MPL_TRY(graph_attr(w, node, "body", body));
     MPL_TRY(int_attr(w, node, "num_scan_inputs", l->n_scans));
     if (l->reverse != NULL)
@@ -472,7 +472,7 @@ static mpl_status add_slice(writer *w, const loop *l, uint32_t i, onnx_nodes *no
         MPL_TRY(whole(w, nodes, l->base, l->most - 1, &last));
         MPL_TRY(step(w, nodes, "Sub", l->base, 2, (char *[]){last, round}, &round));
     }
-    MPL_TRY(new_node(w, nodes, "Gather", l->base, 2, (char *[]){scan, round}, 1,
+    MPL_TRY(new_node(w, nodes, "Gather", 2, (char *[]){scan, round}, 1,
                      &g->value_name[l->param[1 + l->n_carried + i]], NULL));
 out:
     return st;
@@ -608,7 +608,7 @@ static mpl_status finish_rows(writer *w, const loop *l, uint32_t i, onnx_nodes *
         MPL_TRY(step(w, to, "Slice", l->base, 5, number, &rows));
     }
     if (!may_end_early(l))
-        return new_node(w, to, "Identity", l->base, 1, &rows, 1, &w->g->value_name[v], NULL);
+        return new_node(w, to, "Identity", 1, &rows, 1, &w->g->value_name[v], NULL);
     MPL_TRY(wholes(w, to, l->base, 1, &l->most, &lacking[0]));
     MPL_TRY(step(w, to, "Shape", l->base, 1, &rows, &lacking[1]));
     MPL_TRY(int_attr(w, to->item[to->n - 1], "end", 1));
@@ -624,7 +624,7 @@ static mpl_status finish_rows(writer *w, const loop *l, uint32_t i, onnx_nodes *
     }
     MPL_TRY(step(w, to, "Concat", l->base, !reverse && rank > 1 ? 3 : 2, pads, &pads[0]));
     MPL_TRY(int_attr(w, to->item[to->n - 1], "axis", 0));
-    MPL_TRY(new_node(w, to, "Pad", l->base, 2, (char *[]){rows, pads[0]}, 1, &w->g->value_name[v], NULL));
+    MPL_TRY(new_node(w, to, "Pad", 2, (char *[]){rows, pads[0]}, 1, &w->g->value_name[v], NULL));
 out:
     return st;
 }
@@ -653,7 +653,8 @@ static mpl_status add_loop(writer *w, const loop *l, onnx_nodes *to)
             MPL_TRY(new_name(w, l->base, "rows", &out[i]));
     }
     MPL_TRY(make_loop_body(w, l, &body));
-    MPL_TRY(new_node(w, to, "Loop", l->base, n_in, in, n_out, out, &node));
+    MPL_TRY(new_node(w, to, "Loop", n_in, in, n_out, out, &node));
+    onnx_name_node(w, l->op, node);
     MPL_TRY(graph_attr(w, node, "body", body));
     for (uint32_t i = 0; i < l->n_rows; i++)
         if (l->made[l->n_carried + i] != MPL_NONE &&
@@ -671,7 +672,9 @@ mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to)
 
     switch (w->g->op_kind[op]) {
     case MPL_OP_case:
-        return add_case(w, op, to);
+        MPL_TRY(add_case(w, op, to));
+        onnx_name_node(w, op, to->item[to->n - 1]);
+        break;
     case MPL_OP_while:
         l = loop_of(w->g, op);
         return only_scans(w->g, &l) ? add_scan(w, &l, to) : add_loop(w, &l, to);

@@ -11,7 +11,9 @@ typedef struct writer {
     int64_t opset;
     onnx_sink *to;
     uint32_t n_names; /* that onnx_new_name has made, the same each time that the graph is gone through */
-    void **part;      /* freed after each node of the whole graph */
+    bool *
+        named; /* [n_ops] whether its node has its name: the first one that has it, as names of nodes are unique */
+    void **part; /* freed after each node of the whole graph */
     size_t n_parts, cap_parts;
 } writer;
 
@@ -27,6 +29,8 @@ void *onnx_part(writer *w, size_t n, size_t size);
 
 /* The node of an operation that is no control flow. */
 mpl_status onnx_make_node(writer *w, mpl_op op, Onnx__NodeProto **out);
+
+void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node);
 
 /* ---- onnx_write_control.c ----------------------------------------------------------------------------------- */
 
