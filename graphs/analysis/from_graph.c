@@ -284,13 +284,21 @@ static bool has_gaps(const mpl_problem *p, mpl_buffer b)
     return p->gap_begin != NULL && p->gap_begin[b] < p->gap_begin[b + 1];
 }
 
+static bool cell_is_kept(const maker *m, mpl_buffer b)
+{
+    const uint64_t *row = m->storage->row + (size_t)b * m->storage->words;
+
+    return (row[m->p->n_steps / 64] >> (m->p->n_steps % 64) & 1) != 0;
+}
+
 /* Whether `out` takes over from `in` at `step`: both are needed without a break, the one up to it, the other from it on. */
 static bool cells_meet_once(const maker *m, mpl_buffer in, mpl_buffer out, uint32_t step)
 {
     const mpl_problem *p = m->p;
 
-    return in != out && !has_gaps(p, in) && !has_gaps(p, out) && p->birth[in] < step &&
-           p->death[in] == step + 1 && p->birth[out] == step && p->bytes[out] <= p->bytes[in];
+    return in != out && !has_gaps(p, in) && !has_gaps(p, out) && !cell_is_kept(m, in) &&
+           p->birth[in] < step && p->death[in] == step + 1 && p->birth[out] == step &&
+           p->bytes[out] <= p->bytes[in];
 }
 
 /* Whether output 0 of `op` may be written over its input `i` at its step. */

@@ -91,12 +91,22 @@ static bool hold_item(mpl_store *s, uint32_t item, const uint64_t *row)
     return true;
 }
 
+/* What a slice is a part of: the scan, or the output that rows are stacked in. */
+static mpl_value whole_of(const mpl_store *s, mpl_value slice)
+{
+    const mpl_graph *g = s->g;
+    mpl_op op = s->of[slice];
+
+    return s->hold[slice] != slice ? s->hold[slice]
+                                   : s->spec->root[g->op_out[g->op_out_begin[op] + s->at[slice]]];
+}
+
 bool mpl_hold(mpl_store *s, mpl_value v, const uint64_t *row)
 {
     if (s->how[v] == MPL_HOW_CELL || s->how[v] == MPL_HOW_PINNED)
         return hold_item(s, v, row);
     if (s->how[v] == MPL_HOW_SLICE)
-        return mpl_hold(s, s->hold[v], row);
+        return mpl_hold(s, whole_of(s, v), row);
     if (s->how[v] == MPL_HOW_NOWHERE)
         return false;
     for (uint32_t i = 0; i < s->dep_n[v]; i++)
@@ -125,7 +135,7 @@ mpl_status mpl_add_deps(mpl_store *s, mpl_value v)
     mpl_status st = MPL_OK;
 
     if (s->how[v] == MPL_HOW_SLICE)
-        return mpl_add_deps(s, s->hold[v]);
+        return mpl_add_deps(s, whole_of(s, v));
     if (s->how[v] == MPL_HOW_CELL && s->turn[mpl_cell(s, v)] != MPL_NONE) {
         const mpl_turn *t = &s->turns[s->turn[mpl_cell(s, v)]];
 
@@ -164,8 +174,9 @@ static void share_slices(mpl_store *s)
             continue;
         for (uint32_t i = first; i < n_in; i++) {
             mpl_value part = mpl_param(g, g->op_body[g->op_body_begin[op]], i - 1);
+            mpl_value scan = s->spec->root[g->op_in[g->op_in_begin[op] + i]];
 
-            if (slice_fits(s, part)) {
+            if (slice_fits(s, part) && s->how[scan] != MPL_HOW_NOWHERE) { /* a scan of no slices is nowhere */
                 s->how[part] = MPL_HOW_SLICE;
                 s->of[part] = op;
                 s->at[part] = i;
@@ -297,10 +308,10 @@ out:
 
 static void store_fini(mpl_store *s)
 {
-    void *arrays[] = {s->hold,      s->wanted, s->out_live,  s->how,           s->of,     s->at,
-                      s->dep_begin, s->ref0,   s->ref1,      s->dep_n,         s->row,    s->parent,
-                      s->next,      s->turn,   s->bytes,     s->named,         s->copy,   s->turns,
-                      s->refs,      s->deps,   s->in_copied, s->result_copied, s->staging};
+    void *arrays[] = {s->hold,      s->wanted, s->out_live,  s->how,           s->of,      s->at,
+                      s->dep_begin, s->ref0,   s->ref1,      s->dep_n,         s->row,     s->parent,
+                      s->next,      s->turn,   s->bytes,     s->named,         s->copy,    s->turns,
+                      s->refs,      s->deps,   s->in_copied, s->result_copied, s->staging, s->skipped};
 
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(s->ctx, arrays[i]);
@@ -320,6 +331,27 @@ static void give_all_a_step(mpl_store *s)
 }
 
 /* ---- the result ---------------------------------------------------------------------------------------------------- */
+
+/* Initial values are copied before it is known whether there is a round: not onto what is needed if there is none. */
+static mpl_status keep_skipped(mpl_store *s, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = s->g;
+    uint32_t body = g->op_body[g->op_body_begin[op]], n_deps = s->n_deps;
+    const uint64_t *skipped = s->skipped + (size_t)body * (g->n_values / 64 + 1);
+    bool copies = false;
+
+    for (uint32_t i = 0; i < mpl_n_carried(g, op); i++)
+        copies = copies || s->in_copied[g->op_in_begin[op] + 2 + i] != 0;
+    for (mpl_value v = 0; copies && v < g->n_values; v++)
+        if (mpl_row_has(skipped, v) && s->how[v] != MPL_HOW_NOWHERE)
+            MPL_TRY(mpl_add_deps(s, v));
+    for (uint32_t i = n_deps; i < s->n_deps; i++)
+        mpl_row_set(mpl_row(s, s->deps[i]), s->program->begin_step[body]);
+out:
+    s->n_deps = n_deps;
+    return st;
+}
 
 typedef struct finisher {
     mpl_store *s;
@@ -559,14 +591,14 @@ mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_stora
     classify(&s);
     MPL_TRY(mpl_store_live(&s));
     give_all_a_step(&s);
-    for (uint32_t b = s.g->n_blocks; b-- > 1;) { /* inner blocks first */
-        mpl_op op = s.g->block_owner[b];
-
+    for (mpl_op op = 0; op < s.g->n_ops; op++) /* inner ones first, and each before what reads its outputs */
         if (s.g->op_kind[op] == MPL_OP_while)
             MPL_TRY(mpl_store_while(&s, op));
-        else if (s.g->op_body[s.g->op_body_begin[op]] == b)
+        else if (s.g->op_kind[op] == MPL_OP_case)
             MPL_TRY(mpl_store_case(&s, op));
-    }
+    for (mpl_op op = 0; op < s.g->n_ops; op++)
+        if (s.g->op_kind[op] == MPL_OP_while)
+            MPL_TRY(keep_skipped(&s, op));
     MPL_TRY(mpl_new(ctx, f.out, 1));
     MPL_TRY(mpl_new(ctx, f.out->places, 1));
     MPL_TRY(mpl_new(ctx, f.number, s.n_items));

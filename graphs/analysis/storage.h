@@ -26,7 +26,7 @@ typedef struct mpl_storage {
     mpl_value *named;     /* [n_cells] the value that gives the name, type and dims; MPL_NONE: staging */
     uint32_t *copy;       /* [n_cells] which of the cells that a value goes round, from 0 */
     uint32_t words;       /* 64-bit words of a row */
-    uint64_t *row;        /* [n_cells * words] bit s: it is needed at step s */
+    uint64_t *row;        /* [n_cells * words] bit s: it is needed at step s; bit n_steps: it is kept */
     uint32_t *value_cell; /* [n_values] of a root that stays in one cell; MPL_NONE */
     uint8_t *alone;       /* [n_cells] it holds one value only, or what stands at one place in the graph */
     mpl_places *places;   /* buffers are cells */

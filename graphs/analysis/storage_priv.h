@@ -58,6 +58,8 @@ typedef struct mpl_store {
     size_t deps_cap;
     uint8_t *in_copied, *result_copied;
     uint32_t *staging; /* [n_blocks] item or MPL_NONE */
+    uint64_t *
+        skipped; /* [n_blocks * (n_values / 64 + 1)] of a body: values that are needed behind it if it has no round */
 } mpl_store;
 
 /* What is read at all: wanted (parameters among them, if something reads their contents) and out_live. */

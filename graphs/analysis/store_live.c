@@ -14,6 +14,7 @@ typedef struct pairs {
 typedef struct builder {
     mpl_store *s;
     pairs succ, use, def;
+    pairs skip; /* node SKIP and body of each loop */
     uint32_t n_nodes;
 } builder;
 
@@ -44,6 +45,14 @@ static mpl_status add_def(builder *b, uint32_t node, mpl_value v)
     return add(b, &b->def, node, v);
 }
 
+/* What comes from outside is put into its place before what may read it, whether or not it does. */
+static bool is_given(const builder *b, mpl_value v)
+{
+    uint8_t role = v != MPL_NONE ? b->s->g->value_role[b->s->spec->root[v]] : MPL_TEMPORARY;
+
+    return role == MPL_INPUT || role == MPL_WEIGHT;
+}
+
 static bool is_body(const mpl_graph *g, uint32_t b)
 {
     return g->op_kind[g->block_owner[b]] == MPL_OP_while;
@@ -63,12 +72,13 @@ static mpl_status add_loop_entry(builder *b, mpl_op op, uint32_t enter)
     MPL_TRY(add(b, &b->succ, enter, skip));
     MPL_TRY(add(b, &b->succ, first, b->s->program->begin_step[body]));
     MPL_TRY(add(b, &b->succ, skip, b->s->program->op_step[op]));
+    MPL_TRY(add(b, &b->skip, skip, body));
     MPL_TRY(add_use(b, enter, in[0]));
     MPL_TRY(add_use(b, enter, in[1]));
     for (uint32_t i = 0; i < n_carried; i++) {
         mpl_value out = g->op_out[g->op_out_begin[op] + i];
 
-        if (b->s->wanted[mpl_param(g, body, 1 + i)])
+        if (b->s->wanted[mpl_param(g, body, 1 + i)] || is_given(b, in[2 + i]))
             MPL_TRY(add_use(b, first, in[2 + i]));
         if (out != MPL_NONE && b->s->out_live[out])
             MPL_TRY(add_use(b, skip, in[2 + i]));
@@ -154,7 +164,7 @@ static mpl_status add_end(builder *b, uint32_t step, uint32_t block)
 
     MPL_TRY(add(b, &b->succ, step, b->s->program->op_step[op]));
     for (uint32_t i = 0; i < g->block_n_results[block]; i++)
-        if (result_read(b->s, block, i))
+        if (result_read(b->s, block, i) || is_given(b, mpl_result(g, block, i)))
             MPL_TRY(add_use(b, step, mpl_result(g, block, i)));
     if (!is_body(g, block))
         return MPL_OK;
@@ -313,13 +323,17 @@ static mpl_status solve(builder *b)
     MPL_TRY(mpl_new(s->ctx, in, (size_t)b->n_nodes * words));
     MPL_TRY(mpl_new(s->ctx, out, (size_t)b->n_nodes * words));
     MPL_TRY(mpl_flow_live(s->ctx, &flow, in, out));
-    for (uint32_t step = 0; step < s->program->n_steps; step++) {
+    for (uint32_t step = 0; step <= s->program->n_steps; step++) { /* the last: what is kept */
         for (uint32_t i = flow.def_begin[step]; i < flow.def_begin[step + 1]; i++)
             mpl_row_set(mpl_row(s, flow.def_item[i]), step);
         for (mpl_value v = 0; v < s->g->n_values; v++)
             if (mpl_row_has(in + (size_t)step * words, v))
                 mpl_row_set(mpl_row(s, v), step);
     }
+    MPL_TRY(mpl_new(s->ctx, s->skipped, (size_t)s->g->n_blocks * words));
+    for (size_t i = 0; i < b->skip.n; i++)
+        memcpy(s->skipped + (size_t)b->skip.item[i] * words, in + (size_t)b->skip.node[i] * words,
+               words * sizeof *in);
 out:
     for (int i = 0; i < 6; i++)
         mpl_free(s->ctx, lists[i]);
@@ -344,8 +358,8 @@ mpl_status mpl_store_live(mpl_store *s)
     MPL_TRY(add_steps(&b));
     MPL_TRY(solve(&b));
 out:
-    for (int i = 0; i < 3; i++) {
-        pairs *list = i == 0 ? &b.succ : i == 1 ? &b.use : &b.def;
+    for (int i = 0; i < 4; i++) {
+        pairs *list = i == 0 ? &b.succ : i == 1 ? &b.use : i == 2 ? &b.def : &b.skip;
 
         mpl_free(s->ctx, list->node);
         mpl_free(s->ctx, list->item);

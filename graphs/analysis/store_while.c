@@ -20,6 +20,7 @@ typedef struct pair {
     uint32_t first;                    /* the item that stands for its initial value */
     uint32_t cell;                     /* of a head: its first cell's item; the others follow */
     uint32_t n_cells;                  /* of a head: 0: the source is not of the body */
+    uint32_t dep, n_deps;              /* of a copied one: items that may hold its source, in deps */
     bool wanted, ring, shared, copied; /* shared: other pairs start with the same value */
 } pair;
 
@@ -553,18 +554,75 @@ out:
     return st;
 }
 
-/* Room for one value where copied parameters hand theirs on in a ring. */
-static void add_staging(loop *l)
+/* Whether pair i cannot be copied before pair k is: what k copies may lie where the parameter of i does. */
+static bool waits_for(const loop *l, uint32_t i, uint32_t k)
+{
+    const pair *from = &l->pair[k];
+
+    for (uint32_t n = 0; i != k && n < from->n_deps; n++)
+        if (mpl_cell(l->s, l->s->deps[from->dep + n]) == mpl_cell(l->s, l->pair[i].param))
+            return true;
+    return false;
+}
+
+/* Bytes that are staged when pairs are copied one after the other, each as soon as it waits for nobody; where all wait, the first is
+ * staged. `left` has a 1 for each copied pair. */
+static uint64_t staged_bytes(const loop *l, uint8_t *left)
 {
     uint64_t bytes = 0;
+    uint32_t stuck;
 
-    for (uint32_t i = 0; i < l->n; i++)
-        if (l->pair[i].copied && in_ring(l, i) && l->pair[l->pair[i].up].param != l->pair[i].param)
-            bytes = mpl_max_u64(bytes, l->g->value_bytes[l->pair[i].param]);
-    if (bytes == 0)
-        return;
-    l->s->staging[l->body] = mpl_item_new(l->s, MPL_NONE, bytes, 0);
-    mpl_row_set(mpl_row(l->s, l->s->staging[l->body]), l->end);
+    do {
+        bool moved = false;
+
+        stuck = MPL_NONE;
+        for (uint32_t i = 0; i < l->n; i++) {
+            bool waits = false;
+
+            for (uint32_t k = 0; k < l->n && left[i] == 1 && !waits; k++)
+                waits = left[k] == 1 && waits_for(l, i, k);
+            if (waits && stuck == MPL_NONE)
+                stuck = i;
+            moved = moved || (left[i] != 0 && !waits);
+            left[i] = waits ? left[i] : 0;
+        }
+        if (stuck == MPL_NONE || moved)
+            continue;
+        bytes += l->g->value_bytes[l->pair[stuck].param];
+        l->pair[stuck].n_deps = 0; /* nobody waits for it any more */
+    } while (stuck != MPL_NONE);
+    return bytes;
+}
+
+/* Room for values that are copied crosswise, one into the place of the other. */
+static mpl_status add_staging(loop *l)
+{
+    mpl_status st = MPL_OK;
+    mpl_store *s = l->s;
+    uint32_t n_deps = s->n_deps;
+    uint64_t bytes;
+    uint8_t *left = NULL;
+
+    MPL_TRY(mpl_new(s->ctx, left, l->n));
+    for (uint32_t i = 0; i < l->n; i++) {
+        pair *p = &l->pair[i];
+
+        left[i] = p->copied && s->result_copied[p->result];
+        if (!left[i])
+            continue;
+        p->dep = s->n_deps;
+        MPL_TRY(mpl_add_deps(s, p->source));
+        p->n_deps = s->n_deps - p->dep;
+    }
+    bytes = staged_bytes(l, left);
+    if (bytes > 0) {
+        s->staging[l->body] = mpl_item_new(s, MPL_NONE, bytes, 0);
+        mpl_row_set(mpl_row(s, s->staging[l->body]), l->end);
+    }
+out:
+    s->n_deps = n_deps;
+    mpl_free(s->ctx, left);
+    return st;
 }
 
 /* Places all pairs; *bad: the first that has to be copied instead, MPL_NONE: none. What it did up to there is not undone. */
@@ -601,7 +659,8 @@ static mpl_status attempt(loop *l, uint32_t *bad)
             MPL_TRY(place_out(l, i, &good));
             *bad = good ? MPL_NONE : i;
         }
-    add_staging(l);
+    if (good)
+        MPL_TRY(add_staging(l));
 out:
     return st;
 }
