@@ -185,7 +185,9 @@ mpl_status mpl_job_verify(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan)
     mpl_status st = MPL_OK;
 
     MPL_TRY(mpl_verify(ctx, job->problem, plan));
-    if (job->safety == MPL_PARALLEL && job->source.graph != NULL)
+    if (job->source.graph != NULL && job->source.graph->n_blocks > 1)
+        MPL_TRY(mpl_verify_places(ctx, job->source.graph, job->map, job->problem, plan));
+    else if (job->safety == MPL_PARALLEL && job->source.graph != NULL)
         MPL_TRY(mpl_verify_graph(ctx, job->source.graph, job->map, job->problem, plan));
 out:
     return st;

@@ -2,7 +2,8 @@
  *
  * Beside the fields named there a file has `name` and `n_steps` of the problem, `claim`, `bound_bytes` and
  * `planned_bytes`, and `fixed: [[buffer, offset], ..]`. Where pool 0 is spread over memories it has `memories: [{bytes,
- * capacity, price}, ..]`, `cost` and `cost_bound`, and each buffer its `memory`. Keys keep their order and numbers are whole, so the same plan
+ * capacity, price}, ..]`, `cost` and `cost_bound`, and each buffer its `memory`. A buffer whose lifetime has gaps has
+ * `gaps: [[from, to], ..]`. Keys keep their order and numbers are whole, so the same plan
  * gives the same bytes. Names that are not UTF-8 are written with '?' for the bytes that do not fit; names do not enter
  * the hash.
  * The reader believes nothing: types, ranges, counts and the embedded hash are checked, and the partial order is closed
@@ -138,6 +139,20 @@ out:
     return st;
 }
 
+/* Where a lifetime has gaps: [[from, to], ..]. */
+static mpl_status put_gaps(mpl_ctx *ctx, json_t *one, const mpl_problem *p, mpl_buffer b)
+{
+    mpl_status st = MPL_OK;
+    json_t *list = json_array();
+
+    MPL_TRY(put(ctx, one, "gaps", json_incref(list)));
+    for (uint32_t i = p->gap_begin[b]; i < p->gap_begin[b + 1]; i++)
+        MPL_TRY(put_row(ctx, list, 2, (uint64_t[]){p->gap_from[i], p->gap_to[i]}));
+out:
+    json_decref(list);
+    return st;
+}
+
 static mpl_status put_buffers(mpl_ctx *ctx, json_t *root, const mpl_problem *p, const mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
@@ -161,6 +176,8 @@ static mpl_status put_buffers(mpl_ctx *ctx, json_t *root, const mpl_problem *p, 
             MPL_TRY(put(ctx, one, "memory", number(plan->spread.memory[b])));
         MPL_TRY(put(ctx, one, "birth", steps ? number(p->birth[b]) : json_null()));
         MPL_TRY(put(ctx, one, "death", steps ? number(p->death[b]) : json_null()));
+        if (p->gap_begin != NULL && p->gap_begin[b] < p->gap_begin[b + 1])
+            MPL_TRY(put_gaps(ctx, one, p, b));
         MPL_TRY(put(ctx, one, "offset", number(plan->offset[b])));
         MPL_TRY(put(ctx, one, "block", plan->block != NULL ? number(plan->block[b]) : json_null()));
     }
@@ -484,6 +501,40 @@ out:
     return st;
 }
 
+/* The gaps of all lifetimes, which only those buffers name that have some. */
+static mpl_status read_gaps(reader *r, const json_t *list)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = r->p;
+    size_t n = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        n += json_array_size(json_object_get(json_array_get(list, b), "gaps"));
+    if (n == 0)
+        goto out;
+    if (n >= MPL_NONE / 4)
+        REFUSE(r, "%s: lifetimes have more than 2^30 gaps", r->path);
+    MPL_TRY(mpl_new(r->ctx, p->gap_begin, p->n + (size_t)1));
+    MPL_TRY(mpl_new(r->ctx, p->gap_from, n));
+    MPL_TRY(mpl_new(r->ctx, p->gap_to, n));
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        const json_t *gaps = json_object_get(json_array_get(list, b), "gaps");
+        uint32_t at = p->gap_begin[b];
+
+        for (size_t i = 0; i < json_array_size(gaps); i++, at++) {
+            uint64_t row[2];
+
+            MPL_TRY(read_row(r, json_array_get(gaps, i), "gaps", 2,
+                             (const uint64_t[]){UINT32_MAX, UINT32_MAX}, row));
+            p->gap_from[at] = (uint32_t)row[0];
+            p->gap_to[at] = (uint32_t)row[1];
+        }
+        p->gap_begin[b + 1] = at;
+    }
+out:
+    return st;
+}
+
 static mpl_status read_buffers(reader *r, const json_t *list, bool steps)
 {
     mpl_status st = MPL_OK;
@@ -493,6 +544,7 @@ static mpl_status read_buffers(reader *r, const json_t *list, bool steps)
         MPL_TRY(mpl_new(r->ctx, r->plan->block, r->p->n));
     for (mpl_buffer b = 0; b < r->p->n; b++)
         MPL_TRY(read_buffer(r, b, json_array_get(list, b), steps));
+    MPL_TRY(read_gaps(r, list));
 out:
     return st;
 }
