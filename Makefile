@@ -62,6 +62,7 @@ $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.so %.a,$^) $(filter %.a,$^) -lcmocka $(LDLIBS)
 
 $O/tests/test_harness_plugins: $(PLUGIN)
+$O/tests/test_runtime_random_control: $O/tests/random_control.o
 $O/tests/test_runtime_ops $O/tests/test_runtime_conformance $O/tests/test_runtime_cuda_fake: $O/tests/cuda_fake.o
 
 # Planners from outside: built as their authors would, against what `make install` puts there.
@@ -175,6 +176,10 @@ bench-parallel: all $O/tests/bench_parallel
 # The exact planner against brute force on 100,000 problems, a third of them with an optimum above the bound.
 exact-oracle: deps-test $O/tests/test_planners_exact
 	$(Q)$O/tests/test_planners_exact 100000
+
+# Random loops and branches under every planner against a direct interpreter: CONTROL_ORACLE graphs from CONTROL_SEED on.
+control-oracle: deps-test $O/tests/test_runtime_random_control
+	$(Q)CONTROL_ORACLE=$${CONTROL_ORACLE-10000} $O/tests/test_runtime_random_control
 
 # How far the searches come: minutes, into the table of results/ unless ARGS say otherwise.
 bench-search: $O/tests/bench_search

@@ -88,7 +88,7 @@ static void write_and_read_back(void **state)
         mpl_plan_file file = {0};
         char *first, *second;
 
-        make(&ctx, &rng, round % 16, &p, &plan);
+        make(&ctx, &rng, round % 32, &p, &plan);
         assert_ok(&ctx, mpl_plan_write(&ctx, FILE_NAME, p, plan, round % 2 == 0 ? fields : NULL));
         first = slurp(FILE_NAME);
         assert_ok(&ctx, mpl_plan_read(&ctx, FILE_NAME, &file));

@@ -1,0 +1,180 @@
+/* Random graphs of nested loops and branches: under every planner, verified, and executed; their outputs are those of a direct
+ * interpreter that shares nothing and knows of no plan. Catches faults in storage, planners, verifiers and execution alike.
+ * CONTROL_ORACLE=N: that many graphs (make control-oracle), from seed CONTROL_SEED on. */
+#include "tests/random_control.h"
+
+#include "graphs/problem.h"
+#include "planners/planner.h"
+#include "planners/verify.h"
+#include "runtime/exec.h"
+
+enum { N_RUNS = 3, MOST_PORTS = 16, TICKS = 3000 };
+
+typedef struct bench {
+    mpl_ctx ctx;
+    const mpl_backend *backend;
+    mpl_device *dev;
+    uint64_t seed;
+    mpl_graph *g;
+    mpl_op *order;
+    mpl_problem *p;
+    mpl_value_map *map;
+    void *input[N_RUNS][MOST_PORTS], *want[N_RUNS][MOST_PORTS];
+} bench;
+
+static uint64_t asked(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static mpl_problem_options options_of(uint64_t seed)
+{
+    mpl_problem_options options = mpl_problem_options_default();
+
+    options.loop_copy = seed % 11 == 0;
+    options.views = seed % 7 != 0;
+    options.in_place = seed % 5 != 0;
+    options.pin_inputs = seed % 3 != 0;
+    options.pin_outputs = seed % 4 != 0;
+    options.pin_weights = seed % 6 != 0;
+    return options;
+}
+
+static void bench_open(bench *b, uint64_t seed)
+{
+    mpl_problem_options options = options_of(seed);
+
+    b->seed = seed;
+    b->g = random_control(&b->ctx, seed);
+    assert_true(b->g->n_inputs <= MOST_PORTS && b->g->n_outputs <= MOST_PORTS);
+    assert_ok(&b->ctx, mpl_new(&b->ctx, b->order, b->g->n_ops));
+    assert_ok(&b->ctx, mpl_order_of(&b->ctx, b->g, mpl_order_find(seed % 2 ? "given" : "dfs"), b->order));
+    assert_ok(&b->ctx, mpl_problem_from_graph(&b->ctx, b->g, b->order, &options, &b->p, &b->map));
+    for (uint32_t r = 0; r < N_RUNS; r++) {
+        for (uint32_t i = 0; i < b->g->n_inputs; i++) {
+            b->input[r][i] = mpl_alloc(&b->ctx, b->g->value_bytes[b->g->input[i]], 1);
+            random_control_input(b->g, i, seed * N_RUNS + r, b->input[r][i]);
+        }
+        for (uint32_t i = 0; i < b->g->n_outputs; i++)
+            b->want[r][i] = mpl_alloc(&b->ctx, b->g->value_bytes[b->g->output[i]], 1);
+        direct_run(&b->ctx, b->g, (const void *const *)b->input[r], b->want[r]);
+    }
+}
+
+static void bench_close(bench *b)
+{
+    for (uint32_t r = 0; r < N_RUNS; r++) {
+        for (uint32_t i = 0; i < b->g->n_inputs; i++)
+            mpl_free(&b->ctx, b->input[r][i]);
+        for (uint32_t i = 0; i < b->g->n_outputs; i++)
+            mpl_free(&b->ctx, b->want[r][i]);
+    }
+    mpl_value_map_free(&b->ctx, b->map);
+    mpl_problem_free(&b->ctx, b->p);
+    mpl_free(&b->ctx, b->order);
+    mpl_graph_free(&b->ctx, b->g);
+}
+
+/* Runs all inputs; whether all outputs are right. What is wrong stands in ctx.message. plan NULL: nothing shared. */
+static bool runs_right(bench *b, const mpl_plan *plan)
+{
+    mpl_exec *exec = NULL;
+    bool right = true;
+    mpl_status st = mpl_exec_new(&b->ctx, b->backend, b->dev, b->g, b->order, plan != NULL ? b->p : NULL,
+                                 plan != NULL ? b->map : NULL, plan, &(mpl_exec_options){0}, &exec);
+
+    for (uint32_t r = 0; st == MPL_OK && right && r < N_RUNS; r++) {
+        for (uint32_t i = 0; i < b->g->n_inputs; i++)
+            assert_ok(&b->ctx, mpl_exec_set_input(exec, i, b->input[r][i]));
+        st = mpl_exec_run(exec, NULL);
+        for (uint32_t i = 0; st == MPL_OK && right && i < b->g->n_outputs; i++) {
+            uint64_t bytes = b->g->value_bytes[b->g->output[i]];
+            char *got = mpl_alloc(&b->ctx, bytes + 1, 1);
+
+            assert_ok(&b->ctx, mpl_exec_output(exec, i, got));
+            right = memcmp(got, b->want[r][i], bytes) == 0;
+            if (!right)
+                snprintf(b->ctx.message, sizeof b->ctx.message, "run %u: output '%s' differs", r,
+                         b->g->value_name[b->g->output[i]]);
+            mpl_free(&b->ctx, got);
+        }
+    }
+    mpl_exec_free(&b->ctx, exec);
+    return right && st == MPL_OK;
+}
+
+static mpl_plan *plan_by(bench *b, const mpl_planner *planner)
+{
+    mpl_plan *plan = NULL;
+    mpl_run run;
+    mpl_status st;
+
+    mpl_run_init(&run, &b->ctx);
+    run.budget_ticks = TICKS;
+    st = mpl_planner_run(planner, &run, b->p, &plan);
+    if (st == MPL_EUNAVAIL)
+        return NULL;
+    if (st != MPL_OK)
+        fail_msg("seed %" PRIu64 ", %s: %s", b->seed, planner->name, b->ctx.message);
+    return plan;
+}
+
+static void every_planner(void **state)
+{
+    bench b = *(bench *)*state;
+    uint64_t first = asked("CONTROL_SEED", 1), n = asked("CONTROL_ORACLE", 200), n_plans = 0;
+
+    for (uint64_t seed = first; seed < first + n; seed++) {
+        bench_open(&b, seed);
+        if (!runs_right(&b, NULL))
+            fail_msg("seed %" PRIu64 ", nothing shared: %s", seed, b.ctx.message);
+        for (int i = 0; mpl_planners[i] != NULL; i++) {
+            const mpl_planner *planner = mpl_planners[i];
+            mpl_plan *plan = (planner->traits & MPL_SPREADS) == 0 ? plan_by(&b, planner) : NULL;
+
+            if (plan == NULL)
+                continue;
+            if (mpl_verify_places(&b.ctx, b.g, b.map, b.p, plan) != MPL_OK)
+                fail_msg("seed %" PRIu64 ", %s: refused: %s", seed, planner->name, b.ctx.message);
+            if (!runs_right(&b, plan))
+                fail_msg("seed %" PRIu64 ", %s: %s", seed, planner->name, b.ctx.message);
+            n_plans++;
+            mpl_plan_free(&b.ctx, plan);
+        }
+        bench_close(&b);
+        if ((seed - first + 1) % 1000 == 0)
+            print_message("%" PRIu64 " graphs\n", seed - first + 1);
+    }
+    print_message("%" PRIu64 " graphs, %" PRIu64 " plans\n", n, n_plans);
+    assert_int_equal(b.ctx.n_live, ((bench *)*state)->ctx.n_live);
+}
+
+static int open_device(void **state)
+{
+    static bench b;
+
+    mpl_ctx_init(&b.ctx);
+    b.backend = mpl_backend_find("ref");
+    assert_ok(&b.ctx, b.backend->open(&b.ctx, &(mpl_device_options){.n_threads = 1}, &b.dev));
+    *state = &b;
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    bench *b = *state;
+
+    b->backend->close(b->dev);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_planner),
+    };
+
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
