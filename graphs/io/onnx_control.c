@@ -357,7 +357,7 @@ mpl_status onnx_lower_loop(onnx_node *n)
 
     MPL_TRY(check_present(n, 2));
     l.n_carried = n->n_in > 2 ? n->n_in - 2 : 0;
-    l.init = n->in + 2;
+    l.init = n->n_in > 2 ? n->in + 2 : NULL;
     MPL_TRY(take_body(n, true, &l, &b));
     MPL_TRY(take_outputs(n, &l, &b, NULL));
     MPL_TRY(take_trips(n, &l));

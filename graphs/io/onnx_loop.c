@@ -202,8 +202,10 @@ static mpl_status add_while(const onnx_loop *l, mpl_value *out)
     MPL_TRY(onnx_new(r, in, n_in));
     in[0] = l->trips;
     in[1] = l->go;
-    memcpy(in + 2, l->init, l->n_carried * sizeof *in);
-    memcpy(in + 2 + l->n_carried, l->scan, l->n_scans * sizeof *in);
+    for (uint32_t i = 0; i < l->n_carried; i++)
+        in[2 + i] = l->init[i];
+    for (uint32_t i = 0; i < l->n_scans; i++)
+        in[2 + l->n_carried + i] = l->scan[i];
     if (most >= 0 && l->n_scans == 0)
         attr[n_attr++] = (mpl_attr){MPL_ATTR_trips, 1, &most, NULL, NULL};
     MPL_TRY(set_reverse(l, attr, &n_attr));
