@@ -312,7 +312,9 @@ static mpl_status verify(mpl_ctx *ctx, const memplan_task *task, mpl_plan *plan)
     mpl_status st = MPL_OK;
 
     MPL_TRY(mpl_verify(ctx, task->problem, plan));
-    if (task->graph != NULL && task->problem->before != NULL)
+    if (task->graph != NULL && task->graph->n_blocks > 1)
+        MPL_TRY(mpl_verify_places(ctx, task->graph, task->map, task->problem, plan));
+    else if (task->graph != NULL && task->problem->before != NULL)
         MPL_TRY(mpl_verify_graph(ctx, task->graph, task->map, task->problem, plan));
 out:
     return st;

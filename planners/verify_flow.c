@@ -329,6 +329,15 @@ out:
     return st;
 }
 
+static mpl_status refuse_elsewhere(const flow *f, mpl_value to)
+{
+    char rounds[200];
+
+    return mpl_fail(f->ctx, MPL_EINVALID, __FILE__, __LINE__,
+                    "'%.80s' takes over a value without a copy%s, and lies elsewhere", f->g->value_name[to],
+                    rounds_text(f, rounds));
+}
+
 /* `to`, at `there`, takes over `from`, at `here`, that stands or not: copied, or because both lie at one address. */
 static mpl_status hand_on(flow *f, uint64_t *state, mpl_value to, mpl_where there, mpl_where here,
                           bool standing, bool copied)
@@ -341,6 +350,8 @@ static mpl_status hand_on(flow *f, uint64_t *state, mpl_value to, mpl_where ther
     MPL_TRY(mpl_where_same(&f->map, there, here, &same));
     if (copied && !same)
         return write_at(f, state, to, there, standing);
+    if (!same && here.kind != MPL_WHERE_NOWHERE)
+        return refuse_elsewhere(f, to);
     f->killer[to] = MPL_NONE;
     set(state, to, standing && same);
 out:
@@ -644,6 +655,8 @@ static mpl_status begin_round(flow *f, uint32_t body)
                                 is_reversed(f, &l, i), &is));
         if (l.in_copied[in] && !is) {
             MPL_TRY(write_at(f, f->now, slice, w, good));
+        } else if (!is && f->g->value_bytes[l.in[in]] > 0) {
+            MPL_TRY(refuse_elsewhere(f, slice));
         } else {
             f->killer[slice] = MPL_NONE;
             set(f->now, slice, good && is);
@@ -668,6 +681,8 @@ static mpl_status stack_rows(flow *f, const loop *l)
         good = has(f->now, out) && stands(f, f->now, row.result);
         MPL_TRY(mpl_where_slice(&f->map, mpl_flow_where(&f->map, row.result), mpl_flow_where(&f->map, out),
                                 l->body, row.bytes, row.reversed, &is));
+        if (!l->result_copied[1 + i] && !is)
+            MPL_TRY(refuse_elsewhere(f, out));
         if (l->result_copied[1 + i] && !is) /* one row is written; which one, is not looked at */
             MPL_TRY(write_at(f, f->now, out, mpl_flow_where(&f->map, out), good));
         else
@@ -791,6 +806,8 @@ static mpl_status carry(flow *f, const loop *l, transfer *t)
         MPL_TRY(mpl_where_same(&f->map, t[i].to, t[i].from, &same));
         t[i].standing = stands(f, f->now, result);
         t[i].copied = t[i].pending = l->result_copied[1 + i] && !same && t[i].to.kind != MPL_WHERE_NOWHERE;
+        if (!t[i].copied && !same && t[i].to.kind != MPL_WHERE_NOWHERE && t[i].from.kind != MPL_WHERE_NOWHERE)
+            MPL_TRY(refuse_elsewhere(f, t[i].param));
         if (!t[i].copied && !same)
             t[i].standing = false;
     }

@@ -173,6 +173,16 @@ static mpl_value taken_over(const mpl_flow_map *m, mpl_value v, bool first)
     return MPL_NONE;
 }
 
+/* Whether control flow decides where v lies: an output of a case, or a carried one of a while. Nobody reads one that lies nowhere. */
+static bool is_chosen(const mpl_graph *g, mpl_value v)
+{
+    mpl_op op = g->value_op[v];
+    mpl_flow_row_info row;
+
+    return op != MPL_NONE && (g->op_kind[op] == MPL_OP_case || g->op_kind[op] == MPL_OP_while) &&
+           !mpl_flow_row(g, v, &row);
+}
+
 static mpl_where plain_where(const mpl_flow_map *m, mpl_value v)
 {
     mpl_where w = {.kind = MPL_WHERE_NOWHERE};
@@ -186,7 +196,7 @@ static mpl_where plain_where(const mpl_flow_map *m, mpl_value v)
     } else if (m->map->value_buffer[v] != MPL_NONE) {
         w.kind = MPL_WHERE_BUFFER;
         w.id = m->map->value_buffer[v];
-    } else if (m->g->value_role[v] != MPL_PARAMETER) {
+    } else if (m->g->value_role[v] != MPL_PARAMETER && !is_chosen(m->g, v)) {
         w.kind = MPL_WHERE_PINNED;
         w.id = v;
     }

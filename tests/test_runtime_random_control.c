@@ -151,6 +151,111 @@ static void every_planner(void **state)
     assert_int_equal(b.ctx.n_live, ((bench *)*state)->ctx.n_live);
 }
 
+/* ---- faults ------------------------------------------------------------------------------------------------------- */
+
+enum { CO_ALLOCATION, UNROLL_COUNT, FIRST_POINTER, BRANCH_SHARING, CAPTURE_LIFETIME, N_FAULTS };
+
+static const char *const fault_names[] = {"co-allocation", "unroll count", "type II pointer",
+                                          "branch sharing", "capture lifetime"};
+
+/* A value of outside, read in a loop, and one that the loop makes come to lie at one place. */
+static bool overlap_captured(bench *b, mpl_plan *plan, mpl_rng *rng)
+{
+    mpl_buffer from = MPL_NONE, to = MPL_NONE;
+    uint32_t n = 0;
+
+    for (mpl_op op = 0; op < b->g->n_ops; op++)
+        for (uint32_t i = b->g->op_in_begin[op]; i < b->g->op_in_begin[op + 1]; i++) {
+            mpl_value in = b->g->op_in[i], out = b->g->op_out_begin[op] < b->g->op_out_begin[op + 1]
+                                                     ? b->g->op_out[b->g->op_out_begin[op]]
+                                                     : MPL_NONE;
+            mpl_buffer x = in != MPL_NONE ? b->map->value_buffer[in] : MPL_NONE;
+            mpl_buffer y = out != MPL_NONE ? b->map->value_buffer[out] : MPL_NONE;
+
+            if (x != MPL_NONE && y != MPL_NONE && x != y && b->g->value_block[in] < b->g->op_block[op] &&
+                b->p->bytes[y] <= b->p->bytes[x] && mpl_rng_below(rng, ++n) == 0)
+                from = y, to = x;
+        }
+    if (from != MPL_NONE)
+        plan->offset[from] = plan->offset[to];
+    return from != MPL_NONE;
+}
+
+/* Another place of the same kind of change, drawn at random; false: the graph has none. */
+static bool plant(bench *b, mpl_plan *plan, int fault, mpl_rng *rng)
+{
+    mpl_places *places = b->map->places;
+    mpl_place *found = NULL;
+    uint8_t *flag = NULL;
+    uint32_t n = 0;
+
+    if (fault == CAPTURE_LIFETIME)
+        return overlap_captured(b, plan, rng);
+    for (uint32_t i = 0; fault == CO_ALLOCATION && i < b->g->op_in_begin[b->g->n_ops]; i++)
+        if (places->in_copied[i] && mpl_rng_below(rng, ++n) == 0)
+            flag = &places->in_copied[i];
+    for (uint32_t block = 1; fault == CO_ALLOCATION && block < b->g->n_blocks; block++)
+        for (uint32_t i = 0; i < b->g->block_n_results[block]; i++)
+            if (places->result_copied[b->g->block_result_begin[block] + i] && mpl_rng_below(rng, ++n) == 0)
+                flag = &places->result_copied[b->g->block_result_begin[block] + i];
+    for (uint32_t i = 0; fault != CO_ALLOCATION && i < places->n; i++) {
+        mpl_place *p = &places->place[i];
+        bool fits = fault == UNROLL_COUNT    ? p->kind == MPL_PLACE_CYCLE && p->n - p->n_first > 1
+                    : fault == FIRST_POINTER ? p->kind == MPL_PLACE_CYCLE && p->n_first > 0
+                                             : p->kind == MPL_PLACE_BRANCH;
+
+        if (fits && mpl_rng_below(rng, ++n) == 0)
+            found = p;
+    }
+    if (flag != NULL)
+        *flag = 0;
+    if (found != NULL && fault == UNROLL_COUNT)
+        found->n--;
+    else if (found != NULL) {
+        uint32_t *item = places->item + found->begin, last = item[found->n - 1];
+
+        if (item[0] == last)
+            return false;
+        item[found->n - 1] = fault == FIRST_POINTER ? last : item[0];
+        item[0] = last;
+    }
+    return flag != NULL || found != NULL;
+}
+
+/* What the verifier lets pass must run right; of each kind of fault it has to catch many. */
+static void catch_faults(void **state)
+{
+    bench b = *(bench *)*state;
+    uint64_t n = asked("CONTROL_FAULTS", 150);
+    uint32_t planted[N_FAULTS] = {0}, caught[N_FAULTS] = {0}, missed = 0;
+    mpl_rng rng;
+
+    mpl_rng_init(&rng, 17);
+    for (uint64_t seed = 1; seed <= n; seed++)
+        for (int fault = 0; fault < N_FAULTS; fault++) {
+            mpl_plan *plan;
+
+            bench_open(&b, seed);
+            plan = plan_by(&b, mpl_planner_find("greedy_size"));
+            if (plant(&b, plan, fault, &rng)) {
+                planted[fault]++;
+                if (mpl_verify_places(&b.ctx, b.g, b.map, b.p, plan) == MPL_EINVALID)
+                    caught[fault]++;
+                else if (!runs_right(&b, plan) && missed++ == 0)
+                    print_message("missed: %s, seed %" PRIu64 ": %s\n", fault_names[fault], seed,
+                                  b.ctx.message);
+            }
+            mpl_plan_free(&b.ctx, plan);
+            bench_close(&b);
+        }
+    for (int fault = 0; fault < N_FAULTS; fault++) {
+        print_message("%s: %u of %u faults refused\n", fault_names[fault], caught[fault], planted[fault]);
+        assert_true(caught[fault] > 0);
+    }
+    assert_int_equal(missed, 0);
+    assert_int_equal(b.ctx.n_live, ((bench *)*state)->ctx.n_live);
+}
+
 static int open_device(void **state)
 {
     static bench b;
@@ -174,6 +279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_planner),
+        cmocka_unit_test(catch_faults),
     };
 
     return cmocka_run_group_tests(tests, open_device, close_device);
