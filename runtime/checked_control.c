@@ -1,10 +1,9 @@
 /* checked_control.c -- --checked where control flows: what may be needed later keeps its bytes, all else holds the pattern.
  *
- * Which values may be needed from a point of the program on is found here once, by data flow over steps and over what happens
- * between them, from the graph alone: neither lifetimes nor the plan have a say. As the run goes on, the values that are needed
- * now, and will be, are looked up where they lie by then. Each step may write to its own outputs, and to what it hands on; what
- * else is needed must stay as it was, what is not needed must hold the pattern, and what ceases to be needed gets it. Cost: each
- * step reads all slabs but the weights. */
+ * Which values may be needed from a point of the program on follows from the graph alone (needs.h). As the run goes on, those
+ * that are needed now, and those that will be, are looked up where they lie by then. Each step may write to its own outputs, and
+ * to what it hands on; what else is needed must stay as it was, what is not needed must hold the pattern, and what ceases to be
+ * needed gets it. Cost: each step reads all slabs but the weights. */
 #include "runtime/exec_priv.h"
 
 #include <stdlib.h>
@@ -22,15 +21,11 @@ typedef struct ranges {
 } ranges;
 
 struct mpl_witness {
-    uint32_t words; /* of a row */
-    uint64_t
-        *row; /* a bit for each value: it is needed from a point on; one row a point, see point_of_entry */
-    uint64_t *now, *scratch; /* rows */
-    uint32_t *entry;         /* [n_ops] row at the entry to a loop or case */
-    mpl_value
-        *stack_of;    /* [n_values] the output that a row, made where it is stacked, is a part of; MPL_NONE */
-    uint64_t *sum;    /* [n_values] of its bytes, */
-    mpl_spot *sum_at; /* [n_values] where it was */
+    mpl_needs *needs;
+    /* [n_values] the output that a row, made where it is stacked, is a part of; MPL_NONE */
+    mpl_value *stack_of;
+    uint64_t *sum;       /* [n_values] of its bytes, */
+    mpl_spot *sum_at;    /* [n_values] where it was, */
     uint64_t *sum_epoch; /* [n_values] and when: it counts only if nothing came in between */
     uint64_t epoch;
     uint8_t *made;    /* [n_values] the step that runs gives it new contents */
@@ -44,233 +39,6 @@ static mpl_value holder(const mpl_exec *exec, mpl_value v)
     return exec->control->holder != NULL ? exec->control->holder[v] : v;
 }
 
-/* ---- what is needed from a point on --------------------------------------------------------------------------------- */
-
-static uint64_t *row_at(const mpl_witness *w, uint32_t point)
-{
-    return w->row + (size_t)point * w->words;
-}
-
-static void set(uint64_t *row, mpl_value v)
-{
-    row[v / 64] |= UINT64_C(1) << (v % 64);
-}
-
-static bool has(const uint64_t *row, mpl_value v)
-{
-    return (row[v / 64] >> (v % 64) & 1) != 0;
-}
-
-static void need(const mpl_exec *exec, uint64_t *row, mpl_value v)
-{
-    if (v != MPL_NONE)
-        set(row, holder(exec, v));
-}
-
-/* v is made here: nothing before needs it. Whether something behind does. */
-static bool make(const mpl_exec *exec, uint64_t *row, mpl_value v)
-{
-    bool needed;
-
-    if (v == MPL_NONE || holder(exec, v) != v)
-        return false;
-    needed = has(row, v);
-    row[v / 64] &= ~(UINT64_C(1) << (v % 64));
-    return needed;
-}
-
-static void join(const mpl_witness *w, uint64_t *row, const uint64_t *other)
-{
-    for (uint32_t i = 0; i < w->words; i++)
-        row[i] |= other[i];
-}
-
-/* The point that control comes to from the step before, or from above. */
-static uint32_t point_of_entry(const mpl_exec *exec, uint32_t step)
-{
-    const mpl_program *p = exec->control->program;
-
-    return step < p->n_steps && p->kind[step] == MPL_STEP_BEGIN
-               ? exec->witness->entry[exec->g->block_owner[p->of[step]]]
-               : step;
-}
-
-/* v was needed behind where it is made out of `source`, so that is needed before. */
-static void pass(const mpl_exec *exec, uint64_t *row, mpl_value v, mpl_value source)
-{
-    if (make(exec, row, v))
-        need(exec, row, source);
-}
-
-static void before_plain(const mpl_exec *exec, mpl_op op, uint64_t *row)
-{
-    const mpl_graph *g = exec->g;
-    bool test = g->op_kind[op] == MPL_OP_exit_unless;
-
-    if (test)
-        join(exec->witness, row,
-             row_at(exec->witness, exec->control->program->op_step[g->block_owner[g->op_block[op]]]));
-    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-        make(exec, row, g->op_out[i]);
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-        need(exec, row, g->op_in[i]);
-}
-
-/* Behind the loop its outputs are what the parameters are by then; and the rows. */
-static void before_owner(const mpl_exec *exec, mpl_op op, uint64_t *row)
-{
-    const mpl_graph *g = exec->g;
-    const mpl_value *in = g->op_in + g->op_in_begin[op], *out = g->op_out + g->op_out_begin[op];
-    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
-    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
-
-    if (g->op_kind[op] == MPL_OP_case) /* where no branch ran */
-        for (uint32_t i = 0; i < n_out; i++)
-            pass(exec, row, out[i], 1 + i < n_in ? in[1 + i] : MPL_NONE);
-    else
-        for (uint32_t i = 0; i < mpl_control_n_carried(g, op); i++)
-            pass(exec, row, out[i], mpl_control_params(g, g->op_body[g->op_body_begin[op]])[1 + i]);
-}
-
-/* Behind a round comes the next, or what is behind the loop: both look for the parameters. */
-static void before_round_ends(const mpl_exec *exec, uint32_t b, uint64_t *row)
-{
-    const mpl_graph *g = exec->g;
-    const mpl_program *p = exec->control->program;
-    mpl_op op = g->block_owner[b];
-    const mpl_value *result = mpl_control_results(g, b), *out = g->op_out + g->op_out_begin[op];
-    uint64_t *behind = exec->witness->scratch;
-    uint32_t n = mpl_control_n_carried(g, op);
-
-    join(exec->witness, row, row_at(exec->witness, p->begin_step[b]));
-    join(exec->witness, row, row_at(exec->witness, p->op_step[op]));
-    memcpy(behind, row, exec->witness->words * sizeof *row);
-    for (uint32_t i = 0; i < n; i++)
-        make(exec, row, mpl_control_params(g, b)[1 + i]);
-    for (uint32_t i = 0; i < n; i++)
-        if (has(behind, mpl_control_params(g, b)[1 + i]))
-            need(exec, row, result[1 + i]);
-    need(exec, row, result[0]);
-    for (uint32_t i = 1 + n; i < g->block_n_results[b]; i++)
-        if (out[i - 1] != MPL_NONE && has(behind, holder(exec, out[i - 1])))
-            need(exec, row, result[i]);
-}
-
-static void before_branch_ends(const mpl_exec *exec, uint32_t b, uint64_t *row)
-{
-    const mpl_graph *g = exec->g;
-    mpl_op op = g->block_owner[b];
-
-    join(exec->witness, row,
-         row_at(exec->witness, point_of_entry(exec, exec->control->program->op_step[op] + 1)));
-    for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-        pass(exec, row, g->op_out[g->op_out_begin[op] + i], mpl_control_results(g, b)[i]);
-}
-
-static void before_begin(const mpl_exec *exec, uint32_t b, uint64_t *row)
-{
-    const mpl_graph *g = exec->g;
-    mpl_op op = g->block_owner[b];
-    uint32_t n;
-
-    if (g->op_kind[op] != MPL_OP_while)
-        return;
-    n = mpl_control_n_carried(g, op);
-    make(exec, row, mpl_control_params(g, b)[0]);
-    for (uint32_t i = 1 + n; i < g->block_n_params[b]; i++)
-        pass(exec, row, mpl_control_params(g, b)[i], g->op_in[g->op_in_begin[op] + 1 + i]);
-}
-
-static void before_entry(const mpl_exec *exec, mpl_op op, uint64_t *row)
-{
-    const mpl_graph *g = exec->g;
-    const mpl_program *p = exec->control->program;
-    const mpl_value *in = g->op_in + g->op_in_begin[op];
-    uint32_t n = mpl_control_n_carried(g, op);
-
-    for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
-        join(exec->witness, row, row_at(exec->witness, p->begin_step[g->op_body[k]]));
-    join(exec->witness, row, row_at(exec->witness, p->op_step[op]));
-    need(exec, row, in[0]);
-    if (g->op_kind[op] != MPL_OP_while)
-        return;
-    for (uint32_t i = g->op_out_begin[op] + n; i < g->op_out_begin[op + 1]; i++)
-        make(exec, row, g->op_out[i]);
-    for (uint32_t i = 0; i < n; i++)
-        pass(exec, row, mpl_control_params(g, g->op_body[g->op_body_begin[op]])[1 + i], in[2 + i]);
-    need(exec, row, in[1]);
-}
-
-/* Adds to row `point` what `row` has; whether it was new. */
-static bool grow(mpl_witness *w, uint32_t point, const uint64_t *row)
-{
-    bool more = false;
-
-    for (uint32_t i = 0; i < w->words; i++) {
-        more = more || (row[i] & ~row_at(w, point)[i]) != 0;
-        row_at(w, point)[i] |= row[i];
-    }
-    return more;
-}
-
-/* One pass from the end to the beginning; whether anything was new. */
-static bool flow_back(mpl_exec *exec)
-{
-    const mpl_graph *g = exec->g;
-    const mpl_program *p = exec->control->program;
-    mpl_witness *w = exec->witness;
-    uint64_t *row = w->now;
-    bool more = false;
-
-    for (uint32_t step = p->n_steps; step-- > 0;) {
-        uint32_t of = p->of[step];
-        bool end = p->kind[step] == MPL_STEP_END, loop;
-
-        memset(row, 0, w->words * sizeof *row);
-        if (!end)
-            join(w, row, row_at(w, point_of_entry(exec, step + 1)));
-        loop = end && g->op_kind[g->block_owner[of]] == MPL_OP_while;
-        if (end)
-            loop ? before_round_ends(exec, of, row) : before_branch_ends(exec, of, row);
-        else if (p->kind[step] == MPL_STEP_BEGIN)
-            before_begin(exec, of, row);
-        else if (g->op_body_begin[of] < g->op_body_begin[of + 1])
-            before_owner(exec, of, row);
-        else
-            before_plain(exec, of, row);
-        more = grow(w, step, row) || more;
-        if (p->kind[step] == MPL_STEP_BEGIN && of == g->op_body[g->op_body_begin[g->block_owner[of]]]) {
-            memset(row, 0, w->words * sizeof *row);
-            before_entry(exec, g->block_owner[of], row);
-            more = grow(w, w->entry[g->block_owner[of]], row) || more;
-        }
-    }
-    return more;
-}
-
-static mpl_status find_needs(mpl_exec *exec)
-{
-    mpl_status st = MPL_OK;
-    const mpl_graph *g = exec->g;
-    mpl_witness *w = exec->witness;
-    uint32_t n_points = exec->control->program->n_steps + 1;
-
-    w->words = g->n_values / 64 + 1;
-    MPL_TRY(mpl_new(exec->ctx, w->entry, g->n_ops));
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        if (g->op_body_begin[op] < g->op_body_begin[op + 1])
-            w->entry[op] = n_points++;
-    MPL_TRY(mpl_new(exec->ctx, w->row, (size_t)n_points * w->words));
-    MPL_TRY(mpl_new(exec->ctx, w->now, w->words));
-    MPL_TRY(mpl_new(exec->ctx, w->scratch, w->words));
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        need(exec, row_at(w, exec->control->program->n_steps), g->output[i]);
-    while (flow_back(exec)) {
-    }
-out:
-    return st;
-}
-
 mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p)
 {
     mpl_status st = MPL_OK;
@@ -279,7 +47,7 @@ mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p)
 
     MPL_TRY(mpl_new(exec->ctx, exec->witness, 1));
     w = exec->witness;
-    MPL_TRY(find_needs(exec));
+    MPL_TRY(mpl_needs_new(exec->ctx, g, exec->control->program, exec->control->holder, &w->needs));
     MPL_TRY(mpl_new(exec->ctx, w->stack_of, g->n_values));
     MPL_TRY(mpl_new(exec->ctx, w->sum, g->n_values));
     MPL_TRY(mpl_new(exec->ctx, w->sum_at, g->n_values));
@@ -307,9 +75,9 @@ void mpl_witness_free(mpl_ctx *ctx, mpl_witness *w)
 {
     if (w == NULL)
         return;
-    void *arrays[] = {w->row,      w->now,       w->scratch,   w->entry,      w->stack_of,
-                      w->sum,      w->sum_at,    w->sum_epoch, w->made,       w->pair_in,
-                      w->pair_out, w->before.at, w->after.at,  w->written.at, w};
+    mpl_needs_free(ctx, w->needs);
+    void *arrays[] = {w->stack_of, w->sum,       w->sum_at,   w->sum_epoch,  w->made, w->pair_in,
+                      w->pair_out, w->before.at, w->after.at, w->written.at, w};
 
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
@@ -368,13 +136,13 @@ static mpl_status list_needed(mpl_exec *exec, uint32_t step, ranges *list)
     uint32_t of = step < p->n_steps ? p->of[step] : 0, point = step;
 
     if (step < p->n_steps && p->kind[step] == MPL_STEP_BEGIN && !exec->control->open[g->block_owner[of]])
-        point = exec->witness->entry[g->block_owner[of]];
+        point = exec->witness->needs->entry[g->block_owner[of]];
     else if (step < p->n_steps && p->kind[step] == MPL_STEP_OP && g->op_kind[of] == MPL_OP_case &&
              exec->control->branch[of] != MPL_NONE)
-        point = point_of_entry(exec, step + 1);
+        point = mpl_needs_entry(exec->witness->needs, step + 1);
     list->n = 0;
     for (mpl_value v = 0; v < g->n_values; v++)
-        if ((has(row_at(exec->witness, point), v) && has_arrived(exec, v)) || is_lasting(exec, v))
+        if ((mpl_needs_has(exec->witness->needs, point, v) && has_arrived(exec, v)) || is_lasting(exec, v))
             MPL_TRY(push(exec, list, mpl_exec_spot(exec, v), g->value_bytes[v], v));
     sort(list);
 out:

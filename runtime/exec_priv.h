@@ -9,6 +9,7 @@
 #define MPL_EXEC_PRIV_H
 
 #include "runtime/exec.h"
+#include "runtime/needs.h"
 
 #include <stdatomic.h>
 
@@ -172,19 +173,6 @@ mpl_spot mpl_control_spot(const mpl_exec *exec, mpl_value v);
 void mpl_control_note_final(mpl_exec *exec, mpl_op op);
 /* v, with all that lies with it, is at `spot`: every operand that reads or writes it is told. */
 void mpl_control_bind(mpl_exec *exec, mpl_value v, mpl_spot spot);
-
-static inline uint32_t mpl_control_n_carried(const mpl_graph *g, mpl_op op)
-{
-    return (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
-}
-static inline const mpl_value *mpl_control_params(const mpl_graph *g, uint32_t block)
-{
-    return g->block_param + g->block_param_begin[block];
-}
-static inline const mpl_value *mpl_control_results(const mpl_graph *g, uint32_t block)
-{
-    return g->block_result + g->block_result_begin[block];
-}
 
 /* control.c: steps [from, to) of the program of a graph with control flow. *apart_ns grows by the time that arrivals and checks
  * take; NULL: there are none, all has arrived. */
