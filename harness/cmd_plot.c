@@ -12,13 +12,15 @@
 #include "harness/gnuplot.h"
 #include "harness/grid.h"
 #include "harness/job.h"
+#include "harness/unroll.h"
 #include "harness/viewer.h"
 
 static const double MIB = 1048576;
 enum {
     STAIRS = 240,
-    MANY = 400
-}; /* steps that the live bytes have at most; buffers from which on borders are thin */
+    MANY = 400,
+    LABELS = 40
+}; /* steps that the live bytes have at most; boxes from which on borders are thin; rounds that are named at most */
 
 /* Text inside gnuplot's double quotes, with its enhanced mode off. */
 static void put_quoted(FILE *to, const char *text)
@@ -50,7 +52,7 @@ static const char *title_of(const mpl_job *job, const mpl_record *row, const mpl
 }
 
 static void put_axes(FILE *to, const mpl_job *job, const mpl_record *row, const mpl_plan *plan,
-                     const mpl_spans_across *across, bool png)
+                     const char *unit, uint32_t n_columns, bool png)
 {
     const mpl_problem *p = job->problem;
     char title[300];
@@ -75,8 +77,8 @@ static void put_axes(FILE *to, const mpl_job *job, const mpl_record *row, const 
             /* light to dark without a step back: it reads in grey, and to the colour-blind eye */
             "set palette defined (0 '#fdf0b0', 0.25 '#bcc596', 0.5 '#7f9f98', 0.75 '#4f789c', 1 '#2c5286')\n"
             "set logscale cb 10\nset cbrange [%.17g:%.17g]\nset format cb '%%g'\n",
-            across->unit, across->n_steps, (double)top / MIB * 1.04,
-            pow(10, floor(log10((double)least / MIB) - 0.01)), pow(10, ceil(log10((double)most / MIB))));
+            unit, n_columns, (double)top / MIB * 1.04, pow(10, floor(log10((double)least / MIB) - 0.01)),
+            pow(10, ceil(log10((double)most / MIB))));
 }
 
 /* The live bytes as stairs; of many steps the largest of each few, or the line would hide what is below it. */
@@ -97,32 +99,84 @@ static uint32_t put_live(FILE *to, const uint64_t *live, uint32_t n_steps)
     return few;
 }
 
-/* Buffers of pool 0, then the live bytes as a line and the bound as a dashed one. */
-static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const mpl_record *row,
-                             const mpl_plan *plan, const char *picture, bool png)
+/* A buffer of pool 0 is a box; of a graph with control flow, a value in a round or branch is. */
+static mpl_status boxes_of(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan, mpl_unrolled *out,
+                           const char **unit)
 {
     mpl_status st = MPL_OK;
     const mpl_problem *p = job->problem;
     mpl_spans_across across = {0};
-    uint64_t *live = NULL, peak;
+
+    if (job->map != NULL && job->map->places != NULL) {
+        *unit = "time [step], rounds of loops and branches side by side";
+        return mpl_unroll(ctx, job->source.graph, job->order, p, job->map, plan, out);
+    }
+    MPL_TRY(mpl_across(ctx, p, &across));
+    *unit = across.unit;
+    MPL_TRY(mpl_reserve(ctx, out->box, out->box_cap, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == 0)
+            out->box[out->n_boxes++] =
+                (mpl_box){across.from[b], across.to[b], plan->offset[b], p->bytes[b], MPL_NONE, b};
+    MPL_TRY(mpl_reserve(ctx, out->step, out->step_cap, across.n_steps));
+    for (; out->n_columns < across.n_steps; out->n_columns++)
+        out->step[out->n_columns] = out->n_columns;
+out:
+    mpl_across_fini(ctx, &across);
+    return st;
+}
+
+/* Where rounds and branches begin. */
+static void put_marks(FILE *to, const mpl_graph *g, const mpl_unrolled *u)
+{
+    for (uint32_t i = 0; i < u->n_marks; i++) {
+        const mpl_mark *m = &u->mark[i];
+        bool loop = g->op_kind[g->block_owner[m->block]] == MPL_OP_while;
+        char text[120];
+
+        fprintf(to,
+                "set arrow from %" PRIu32 ", graph 0 to %" PRIu32
+                ", graph 1 nohead front dt %d lw 0.8 lc rgb '%s'\n",
+                m->column, m->column, loop ? 3 : 4, loop ? "#404040" : "#009e73");
+        if (u->n_marks > LABELS)
+            continue;
+        snprintf(text, sizeof text, "%.60s %s %" PRIu32, g->block_name[m->block], loop ? "round" : "branch",
+                 m->number);
+        fprintf(to, "set label ");
+        put_quoted(to, text);
+        fprintf(to, " at %" PRIu32 ", graph 0.99 rotate by 90 right offset 0.6,0 font ',8' front\n",
+                m->column);
+    }
+}
+
+/* The boxes, then the live bytes as a line and the bound as a dashed one. */
+static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const mpl_record *row,
+                             const mpl_plan *plan, const mpl_unrolled *u, const char *unit,
+                             const char *picture, bool png)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = job->problem;
+    uint64_t *live = NULL, *across = NULL, peak;
     uint32_t few;
     char what[64];
 
-    MPL_TRY(mpl_across(ctx, p, &across));
     MPL_TRY(mpl_new(ctx, live, p->n_steps));
+    MPL_TRY(mpl_new(ctx, across, u->n_columns));
     if (p->before == NULL)
         MPL_TRY(mpl_peak_live(ctx, p, 0, &peak, live, NULL));
-    put_axes(to, job, row, plan, &across, png);
+    for (uint32_t i = 0; i < u->n_columns && p->before == NULL; i++)
+        across[i] = live[u->step[i]];
+    put_axes(to, job, row, plan, unit, u->n_columns, png);
+    put_marks(to, job->source.graph, u);
     fprintf(to, "set output ");
     put_quoted(to, picture);
     fprintf(to, "\n$buffers << EOD\n");
-    for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->pool[b] == 0)
-            fprintf(to, "%" PRIu32 " %" PRIu32 " %.17g %.17g %.17g\n", across.from[b], across.to[b],
-                    (double)plan->offset[b] / MIB, (double)(plan->offset[b] + p->bytes[b]) / MIB,
-                    (double)p->bytes[b] / MIB);
+    for (uint32_t i = 0; i < u->n_boxes; i++)
+        fprintf(to, "%" PRIu32 " %" PRIu32 " %.17g %.17g %.17g\n", u->box[i].from, u->box[i].to,
+                (double)u->box[i].offset / MIB, (double)(u->box[i].offset + u->box[i].bytes) / MIB,
+                (double)u->box[i].bytes / MIB);
     fprintf(to, "EOD\n");
-    few = put_live(to, live, p->n_steps);
+    few = put_live(to, across, p->before == NULL ? u->n_columns : 0);
     snprintf(what, sizeof what, "live bytes");
     if (few > 1)
         snprintf(what, sizeof what, "live bytes, largest of %" PRIu32 " steps", few);
@@ -130,12 +184,12 @@ static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const m
             "plot $buffers using (($1+$2)/2):(($3+$4)/2):1:2:3:4:5 with boxxyerror lw %s fillcolor palette "
             "notitle, "
             "%s%s%s%.17g with lines dt 2 lw 1.5 lc rgb '#000000' title 'bound'\n",
-            p->n > MANY ? "0.4" : "1",
+            u->n_boxes > MANY ? "0.4" : "1",
             p->before == NULL ? "$live using 1:2 with lines lw 1.2 lc rgb '#d55e00' title '" : "",
             p->before == NULL ? what : "", p->before == NULL ? "', " : "", (double)job->bound_bytes / MIB);
 out:
-    mpl_across_fini(ctx, &across);
     mpl_free(ctx, live);
+    mpl_free(ctx, across);
     return st;
 }
 
@@ -151,36 +205,34 @@ static void put_xml(FILE *to, const char *text)
     }
 }
 
-/* The next buffer of pool 0 from b on; n: none. */
-static mpl_buffer next_drawn(const mpl_problem *p, mpl_buffer b)
+/* Name, bytes and place of a box. */
+static void put_title(FILE *to, const mpl_job *job, const mpl_box *box)
 {
-    while (b < p->n && p->pool[b] != 0)
-        b++;
-    return b;
-}
-
-/* Copies the SVG with a title in each box; *next is p->n once every buffer has one. */
-static void put_titles(FILE *to, const char *svg, const mpl_problem *p, const mpl_plan *plan,
-                       mpl_buffer *next)
-{
-    const char *at = svg, *plot = strstr(svg, "<g id=\"gnuplot_plot_1\""), *polygon, *end;
+    const mpl_problem *p = job->problem;
     char label[24];
 
-    *next = next_drawn(p, 0);
-    for (polygon = plot; polygon != NULL && *next < p->n;) {
+    put_xml(to, box->value != MPL_NONE ? job->source.graph->value_name[box->value]
+                                       : mpl_buffer_label(p, box->buffer, label));
+    fprintf(to, "\n%" PRIu64 " bytes at %" PRIu64, box->bytes, box->offset);
+    if (box->value == MPL_NONE && p->before == NULL)
+        fprintf(to, "\nsteps [%" PRIu32 ", %" PRIu32 ")", p->birth[box->buffer], p->death[box->buffer]);
+}
+
+/* Copies the SVG with a title in each box; *n: how many have one. */
+static void put_titles(FILE *to, const char *svg, const mpl_job *job, const mpl_unrolled *u, uint32_t *n)
+{
+    const char *at = svg, *plot = strstr(svg, "<g id=\"gnuplot_plot_1\""), *polygon = plot, *end;
+
+    for (*n = 0; polygon != NULL && *n < u->n_boxes; ++*n) {
         polygon = strstr(polygon, "<polygon");
         end = polygon != NULL ? strstr(polygon, "/>") : NULL;
         if (end == NULL)
             break;
         fwrite(at, 1, (size_t)(end - at), to);
         fputs("><title>", to);
-        put_xml(to, mpl_buffer_label(p, *next, label));
-        fprintf(to, "\n%" PRIu64 " bytes at %" PRIu64, p->bytes[*next], plan->offset[*next]);
-        if (p->before == NULL)
-            fprintf(to, "\nsteps [%" PRIu32 ", %" PRIu32 ")", p->birth[*next], p->death[*next]);
+        put_title(to, job, &u->box[*n]);
         fputs("</title></polygon>", to);
         at = polygon = end + 2;
-        *next = next_drawn(p, *next + 1);
     }
     fputs(at, to);
 }
@@ -195,7 +247,9 @@ static mpl_status draw(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row, 
     mpl_new_file out_file = {0};
     char *data = NULL;
     size_t size;
-    mpl_buffer drawn;
+    uint32_t drawn;
+    mpl_unrolled u = {0};
+    const char *unit = "";
 
     snprintf(script, sizeof script, "%s/memplan-XXXXXX.gp", mpl_temporary_folder());
     fd = mkstemps(script, 3);
@@ -205,7 +259,8 @@ static mpl_status draw(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row, 
     snprintf(picture, sizeof picture, "%s.out", script);
     MPL_TRY(mpl_file_begin(ctx, path,
                            &out_file)); /* before the work: a folder that is not there is told at once */
-    MPL_TRY(put_script(ctx, f, job, row, plan, picture, png));
+    MPL_TRY(boxes_of(ctx, job, plan, &u, &unit));
+    MPL_TRY(put_script(ctx, f, job, row, plan, &u, unit, picture, png));
     if (fflush(f) != 0 || ferror(f))
         MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", script, strerror(errno));
     MPL_TRY(mpl_gnuplot(ctx, NULL, script));
@@ -213,15 +268,17 @@ static mpl_status draw(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row, 
     if (png) {
         fwrite(data, 1, size, out_file.stream);
     } else {
-        put_titles(out_file.stream, data, job->problem, plan, &drawn);
-        if (drawn < job->problem->n)
+        put_titles(out_file.stream, data, job, &u, &drawn);
+        if (drawn < u.n_boxes)
             MPL_FAIL(ctx, MPL_EUNAVAIL,
-                     "gnuplot drew no box for buffer %" PRIu32 "; its version is not one that memplan knows",
-                     drawn);
+                     "gnuplot drew no box %" PRIu32 " of %" PRIu32
+                     "; its version is not one that memplan knows",
+                     drawn, u.n_boxes);
     }
     MPL_TRY(mpl_file_commit(ctx, &out_file));
 out:
     mpl_file_end(ctx, &out_file);
+    mpl_unrolled_fini(ctx, &u);
     mpl_free(ctx, data);
     if (f != NULL)
         fclose(f);

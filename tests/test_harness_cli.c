@@ -487,6 +487,12 @@ static void export_and_plot(void **state)
     assert_int_equal(run("plot " SMALL " -p greedy_size -o @/plan.png"), 0);
     assert_string_equal(err, "");
     assert_int_equal(run("plot " SMALL " -p greedy_size -o @/plan.svg"), 0);
+    assert_int_equal(run("plot tests/data/control.graph -p greedy_size -o @/loop.svg"), 0);
+    slurp("loop.svg", svg, sizeof svg);
+    assert_non_null(strstr(svg, "step round 3"));
+    assert_null(strstr(svg, "step round 4"));
+    assert_non_null(strstr(svg, "keep branch 1"));
+    assert_non_null(strstr(svg, "<title>hw\n24 bytes at "));
     assert_int_equal(setenv("TMPDIR", "/no/such/folder", 1), 0); /* where its script goes */
     assert_int_equal(run("plot " SMALL " -p greedy_size -o @/other.svg"), 2);
     assert_int_equal(unsetenv("TMPDIR"), 0);

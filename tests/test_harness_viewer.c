@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "graphs/base/file.h"
+#include "graphs/source.h"
 #include "harness/table.h"
+#include "harness/unroll.h"
 #include "harness/viewer.h"
 #include "planners/planner.h"
 #include "tests/random_problem.h"
@@ -358,6 +360,65 @@ static void test_memory_runs_out(void **state)
     mpl_problem_free(&ctx, p);
 }
 
+/* ---- rounds and branches side by side ---- */
+
+/* The pictures of loops: as many rounds as pointers need to come round; what lies over one another at the same time is one value
+ * handed on; and nothing lies outside of its arena. */
+static void test_unrolled(void **state)
+{
+    static const struct {
+        const char *name;
+        uint32_t n_rounds; /* of the first loop */
+    } rows[] = {
+        {"loops/pingpong", 1 + 2}, /* the first value lies elsewhere, then two places in turn */
+        {"loops/shift_2", 2 + 2},   {"loops/shift_3", 3 + 3},   {"loops/shift_4", 7}, /* it has no more */
+        {"loops/chained_3", 1 + 2}, {"loops/lstm_cell", 1 + 1}, {"control", 4},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mpl_problem_options o = mpl_problem_options_default();
+        mpl_graph *g;
+        mpl_problem *p;
+        mpl_value_map *map;
+        mpl_plan *plan;
+        mpl_op *order;
+        mpl_unrolled u = {0};
+        uint32_t n_rounds = 0;
+        char path[100];
+
+        snprintf(path, sizeof path, "tests/data/%s.graph", rows[i].name);
+        assert_ok(&ctx, mpl_text_read(&ctx, path, &g));
+        order = mpl_alloc(&ctx, g->n_ops, sizeof *order);
+        assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
+        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+        plan = plan_of(&ctx, p);
+        assert_ok(&ctx, mpl_unroll(&ctx, g, order, p, map, plan, &u));
+        for (uint32_t k = 0; k < u.n_marks; k++)
+            n_rounds += u.mark[k].block == 1;
+        assert_int_equal(n_rounds, rows[i].n_rounds);
+        assert_true(u.n_columns >= n_rounds && u.n_boxes > 0);
+        for (uint32_t a = 0; a < u.n_boxes; a++) {
+            assert_true(u.box[a].from < u.box[a].to && u.box[a].to <= u.n_columns);
+            assert_true(u.box[a].offset + u.box[a].bytes <= plan->pool_bytes[0]);
+            for (uint32_t b = 0; b < a; b++)
+                if (u.box[a].from < u.box[b].to && u.box[b].from < u.box[a].to &&
+                    u.box[a].offset < u.box[b].offset + u.box[b].bytes &&
+                    u.box[b].offset < u.box[a].offset + u.box[a].bytes)
+                    assert_int_equal(u.box[a].offset, u.box[b].offset);
+        }
+        mpl_unrolled_fini(&ctx, &u);
+        mpl_plan_free(&ctx, plan);
+        mpl_value_map_free(&ctx, map);
+        mpl_problem_free(&ctx, p);
+        mpl_free(&ctx, order);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_long_names),    cmocka_unit_test(test_across_chains),
         cmocka_unit_test(test_longest_chain), cmocka_unit_test(test_conflicts),
         cmocka_unit_test(test_trace),         cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_unrolled),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
