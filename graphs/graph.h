@@ -7,7 +7,11 @@
  * Control flow: a block is a run of operations with parameters and results of its own; block 0 is the whole graph. A `while`
  * owns one block, its body, a `case` one for each branch. Blocks nest; operations and values of all of them stand in the same
  * arrays, a block's operations one after another, right before the operation that owns it. A block may use the values
- * of those around it (it captures them); nothing of it is seen outside but its results, through its owner's outputs. */
+ * of those around it (it captures them); nothing of it is seen outside but its results, through its owner's outputs.
+ *
+ * A program is not SSA: it may change what lies in memory. Its values that are views (ir/views.h) lie where their root does, and
+ * read what was last written there; an output is what its memory holds at the end. The pass tensor_ssa makes the SSA graph that
+ * orders, planners and backends take. Programs have no blocks. */
 #ifndef MPL_GRAPH_H
 #define MPL_GRAPH_H
 
@@ -84,10 +88,13 @@ enum {
     MPL_ELEMENTWISE = 8,  /* each output element depends on the elements of its own index (broadcast) alone */
     MPL_NO_FOLD = 16,     /* never computed while reading, even from constants */
     MPL_CONTROL = 32,     /* control flow: run by the executor, never by mpl_eval or a backend */
+    MPL_PROGRAM = 64,     /* only in a program */
+    MPL_MUTATES = 128,    /* writes where input 0 lies, and has no output */
 };
 
 typedef struct mpl_graph {
     char *name;
+    bool program; /* set by its maker before anything is added */
     uint32_t n_ops, n_values;
 
     uint16_t *op_kind;       /* [n_ops] mpl_op_kind */
@@ -302,6 +309,9 @@ mpl_value mpl_graph_find(const mpl_graph *g, const char *name);
 
 /* Makes the use lists and checks the whole (mpl_graph_ok). MPL_EINPUT when there is no output. O(size). */
 mpl_status mpl_graph_finish(mpl_ctx *ctx, mpl_graph *g);
+
+/* MPL_EINPUT with one line that names the pass when g is a program. What needs SSA calls it. */
+mpl_status mpl_graph_check_ssa(mpl_ctx *ctx, const mpl_graph *g);
 
 /* Every id in range, every value made once and before its uses, bytes equal to type times dims. O(size). */
 bool mpl_graph_ok(const mpl_graph *g);

@@ -30,7 +30,7 @@ static const char *first_line(const char *data, size_t size, size_t *n)
     return at;
 }
 
-/* Text begins with 'graph ', a buffer list with a header of several columns; ONNX is binary, for its first
+/* Text begins with 'graph ' or 'program ', a buffer list with a header of several columns; ONNX is binary, for its first
  * field is a number below 32. */
 static content content_of(const char *data, size_t size)
 {
@@ -40,7 +40,8 @@ static content content_of(const char *data, size_t size)
     for (size_t i = 0; i < probe; i++)
         if ((unsigned char)data[i] < ' ' && !is_blank(data[i]))
             return ONNX;
-    if (n > 6 && memcmp(line, "graph", 5) == 0 && is_blank(line[5]))
+    if ((n > 6 && memcmp(line, "graph", 5) == 0 && is_blank(line[5])) ||
+        (n > 8 && memcmp(line, "program", 7) == 0 && is_blank(line[7])))
         return TEXT;
     return n > 0 && memchr(line, ',', n) != NULL ? LIST : UNKNOWN;
 }

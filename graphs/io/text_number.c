@@ -13,8 +13,8 @@ bool mpl_text_word_char(char c)
 
 bool mpl_text_reserved(const char *word, size_t n)
 {
-    static const char *const words[] = {"graph", "input", "weight", "bound", "output",
-                                        "block", "param", "yield",  "view",  "_"};
+    static const char *const words[] = {"graph", "program", "input", "weight", "bound", "output",
+                                        "block", "param",   "yield", "view",   "_"};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strlen(words[i]) == n && memcmp(words[i], word, n) == 0)

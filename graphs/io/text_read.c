@@ -2,7 +2,7 @@
  *
  * One statement a line; '#' starts a comment; values are made above the lines that use them.
  *
- *   graph NAME                                   first
+ *   graph NAME                                   first; `program NAME`: operations may change what lies in memory
  *   input NAME TYPE [D,D,..]                     given by the caller
  *   weight NAME TYPE [D,D,..]                    filled from a seed
  *   weight NAME TYPE [D,D,..] = splat NUMBER     one number for all elements
@@ -21,7 +21,7 @@
  * are given. @NAME names the operation, which else has the name of its first output. Operators are those of
  * ir/ops.def, attributes those of ir/attrs.def: whole numbers, numbers, words or strings, and lists in
  * brackets. Names are words of letters, digits and _ . / + - or strings in quotes with \\ \" \xHH.
- * An operation owns the blocks that stand right above it. `view` and braces are kept for views. A whole file costs O(size).
+ * An operation owns the blocks that stand right above it. Braces are kept. A whole file costs O(size).
  * Control flow is described at mpl_graph_add_control. */
 #include "graphs/base/file.h"
 #include "graphs/io/text_priv.h"
@@ -859,18 +859,20 @@ out:
 static mpl_status read_header(reader *r)
 {
     mpl_status st = MPL_OK;
-    bool more;
+    bool more, program;
     size_t name;
 
     MPL_TRY(advance(r));
     if (r->next.kind == END)
         MPL_TRY(next_line(r, &more));
-    if (!is_word(r, "graph"))
-        FAIL_AT(r, "the first line is not 'graph NAME'");
+    program = is_word(r, "program");
+    if (!is_word(r, "graph") && !program)
+        FAIL_AT(r, "the first line is not 'graph NAME' or 'program NAME'");
     MPL_TRY(advance(r));
     MPL_TRY(take_name(r, "the graph", &name));
     MPL_TRY(expect_end(r));
     MPL_TRY(mpl_graph_new(r->ctx, r->text.item + name, &r->g));
+    r->g->program = program;
 out:
     return st;
 }
@@ -893,8 +895,8 @@ static mpl_status read_line(reader *r)
         return read_param(r);
     if (is_word(r, "yield"))
         return read_yield(r);
-    if (is_word(r, "graph"))
-        FAIL_AT(r, "a second 'graph' line; one file holds one graph");
+    if (is_word(r, "graph") || is_word(r, "program"))
+        FAIL_AT(r, "a second '%.*s' line; one file holds one graph", (int)r->next.n, r->next.start);
     if (r->next.kind == WORD && mpl_text_reserved(r->next.start, r->next.n) && !is_word(r, "_"))
         FAIL_AT(r, "%s is reserved; a value of that name stands in quotes", show(&r->next, text));
     return read_op(r);

@@ -236,7 +236,7 @@ mpl_status mpl_text_write_memory(mpl_ctx *ctx, const mpl_graph *g, char **text, 
     mpl_item item;
     uint32_t depth = 0;
 
-    put(&w, "graph ");
+    put(&w, g->program ? "program " : "graph ");
     put_name(&w, g->name, strlen(g->name));
     put(&w, "\n");
     while ((item = mpl_walk_next(g, &walk)) != MPL_ITEM_END) {

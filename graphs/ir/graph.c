@@ -1,6 +1,8 @@
 /* graph.c -- building, checking and freeing a graph. See graph.h. */
 #include "graphs/ir/graph_priv.h"
 
+#include "graphs/ir/views.h"
+
 mpl_status mpl_graph_new(mpl_ctx *ctx, const char *name, mpl_graph **out)
 {
     mpl_status st = MPL_OK;
@@ -351,6 +353,10 @@ static mpl_status check_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind kind, c
     mpl_status st = MPL_OK;
     const mpl_op_info *info = &mpl_op_table[kind];
 
+    if ((info->traits & MPL_PROGRAM) != 0 && !g->program)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "operation '%s': %s stands in a program ('program NAME'), not in a graph, whose values never change",
+                 name, info->name);
     if (!count_fits(n_in, info->min_in, info->max_in) || !count_fits(n_out, info->min_out, info->max_out))
         MPL_FAIL(ctx, MPL_EINPUT,
                  "operation '%s' (%s) has %u inputs and %u outputs; it takes %u to %u and %u to %u", name,
@@ -549,6 +555,34 @@ out:
     return st;
 }
 
+mpl_status mpl_graph_check_ssa(mpl_ctx *ctx, const mpl_graph *g)
+{
+    if (!g->program)
+        return MPL_OK;
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "'%.200s' is a program, which changes its values: the pass tensor_ssa must come first",
+                    g->name);
+}
+
+/* A program's views are all within their roots, and what is written has no element twice. */
+static mpl_status check_program(mpl_ctx *ctx, const mpl_graph *g)
+{
+    mpl_status st = MPL_OK;
+    mpl_views *views = NULL;
+
+    if (g->n_blocks > 1)
+        MPL_FAIL(ctx, MPL_EINPUT, "program '%s' has blocks; programs are straight runs of operations", g->name);
+    MPL_TRY(mpl_views_new(ctx, g, &views));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if ((mpl_op_table[g->op_kind[op]].traits & MPL_MUTATES) != 0 &&
+            !mpl_strided_distinct(&views->of_root[g->op_in[g->op_in_begin[op]]]))
+            MPL_FAIL(ctx, MPL_EINPUT, "operation '%s' (%s) writes through a view that has an element twice",
+                     g->op_name[op], mpl_op_table[g->op_kind[op]].name);
+out:
+    mpl_views_free(ctx, views);
+    return st;
+}
+
 mpl_status mpl_graph_finish(mpl_ctx *ctx, mpl_graph *g)
 {
     mpl_status st = MPL_OK;
@@ -556,6 +590,8 @@ mpl_status mpl_graph_finish(mpl_ctx *ctx, mpl_graph *g)
     if (g->n_outputs == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has no output; name at least one", g->name);
     MPL_TRY(mpl_graph_check_blocks(ctx, g));
+    if (g->program)
+        MPL_TRY(check_program(ctx, g));
     g->block_op_end[0] = g->n_ops;
     g->block_value_end[0] = g->n_values;
     MPL_TRY(mpl_graph_index_uses(ctx, g));
@@ -698,6 +734,8 @@ uint64_t mpl_graph_hash(const mpl_graph *g)
 {
     uint64_t h = mpl_hash(MPL_HASH_SEED, &g->n_ops, sizeof g->n_ops);
 
+    if (g->program)
+        h = mpl_hash(h, "program", 7);
     for (mpl_op op = 0; op < g->n_ops; op++) {
         const char *kind = mpl_op_table[g->op_kind[op]].name;
 

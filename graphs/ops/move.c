@@ -2,9 +2,8 @@
  * reverse_sequence: elements of any type, moved by their size. */
 #include "graphs/ops/move_priv.h"
 
-/* One row of a box: n elements. */
-static void move_row(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
-                     uint32_t bytes)
+void mpl_move_row(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
+                  uint32_t bytes)
 {
     if (to_stride == 1 && from_stride == 1) {
         memcpy(to, from, (size_t)n * bytes);
@@ -42,8 +41,8 @@ void mpl_move(const mpl_box *box, uint32_t bytes, void *to, const void *from)
     memcpy(stride[0], box->to_stride, sizeof stride[0]);
     memcpy(stride[1], box->from_stride, sizeof stride[1]);
     do
-        move_row((char *)to + offset[0] * bytes, box->rank > 0 ? stride[0][outer] : 1,
-                 (const char *)from + offset[1] * bytes, box->rank > 0 ? stride[1][outer] : 1, n, bytes);
+        mpl_move_row((char *)to + offset[0] * bytes, box->rank > 0 ? stride[0][outer] : 1,
+                     (const char *)from + offset[1] * bytes, box->rank > 0 ? stride[1][outer] : 1, n, bytes);
     while (mpl_step(box->dim, outer, index, 2, (const int64_t(*)[MPL_MAX_RANK])stride, offset));
 }
 
@@ -182,9 +181,8 @@ static int64_t slice_axis(int64_t dim, int64_t *start, int64_t end, int64_t step
     return *start > end && dim > 0 ? (int64_t)((uint64_t)(*start - end - 1) / (0 - (uint64_t)step)) + 1 : 0;
 }
 
-/* What is taken of each axis of `in`: dims, first indices and steps. */
-static mpl_status slice_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in, mpl_shape *to,
-                           int64_t start[MPL_MAX_RANK], int64_t step[MPL_MAX_RANK])
+mpl_status mpl_slice_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in, mpl_shape *to,
+                        int64_t start[MPL_MAX_RANK], int64_t step[MPL_MAX_RANK])
 {
     mpl_status st = MPL_OK;
     uint32_t n, n_ends, n_axes, n_steps, seen = 0;
@@ -235,7 +233,7 @@ mpl_status mpl_shape_slice(mpl_ctx *ctx, const mpl_shape_call *call)
     int64_t start[MPL_MAX_RANK], step[MPL_MAX_RANK];
 
     call->out_type[0] = call->in_type[0];
-    return slice_of(ctx, call->graph, call->op, call->in_shape[0], &call->out_shape[0], start, step);
+    return mpl_slice_of(ctx, call->graph, call->op, call->in_shape[0], &call->out_shape[0], start, step);
 }
 
 mpl_status mpl_eval_slice(mpl_ctx *ctx, const mpl_op_call *call)
@@ -246,7 +244,7 @@ mpl_status mpl_eval_slice(mpl_ctx *ctx, const mpl_op_call *call)
     int64_t start[MPL_MAX_RANK], step[MPL_MAX_RANK], stride[MPL_MAX_RANK], base = 0;
     uint32_t bytes = mpl_type_bytes(call->in[0].type);
 
-    MPL_TRY(slice_of(ctx, call->graph, call->op, &call->in[0].shape, &to, start, step));
+    MPL_TRY(mpl_slice_of(ctx, call->graph, call->op, &call->in[0].shape, &to, start, step));
     if (mpl_count(&to) == 0)
         return MPL_OK;
     box.rank = to.rank;
@@ -265,8 +263,7 @@ out:
 
 /* ---- transpose, expand, tile --------------------------------------------------------------------------- */
 
-/* Where axis i of the output comes from. */
-static uint32_t axis_from(const mpl_graph *g, mpl_op op, uint32_t rank, uint32_t i)
+uint32_t mpl_axis_from(const mpl_graph *g, mpl_op op, uint32_t rank, uint32_t i)
 {
     uint32_t n;
     const int64_t *perm = mpl_attr_ints(g, op, MPL_ATTR_perm, &n);
@@ -288,7 +285,7 @@ mpl_status mpl_shape_transpose(mpl_ctx *ctx, const mpl_shape_call *call)
     }
     call->out_shape[0].rank = in->rank;
     for (uint32_t i = 0; i < in->rank; i++)
-        call->out_shape[0].dim[i] = in->dim[axis_from(call->graph, call->op, in->rank, i)];
+        call->out_shape[0].dim[i] = in->dim[mpl_axis_from(call->graph, call->op, in->rank, i)];
     call->out_type[0] = call->in_type[0];
 out:
     return st;
@@ -313,7 +310,7 @@ mpl_status mpl_eval_transpose(mpl_ctx *ctx, const mpl_op_call *call)
     (void)ctx;
     mpl_strides(in, stride);
     for (uint32_t i = 0; i < in->rank; i++)
-        box.from_stride[i] = stride[axis_from(call->graph, call->op, in->rank, i)];
+        box.from_stride[i] = stride[mpl_axis_from(call->graph, call->op, in->rank, i)];
     mpl_move(&box, mpl_type_bytes(call->in[0].type), call->out[0].data, call->in[0].data);
     return MPL_OK;
 }

@@ -1,0 +1,503 @@
+/* strided.c -- views and their meetings. See strided.h.
+ *
+ * Whether two boxes meet is whether a sum of multiples of positive strides, each multiple within its range, reaches a target: a
+ * bounded knapsack. It is searched by descending stride; what the rest can reach, and the divisor of the rest's strides,
+ * leave few multiples to try at each stride. */
+#include "graphs/ir/strided.h"
+
+#include <stdlib.h>
+
+enum { DEFAULT_LIMIT = 4096 };
+
+static bool is_empty(const mpl_strided *v)
+{
+    for (uint32_t i = 0; i < v->shape.rank; i++)
+        if (v->shape.dim[i] == 0)
+            return true;
+    return false;
+}
+
+mpl_strided mpl_strided_all(const mpl_shape *shape)
+{
+    mpl_strided v = {.shape = *shape};
+    uint64_t step = 1; /* wraps only beside a dim of 0 */
+
+    for (uint32_t i = shape->rank; i-- > 0;) {
+        v.stride[i] = (int64_t)step;
+        step *= (uint64_t)shape->dim[i];
+    }
+    return v;
+}
+
+bool mpl_strided_equal(const mpl_strided *a, const mpl_strided *b)
+{
+    if (!mpl_shape_equal(&a->shape, &b->shape))
+        return false;
+    if (is_empty(a))
+        return true;
+    for (uint32_t i = 0; i < a->shape.rank; i++)
+        if (a->shape.dim[i] > 1 && a->stride[i] != b->stride[i])
+            return false;
+    return a->offset == b->offset;
+}
+
+bool mpl_strided_contiguous(const mpl_strided *v)
+{
+    mpl_strided plain = mpl_strided_all(&v->shape);
+
+    plain.offset = v->offset;
+    return mpl_strided_equal(v, &plain);
+}
+
+bool mpl_strided_whole(const mpl_strided *v, uint64_t count)
+{
+    uint64_t n;
+
+    return mpl_shape_count(&v->shape, &n) && n == count && (n == 0 || v->offset == 0) &&
+           mpl_strided_contiguous(v);
+}
+
+bool mpl_strided_bounds(const mpl_strided *v, int64_t *least, int64_t *most)
+{
+    const int64_t limit = INT64_C(1) << 62;
+    int64_t low = v->offset, high = v->offset, reach;
+
+    if (is_empty(v) || low < 0 || low >= limit)
+        return false;
+    for (uint32_t i = 0; i < v->shape.rank; i++) {
+        if (v->shape.dim[i] == 1)
+            continue;
+        if (__builtin_mul_overflow(v->shape.dim[i] - 1, v->stride[i], &reach) ||
+            __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
+            return false;
+    }
+    *least = low;
+    *most = high;
+    return low >= 0 && high < limit;
+}
+
+/* ---- strides in a plain form -------------------------------------------------------------------------------------- */
+
+typedef struct term {
+    int64_t stride; /* > 0 */
+    int64_t most;   /* multiples 0 .. most */
+} term;
+
+static int by_stride(const void *a, const void *b)
+{
+    const term *x = a, *y = b;
+
+    if (x->stride != y->stride)
+        return x->stride < y->stride ? 1 : -1;
+    return x->most < y->most ? -1 : x->most > y->most;
+}
+
+/* The strides that a view that is not empty steps along, descending, all positive, none of them 0; their number. */
+static uint32_t terms_of(const mpl_strided *v, term *out)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < v->shape.rank; i++)
+        if (v->shape.dim[i] > 1 && v->stride[i] != 0)
+            out[n++] = (term){v->stride[i] < 0 ? -v->stride[i] : v->stride[i], v->shape.dim[i] - 1};
+    qsort(out, n, sizeof *out, by_stride);
+    return n;
+}
+
+bool mpl_strided_distinct(const mpl_strided *v)
+{
+    term all[MPL_MAX_RANK];
+    int64_t reach = 0;
+    uint32_t n;
+
+    if (is_empty(v))
+        return true;
+    for (uint32_t i = 0; i < v->shape.rank; i++)
+        if (v->shape.dim[i] > 1 && v->stride[i] == 0)
+            return false;
+    n = terms_of(v, all);
+    while (n-- > 0) { /* the smallest first: a step must lead behind all that the smaller ones reach */
+        if (all[n].stride <= reach)
+            return false;
+        reach += all[n].stride * all[n].most;
+    }
+    return true;
+}
+
+/* ---- views of views -------------------------------------------------------------------------------------------------- */
+
+bool mpl_strided_take(mpl_strided *v, uint32_t axis, int64_t start, int64_t step, int64_t n)
+{
+    int64_t last;
+
+    if (axis >= v->shape.rank || n < 0)
+        return false;
+    if (n > 0) {
+        if (start < 0 || start >= v->shape.dim[axis] ||
+            (n > 1 && (step == 0 || __builtin_mul_overflow(n - 1, step, &last) ||
+                       __builtin_add_overflow(last, start, &last) || last < 0 || last >= v->shape.dim[axis])))
+            return false;
+        v->offset += start * v->stride[axis];
+    }
+    if (n > 1)
+        v->stride[axis] *= step;
+    v->shape.dim[axis] = n;
+    return true;
+}
+
+bool mpl_strided_select(mpl_strided *v, uint32_t axis, int64_t index)
+{
+    if (!mpl_strided_take(v, axis, index, 1, 1))
+        return false;
+    v->shape.rank--;
+    for (uint32_t i = axis; i < v->shape.rank; i++) {
+        v->shape.dim[i] = v->shape.dim[i + 1];
+        v->stride[i] = v->stride[i + 1];
+    }
+    return true;
+}
+
+bool mpl_strided_permute(mpl_strided *v, const uint32_t axis[MPL_MAX_RANK])
+{
+    mpl_strided from = *v;
+    uint32_t seen = 0;
+
+    for (uint32_t i = 0; i < v->shape.rank; i++) {
+        if (axis[i] >= v->shape.rank || (seen >> axis[i] & 1) != 0)
+            return *v = from, false;
+        seen |= 1u << axis[i];
+        v->shape.dim[i] = from.shape.dim[axis[i]];
+        v->stride[i] = from.stride[axis[i]];
+    }
+    return true;
+}
+
+bool mpl_strided_expand(mpl_strided *v, const mpl_shape *to)
+{
+    mpl_strided out = {.shape = *to, .offset = v->offset};
+
+    if (to->rank < v->shape.rank || to->rank > MPL_MAX_RANK)
+        return false;
+    for (uint32_t i = 0, lead = to->rank - v->shape.rank; i < v->shape.rank; i++) {
+        if (v->shape.dim[i] != to->dim[lead + i] && v->shape.dim[i] != 1)
+            return false;
+        out.stride[lead + i] = v->shape.dim[i] == to->dim[lead + i] ? v->stride[i] : 0;
+    }
+    *v = out;
+    return true;
+}
+
+/* Dims that are stepped along, neighbours that one stride can walk joined. The view is not empty. */
+static void join_dims(const mpl_strided *v, mpl_strided *out)
+{
+    memset(out, 0, sizeof *out);
+    out->offset = v->offset;
+    for (uint32_t i = 0; i < v->shape.rank; i++) {
+        uint32_t last = out->shape.rank - 1;
+
+        if (v->shape.dim[i] == 1)
+            continue;
+        if (out->shape.rank > 0 && out->stride[last] == v->stride[i] * v->shape.dim[i]) {
+            out->shape.dim[last] *= v->shape.dim[i];
+            out->stride[last] = v->stride[i];
+        } else {
+            out->shape.dim[last + 1] = v->shape.dim[i];
+            out->stride[last + 1] = v->stride[i];
+            out->shape.rank++;
+        }
+    }
+}
+
+bool mpl_strided_reshape(mpl_strided *v, const mpl_shape *to)
+{
+    mpl_strided joined, out = {.shape = *to, .offset = v->offset};
+    uint64_t had, made;
+    int64_t left = 1, stride = 1; /* of the joined dim that is being cut, from its end */
+    uint32_t at;
+
+    if (!mpl_shape_count(&v->shape, &had) || !mpl_shape_count(to, &made) || had != made)
+        return false;
+    if (made == 0) {
+        *v = mpl_strided_all(to);
+        return true;
+    }
+    join_dims(v, &joined);
+    at = joined.shape.rank;
+    for (uint32_t i = to->rank; i-- > 0;) {
+        if (to->dim[i] > 1 && left == 1) { /* the number of elements is equal: there is another one */
+            left = joined.shape.dim[--at];
+            stride = joined.stride[at];
+        }
+        if (left % to->dim[i] != 0)
+            return false;
+        out.stride[i] = stride;
+        stride *= to->dim[i];
+        left /= to->dim[i];
+    }
+    *v = out;
+    return true;
+}
+
+/* Adds a step of `steps` elements of the row-major order of dims `plain` to axis steps; which index it starts from is not
+ * known here. Cut at the largest strides first. */
+static int64_t real_stride(const mpl_strided *joined, const mpl_strided *plain, int64_t steps, int64_t times,
+                           int64_t low[MPL_MAX_RANK], int64_t high[MPL_MAX_RANK])
+{
+    int64_t real = 0, sign = steps < 0 ? -1 : 1;
+
+    steps *= sign;
+    for (uint32_t g = 0; g < joined->shape.rank; g++) {
+        int64_t n = sign * (steps / plain->stride[g]);
+
+        steps %= plain->stride[g];
+        real += n * joined->stride[g];
+        *(n < 0 ? &low[g] : &high[g]) += n * times;
+    }
+    return real;
+}
+
+bool mpl_strided_compose(const mpl_strided *outer, const mpl_strided *inner, mpl_strided *out)
+{
+    mpl_strided joined, plain, made = {.shape = inner->shape};
+    int64_t least, most, low[MPL_MAX_RANK], high[MPL_MAX_RANK], at = inner->offset;
+    uint64_t count;
+
+    if (!mpl_shape_count(&outer->shape, &count))
+        return false;
+    if (is_empty(inner))
+        return *out = mpl_strided_all(&inner->shape), true;
+    if (!mpl_strided_bounds(inner, &least, &most) || (uint64_t)most >= count)
+        return false;
+    join_dims(outer, &joined);
+    plain = mpl_strided_all(&joined.shape);
+    made.offset = joined.offset;
+    for (uint32_t g = 0; g < joined.shape.rank; g++) {
+        low[g] = high[g] = at / plain.stride[g];
+        made.offset += low[g] * joined.stride[g];
+        at %= plain.stride[g];
+    }
+    for (uint32_t i = 0; i < inner->shape.rank; i++) {
+        made.stride[i] = inner->stride[i];
+        if (inner->shape.dim[i] > 1)
+            made.stride[i] =
+                real_stride(&joined, &plain, inner->stride[i], inner->shape.dim[i] - 1, low, high);
+    }
+    /* Where no index leaves its axis, steps along axes are what steps in row-major order are. */
+    for (uint32_t g = 0; g < joined.shape.rank; g++)
+        if (low[g] < 0 || high[g] >= joined.shape.dim[g])
+            return false;
+    *out = made;
+    return true;
+}
+
+/* ---- NumPy's index --------------------------------------------------------------------------------------------------- */
+
+/* A number at *at, if there is one. */
+static bool take_number(const char **at, int64_t *out)
+{
+    char *end;
+    long long value = strtoll(*at, &end, 10);
+
+    if (end == *at)
+        return false;
+    *at = end;
+    *out = value;
+    return true;
+}
+
+/* "start:stop:step" of an axis of n elements, each part optional. */
+static bool take_range(const char **at, int64_t n, int64_t *start, int64_t *step, int64_t *count)
+{
+    bool has_start = take_number(at, start), has_stop = false;
+    int64_t stop = 0, span;
+
+    *step = 1;
+    if (**at == ':') {
+        ++*at;
+        has_stop = take_number(at, &stop);
+        if (**at == ':') {
+            ++*at;
+            take_number(at, step);
+        }
+    }
+    if (*step == 0 || *step == INT64_MIN)
+        return false;
+    if (has_start)
+        *start = *start < -n ? -1 : *start < 0 ? *start + n : *start;
+    if (has_stop)
+        stop = stop < -n ? -1 : stop < 0 ? stop + n : stop;
+    if (*step > 0) {
+        *start = !has_start || *start < 0 ? 0 : *start > n ? n : *start;
+        stop = !has_stop || stop > n ? n : stop < 0 ? 0 : stop;
+        span = stop - *start;
+    } else {
+        *start = !has_start || *start >= n ? n - 1 : *start < 0 ? -1 : *start;
+        stop = !has_stop || stop < 0 ? -1 : stop >= n ? n - 1 : stop;
+        span = *start - stop;
+    }
+    *count = span <= 0 ? 0 : (span - 1) / (*step < 0 ? -*step : *step) + 1;
+    return true;
+}
+
+/* How many axes the items of an index take; *dots counts "..." among them. */
+static uint32_t axes_taken(const char *text, uint32_t *dots)
+{
+    uint32_t n = 0;
+
+    *dots = 0;
+    for (const char *at = text; at != NULL && *at != '\0';) {
+        *dots += strncmp(at, "...", 3) == 0;
+        n += strncmp(at, "...", 3) != 0 && strncmp(at, "None", 4) != 0;
+        at = strchr(at, ',');
+        at += at != NULL;
+    }
+    return n;
+}
+
+static bool add_axis(mpl_strided *v, uint32_t axis)
+{
+    if (v->shape.rank == MPL_MAX_RANK)
+        return false;
+    for (uint32_t i = v->shape.rank; i > axis; i--) {
+        v->shape.dim[i] = v->shape.dim[i - 1];
+        v->stride[i] = v->stride[i - 1];
+    }
+    v->shape.dim[axis] = 1;
+    v->stride[axis] = 0;
+    v->shape.rank++;
+    return true;
+}
+
+/* One item of an index, at axis *axis. */
+static bool take_item(mpl_strided *v, const char **at, uint32_t *axis, uint32_t skipped)
+{
+    const char *probe = *at;
+    int64_t index, step, count;
+
+    if (strncmp(*at, "...", 3) == 0) {
+        *at += 3;
+        *axis += skipped;
+        return true;
+    }
+    if (strncmp(*at, "None", 4) == 0) {
+        *at += 4;
+        return add_axis(v, (*axis)++);
+    }
+    if (*axis >= v->shape.rank)
+        return false;
+    if (take_number(&probe, &index) && *probe != ':') {
+        *at = probe;
+        return mpl_strided_select(v, *axis, index < 0 ? index + v->shape.dim[*axis] : index);
+    }
+    return **at != ',' && **at != '\0' && take_range(at, v->shape.dim[*axis], &index, &step, &count) &&
+           mpl_strided_take(v, (*axis)++, index, step, count);
+}
+
+mpl_status mpl_strided_index(mpl_ctx *ctx, mpl_strided *v, const char *text)
+{
+    mpl_status st = MPL_OK;
+    mpl_strided out = *v;
+    uint32_t axis = 0, dots, taken = axes_taken(text, &dots);
+    const char *at = text;
+    char dims[200];
+
+    if (dots > 1 || taken > v->shape.rank)
+        MPL_FAIL(ctx, MPL_EINPUT, "index '%.80s' has more than one '...', or more items than the %u dims of %s",
+                 text, v->shape.rank, mpl_shape_text(&v->shape, dims));
+    while (*at != '\0') {
+        if (!take_item(&out, &at, &axis, v->shape.rank - taken) || (*at != '\0' && *at != ','))
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "index '%.80s' of %s: at '%.20s' there is no number in range, range a:b:c, '...' or None",
+                     text, mpl_shape_text(&v->shape, dims), at);
+        at += *at == ',';
+    }
+    *v = out;
+out:
+    return st;
+}
+
+/* ---- meetings -------------------------------------------------------------------------------------------------------- */
+
+static int64_t divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+typedef struct search {
+    uint32_t n, left;                  /* terms; steps that may still be done */
+    term item[2 * MPL_MAX_RANK];       /* descending strides */
+    int64_t reach[2 * MPL_MAX_RANK + 1]; /* of the terms from here on */
+    int64_t unit[2 * MPL_MAX_RANK + 1];  /* divides what they reach; 0: nothing is left */
+} search;
+
+/* Whether the terms from `at` on reach `target`. */
+static mpl_meeting reach_target(search *s, uint32_t at, int64_t target)
+{
+    mpl_meeting found = MPL_APART;
+    int64_t least, most;
+
+    if (target < 0 || target > s->reach[at] || (target != 0 && target % s->unit[at] != 0))
+        return MPL_APART;
+    if (target == 0 || target == s->reach[at] || at + 1 == s->n)
+        return MPL_MEET; /* with one term left its stride divides the target, and the target is in reach */
+    if (s->left-- == 0)
+        return s->left = 0, MPL_UNDECIDED;
+    least = target > s->reach[at + 1] ? (target - s->reach[at + 1] - 1) / s->item[at].stride + 1 : 0;
+    most = target / s->item[at].stride;
+    most = most < s->item[at].most ? most : s->item[at].most;
+    for (int64_t k = most; k >= least; k--) {
+        mpl_meeting below = reach_target(s, at + 1, target - k * s->item[at].stride);
+
+        if (below != MPL_APART)
+            found = below;
+        if (below == MPL_MEET || s->left == 0)
+            break;
+    }
+    return found == MPL_APART && s->left == 0 ? MPL_UNDECIDED : found;
+}
+
+mpl_meeting mpl_strided_meet(const mpl_strided *a, const mpl_strided *b, uint32_t limit)
+{
+    search s = {.left = limit != 0 ? limit : DEFAULT_LIMIT};
+    int64_t low[2], high[2];
+    uint32_t n = 0;
+
+    if (is_empty(a) || is_empty(b))
+        return MPL_APART;
+    if (!mpl_strided_bounds(a, &low[0], &high[0]) || !mpl_strided_bounds(b, &low[1], &high[1]))
+        return MPL_UNDECIDED;
+    if (high[0] < low[1] || high[1] < low[0])
+        return MPL_APART;
+    n = terms_of(a, s.item);
+    n += terms_of(b, s.item + n);
+    qsort(s.item, n, sizeof *s.item, by_stride);
+    for (uint32_t i = 0; i < n; i++) /* multiples of one stride add up to any multiple up to their sum */
+        if (s.n > 0 && s.item[s.n - 1].stride == s.item[i].stride)
+            s.item[s.n - 1].most += s.item[i].most;
+        else
+            s.item[s.n++] = s.item[i];
+    for (uint32_t i = s.n; i-- > 0;) {
+        s.reach[i] = s.reach[i + 1] + s.item[i].stride * s.item[i].most;
+        s.unit[i] = divisor(s.item[i].stride, s.unit[i + 1]);
+    }
+    /* low[0] + x = low[1] + y, with high - low - y as a sum of multiples in place of y. */
+    return reach_target(&s, 0, high[1] - low[0]);
+}
+
+const char *mpl_strided_text(const mpl_strided *v, char *text)
+{
+    char dims[200], strides[200];
+
+    mpl_shape_text(&(mpl_shape){v->shape.rank,
+                                {v->stride[0], v->stride[1], v->stride[2], v->stride[3], v->stride[4], v->stride[5],
+                                 v->stride[6], v->stride[7]}},
+                   strides);
+    sprintf(text, "(%s,%s,%" PRId64 ")", mpl_shape_text(&v->shape, dims), strides, v->offset);
+    return text;
+}

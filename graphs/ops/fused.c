@@ -1,0 +1,306 @@
+/* fused.c -- a chain of element-wise operations, the boxes that it reads and the one that it writes, in one pass over the elements.
+ *
+ * fused(base, x, ..) dims, loads, expr: the output is base with the box (dims, strides, offset) replaced by the values of expr; with
+ * base left out (`_`) it is a tensor of dims. loads: for each load the input it reads, the offset, and a stride for each dim. expr: words
+ * apart by spaces, in the order of a stack machine: the number of a load, or an operator ("0 1 mul 2 add"). What a load reads
+ * of base is the box that is written or apart from it, so base may be overwritten.
+ *
+ * Each operation is done by its own loops on pieces that stay in the cache, so each element is rounded as by the chain. */
+#include "graphs/ops/fused_priv.h"
+
+#include <stdlib.h>
+
+enum { PIECE = 512 }; /* elements */
+
+uint32_t mpl_fused_arity(mpl_op_kind kind)
+{
+    switch (kind) {
+    case MPL_OP_relu:
+    case MPL_OP_sigmoid:
+    case MPL_OP_tanh:
+    case MPL_OP_exp:
+    case MPL_OP_log:
+    case MPL_OP_sqrt:
+    case MPL_OP_neg:
+    case MPL_OP_abs:
+    case MPL_OP_reciprocal:
+    case MPL_OP_floor:
+    case MPL_OP_ceil:
+    case MPL_OP_round:
+    case MPL_OP_sign:
+    case MPL_OP_erf:
+    case MPL_OP_sin:
+    case MPL_OP_cos:
+    case MPL_OP_softplus:
+    case MPL_OP_softsign:
+        return 1;
+    case MPL_OP_add:
+    case MPL_OP_sub:
+    case MPL_OP_mul:
+    case MPL_OP_div:
+    case MPL_OP_min:
+    case MPL_OP_max:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+/* The next word of an expression as step i; false where there is none, or it is neither a load nor an operator. */
+static bool take_step(const char **at, mpl_fused *f, uint32_t *depth)
+{
+    char word[24] = "", *end;
+    size_t n;
+    uint32_t arity;
+    unsigned long load;
+    mpl_op_kind kind;
+
+    *at += strspn(*at, " ");
+    n = strcspn(*at, " ");
+    if (n == 0 || n >= sizeof word || f->n_steps == MPL_FUSED_STEPS)
+        return false;
+    memcpy(word, *at, n);
+    *at += n;
+    if (word[0] >= '0' && word[0] <= '9') {
+        load = strtoul(word, &end, 10);
+        if (*end != '\0' || load >= f->n_loads || *depth == MPL_FUSED_DEPTH)
+            return false;
+        kind = MPL_N_OPS;
+        ++*depth;
+        f->step[f->n_steps].of = (uint32_t)load;
+    } else {
+        if (!mpl_op_find(word, &kind) || (arity = mpl_fused_arity(kind)) == 0 || arity > *depth)
+            return false;
+        *depth -= arity - 1;
+    }
+    f->step[f->n_steps++].kind = kind;
+    return true;
+}
+
+/* The attributes, but for what must hold of them. */
+static mpl_status parse(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_fused *f)
+{
+    mpl_status st = MPL_OK;
+    uint32_t rank, n, depth = 0;
+    const int64_t *dims = mpl_attr_ints(g, op, MPL_ATTR_dims, &rank);
+    const int64_t *loads = mpl_attr_ints(g, op, MPL_ATTR_loads, &n);
+    const char *at = mpl_attr_text(g, op, MPL_ATTR_expr, "");
+    mpl_attr strides;
+
+    memset(f, 0, sizeof *f);
+    if (rank > MPL_MAX_RANK || n % (rank + 2) != 0 || n / (rank + 2) > MPL_FUSED_LOADS)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%u dims and %u numbers of loads; there are at most %d dims, and loads of %u numbers, at most %d",
+                 rank, n, MPL_MAX_RANK, rank + 2, MPL_FUSED_LOADS);
+    f->to.shape.rank = rank;
+    for (uint32_t i = 0; i < rank; i++)
+        f->to.shape.dim[i] = dims[i];
+    for (; f->n_loads < n / (rank + 2); f->n_loads++, loads += rank + 2) {
+        mpl_fused_load *load = &f->load[f->n_loads];
+
+        if (loads[0] < 0 || loads[0] > 255)
+            MPL_FAIL(ctx, MPL_EINPUT, "load %u reads input %" PRId64, f->n_loads, loads[0]);
+        load->input = (uint32_t)loads[0];
+        load->from = (mpl_strided){.shape = f->to.shape, .offset = loads[1]};
+        memcpy(load->from.stride, loads + 2, rank * sizeof *loads);
+    }
+    while (take_step(&at, f, &depth))
+        continue;
+    if (*at != '\0' || depth != 1)
+        MPL_FAIL(ctx, MPL_EINPUT, "expr '%.60s' is none: loads 0 to %u, operators of floats, one value left",
+                 mpl_attr_text(g, op, MPL_ATTR_expr, ""), f->n_loads);
+    if (mpl_attr_get(g, op, MPL_ATTR_strides, &strides) && strides.n == rank) {
+        memcpy(f->to.stride, strides.ints, rank * sizeof *strides.ints);
+        f->to.offset = mpl_attr_int(g, op, MPL_ATTR_offset, 0);
+    } else {
+        f->to = mpl_strided_all(&f->to.shape);
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_shape_fused(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    bool has_base = call->n_in > 0 && call->in_shape[0] != NULL;
+    uint32_t first = MPL_NONE;
+    uint64_t count;
+    mpl_fused f;
+
+    MPL_TRY(parse(ctx, call->graph, call->op, &f));
+    if (!mpl_shape_count(&f.to.shape, &count))
+        MPL_FAIL(ctx, MPL_EINPUT, "dims are negative, or of more than 2^63 elements");
+    for (uint32_t i = 0; i < call->n_in; i++) {
+        if (call->in_shape[i] == NULL)
+            continue;
+        first = first == MPL_NONE ? i : first;
+        MPL_TRY(mpl_check_type(ctx, call, i, MPL_SET_FLOAT));
+        MPL_TRY(mpl_check_same_type(ctx, call, i, first));
+    }
+    if (first == MPL_NONE)
+        MPL_FAIL(ctx, MPL_EINPUT, "no input is there");
+    if (has_base)
+        MPL_TRY(mpl_strided_check(ctx, "the box", &f.to, call->in_shape[0]));
+    if (has_base && !mpl_strided_distinct(&f.to))
+        MPL_FAIL(ctx, MPL_EINPUT, "the box has an element twice: which value would it get?");
+    for (uint32_t i = 0; i < f.n_loads; i++) {
+        uint32_t in = f.load[i].input;
+
+        if (in >= call->n_in || call->in_shape[in] == NULL)
+            MPL_FAIL(ctx, MPL_EINPUT, "load %u reads input %u, which is not there", i, in);
+        MPL_TRY(mpl_strided_check(ctx, "a load", &f.load[i].from, call->in_shape[in]));
+        if (in == 0 && !mpl_strided_equal(&f.load[i].from, &f.to) &&
+            mpl_strided_meet(&f.load[i].from, &f.to, 0) != MPL_APART)
+            MPL_FAIL(ctx, MPL_EINPUT, "load %u reads of the base what other elements of the box overwrite", i);
+    }
+    call->out_shape[0] = has_base ? *call->in_shape[0] : f.to.shape;
+    call->out_type[0] = call->in_type[first];
+out:
+    return st;
+}
+
+/* ---- running it ------------------------------------------------------------------------------------------------------------ */
+
+/* Joins neighbouring dims that all loads and the box can walk with one stride; none of the dims is 0. */
+static void join(mpl_fused *f)
+{
+    const mpl_shape dims = f->to.shape;
+    uint32_t rank = 0;
+
+    for (uint32_t i = 0; i < dims.rank; i++) {
+        bool joins = rank > 0 && f->to.stride[rank - 1] == f->to.stride[i] * dims.dim[i];
+
+        if (dims.dim[i] == 1)
+            continue;
+        for (uint32_t k = 0; k < f->n_loads && joins; k++)
+            joins = f->load[k].from.stride[rank - 1] == f->load[k].from.stride[i] * dims.dim[i];
+        if (joins)
+            f->to.shape.dim[rank - 1] *= dims.dim[i];
+        else
+            f->to.shape.dim[rank++] = dims.dim[i];
+        f->to.stride[rank - 1] = f->to.stride[i];
+        for (uint32_t k = 0; k < f->n_loads; k++)
+            f->load[k].from.stride[rank - 1] = f->load[k].from.stride[i];
+    }
+    if (rank == 0) {
+        f->to.shape.dim[rank++] = 1;
+        f->to.stride[0] = 1;
+    }
+    f->to.shape.rank = rank;
+}
+
+/* Where a run of indices begins, and how many of it are in one row. */
+typedef struct run {
+    int64_t index[MPL_MAX_RANK], offset, n;
+} run;
+
+static run run_at(const mpl_shape *dims, const mpl_strided *v, int64_t at)
+{
+    run r = {.offset = v->offset};
+
+    for (uint32_t i = dims->rank; i-- > 0;) {
+        r.index[i] = at % dims->dim[i];
+        at /= dims->dim[i];
+        r.offset += r.index[i] * v->stride[i];
+    }
+    r.n = dims->dim[dims->rank - 1] - r.index[dims->rank - 1];
+    return r;
+}
+
+/* To the first index of the next row. */
+static void next_row(const mpl_shape *dims, const mpl_strided *v, run *r)
+{
+    uint32_t last = dims->rank - 1;
+
+    r->offset -= r->index[last] * v->stride[last];
+    r->index[last] = 0;
+    r->n = dims->dim[last];
+    mpl_step(dims->dim, last, r->index, 1, (const int64_t(*)[MPL_MAX_RANK])v->stride, &r->offset);
+}
+
+/* n elements from index `at` on: where they lie, or copied to buffer. */
+static void *fetch(const mpl_shape *dims, const mpl_strided *v, const char *data, uint32_t bytes, int64_t at,
+                   int64_t n, char *buffer)
+{
+    run r = run_at(dims, v, at);
+    int64_t stride = v->stride[dims->rank - 1];
+
+    if (r.n >= n && (stride == 1 || n == 1))
+        return (char *)(uintptr_t)(data + r.offset * bytes); /* only read */
+    for (int64_t done = 0;;) {
+        int64_t most = r.n < n - done ? r.n : n - done;
+
+        mpl_move_row(buffer + done * bytes, 1, data + r.offset * bytes, stride, most, bytes);
+        if ((done += most) == n)
+            return buffer;
+        next_row(dims, v, &r);
+    }
+}
+
+static void put(const mpl_shape *dims, const mpl_strided *v, char *data, uint32_t bytes, int64_t at, int64_t n,
+                const char *from)
+{
+    run r = run_at(dims, v, at);
+
+    for (int64_t done = 0;;) {
+        int64_t most = r.n < n - done ? r.n : n - done;
+
+        mpl_move_row(data + r.offset * bytes, v->stride[dims->rank - 1], from + done * bytes, 1, most, bytes);
+        if ((done += most) == n)
+            return;
+        next_row(dims, v, &r);
+    }
+}
+
+/* Elements [at, at + n), n <= PIECE, of the box: computed, and written. */
+static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fused *f, int64_t at, int64_t n)
+{
+    mpl_status st = MPL_OK;
+    double buffer[MPL_FUSED_DEPTH][PIECE]; /* of any type: the widest has 8 bytes */
+    mpl_tensor stack[MPL_FUSED_DEPTH];
+    mpl_type type = call->out[0].type;
+    uint32_t depth = 0, bytes = mpl_type_bytes(type);
+
+    for (uint32_t i = 0; i < f->n_steps; i++) {
+        const mpl_fused_load *load = &f->load[f->step[i].of];
+        mpl_tensor *top = &stack[depth];
+        mpl_tensor made = {type, {.rank = 1, .dim = {n}}, NULL};
+
+        if (f->step[i].kind == MPL_N_OPS) {
+            made.data = fetch(&f->to.shape, &load->from, call->in[load->input].data, bytes, at, n,
+                              (char *)buffer[depth]);
+            stack[depth++] = made;
+            continue;
+        }
+        depth -= mpl_fused_arity(f->step[i].kind);
+        made.data = buffer[depth];
+        MPL_TRY(mpl_op_table[f->step[i].kind].eval(
+            ctx, &(mpl_op_call){call->graph, call->op, (uint32_t)(top - &stack[depth]), 1, &stack[depth], &made,
+                                NULL}));
+        stack[depth++] = made;
+    }
+    put(&f->to.shape, &f->to, call->out[0].data, bytes, at, n, stack[0].data);
+out:
+    return st;
+}
+
+mpl_status mpl_eval_fused(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    mpl_status st = MPL_OK;
+    mpl_fused f;
+    int64_t count;
+
+    MPL_TRY(parse(ctx, call->graph, call->op, &f));
+    count = mpl_count(&f.to.shape);
+    if (call->in[0].data != NULL && call->in[0].data != call->out[0].data &&
+        !mpl_strided_whole(&f.to, (uint64_t)mpl_count(&call->out[0].shape)))
+        memcpy(call->out[0].data, call->in[0].data,
+               (size_t)mpl_count(&call->out[0].shape) * mpl_type_bytes(call->out[0].type));
+    if (count == 0)
+        goto out;
+    join(&f);
+    for (int64_t at = 0; at < count; at += PIECE)
+        MPL_TRY(do_piece(ctx, call, &f, at, count - at < PIECE ? count - at : PIECE));
+out:
+    return st;
+}

@@ -1,0 +1,27 @@
+/* fused_priv.h -- the little programs of the operator `fused`. */
+#ifndef MPL_FUSED_PRIV_H
+#define MPL_FUSED_PRIV_H
+
+#include "graphs/ops/strided_priv.h"
+
+enum { MPL_FUSED_LOADS = 12, MPL_FUSED_STEPS = 32, MPL_FUSED_DEPTH = 8 };
+
+typedef struct mpl_fused_load {
+    uint32_t input;
+    mpl_strided from; /* of the input's elements; dims are those of the box */
+} mpl_fused_load;
+
+typedef struct mpl_fused {
+    uint32_t n_loads, n_steps;
+    mpl_fused_load load[MPL_FUSED_LOADS];
+    struct {
+        mpl_op_kind kind; /* MPL_N_OPS: pushes load `of` */
+        uint32_t of;
+    } step[MPL_FUSED_STEPS];
+    mpl_strided to; /* where the result goes: in input 0, or all of an output of its own */
+} mpl_fused;
+
+/* Operands of an operator that a step may be: 1 or 2, of floats, without attributes; 0: it may not. */
+uint32_t mpl_fused_arity(mpl_op_kind kind);
+
+#endif
