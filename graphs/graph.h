@@ -203,6 +203,9 @@ double mpl_attr_float(const mpl_graph *g, mpl_op op, mpl_attr_key key, double ot
 const char *mpl_attr_text(const mpl_graph *g, mpl_op op, mpl_attr_key key, const char *otherwise);
 const int64_t *mpl_attr_ints(const mpl_graph *g, mpl_op op, mpl_attr_key key, uint32_t *n);
 
+/* Bytes of the box that an assign writes into input 0, or that a fused operation makes (graphs/ops). [byte] */
+uint64_t mpl_box_bytes(const mpl_graph *g, mpl_op op);
+
 /* ---- shapes -------------------------------------------------------------------------------------------- */
 
 bool mpl_shape_equal(const mpl_shape *a, const mpl_shape *b);

@@ -97,17 +97,38 @@ static bool runs_nothing(const mpl_exec *exec, mpl_op op)
                                         exec->value_offset[in] == exec->value_offset[out]);
 }
 
-static bool copies(const mpl_graph *g, mpl_op op)
+/* Bytes that operation `op` only moves: of concats, splits, accesses and copied views all, of what writes a box into another value
+ * the box, and the other value where it lies elsewhere. A box that is computed while it is written is not moved. */
+static uint64_t moved_bytes(const mpl_exec *exec, mpl_op op)
 {
-    return g->op_kind[op] == MPL_OP_concat || g->op_kind[op] == MPL_OP_split ||
-           (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0;
+    const mpl_graph *g = exec->g;
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    bool view = (mpl_op_table[kind].traits & MPL_VIEW) != 0;
+    uint32_t n_out = view ? 1 : g->op_out_begin[op + 1] - g->op_out_begin[op];
+    mpl_value in = g->op_in_begin[op] < g->op_in_begin[op + 1] ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
+    mpl_value out = n_out > 0 ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+    uint64_t bytes = 0, box;
+
+    if (kind == MPL_OP_assign || kind == MPL_OP_fused) {
+        box = mpl_box_bytes(g, op);
+        if (in == MPL_NONE || out == MPL_NONE)
+            return 0;
+        if (exec->value_slab[in] != exec->value_slab[out] ||
+            exec->value_offset[in] != exec->value_offset[out])
+            bytes += kind == MPL_OP_fused && box == g->value_bytes[out] ? 0 : g->value_bytes[out];
+        return kind == MPL_OP_assign ? bytes + box : bytes;
+    }
+    if (kind != MPL_OP_concat && kind != MPL_OP_split && kind != MPL_OP_access && !view)
+        return 0;
+    for (uint32_t i = 0; i < n_out; i++)
+        if (g->op_out[g->op_out_begin[op] + i] != MPL_NONE)
+            bytes += g->value_bytes[g->op_out[g->op_out_begin[op] + i]];
+    return bytes;
 }
 
 static mpl_status prepare_op(mpl_exec *exec, mpl_op op)
 {
     const mpl_graph *g = exec->g;
-    uint32_t n_out =
-        mpl_op_table[g->op_kind[op]].traits & MPL_VIEW ? 1 : g->op_out_begin[op + 1] - g->op_out_begin[op];
 
     if (mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) {
         exec->op_how[op] = "control flow";
@@ -118,10 +139,8 @@ static mpl_status prepare_op(mpl_exec *exec, mpl_op op)
         exec->op_how[op] = g->op_kind[op] == MPL_OP_concat ? "nothing: made in place" : "nothing: a view";
         return MPL_OK;
     }
-    for (uint32_t i = 0; i < n_out && copies(g, op); i++)
-        if (g->op_out[g->op_out_begin[op] + i] != MPL_NONE)
-            *(g->op_block[op] == 0 ? &exec->copied_bytes : &exec->control->op_copied_bytes[op]) +=
-                g->value_bytes[g->op_out[g->op_out_begin[op] + i]];
+    *(g->op_block[op] == 0 ? &exec->copied_bytes : &exec->control->op_copied_bytes[op]) +=
+        moved_bytes(exec, op);
     return exec->backend->prepare(exec->dev, g, op, &exec->op_prepared[op], &exec->op_workspace_bytes[op],
                                   &exec->op_how[op]);
 }
@@ -289,6 +308,7 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     mpl_exec *exec = NULL;
 
     mpl_assert((p == NULL) == (map == NULL) && (p == NULL) == (plan == NULL));
+    MPL_TRY(mpl_graph_check_ssa(ctx, g));
     MPL_TRY(mpl_new(ctx, exec, 1));
     exec->ctx = ctx;
     exec->backend = backend;

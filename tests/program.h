@@ -76,8 +76,8 @@ static inline bool program_view(program_run *r, mpl_op op)
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op], n;
     mpl_value in = g->op_in_begin[op] < g->op_in_begin[op + 1] ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
-    static const mpl_op_kind kinds[] = {MPL_OP_view,     MPL_OP_identity,  MPL_OP_reshape, MPL_OP_flatten,
-                                        MPL_OP_squeeze,  MPL_OP_unsqueeze, MPL_OP_slice,   MPL_OP_split,
+    static const mpl_op_kind kinds[] = {MPL_OP_view,      MPL_OP_identity,  MPL_OP_reshape, MPL_OP_flatten,
+                                        MPL_OP_squeeze,   MPL_OP_unsqueeze, MPL_OP_slice,   MPL_OP_split,
                                         MPL_OP_transpose, MPL_OP_expand};
     const int64_t *dims = mpl_attr_ints(g, op, MPL_ATTR_dims, &n);
     bool is_view = false, affine = true;
@@ -131,7 +131,8 @@ static inline void program_op(program_run *r, mpl_op op)
     if (program_view(r, op))
         return;
     for (uint32_t i = 0; i < n_in; i++)
-        from[i] = in[i] == MPL_NONE ? (mpl_tensor){.data = NULL} : program_tensor(r, in[i], program_read(r, in[i]));
+        from[i] =
+            in[i] == MPL_NONE ? (mpl_tensor){.data = NULL} : program_tensor(r, in[i], program_read(r, in[i]));
     for (uint32_t i = 0; i < n_out; i++) {
         program_own(r, out[i]);
         to[i] = program_tensor(r, out[i], r->memory[out[i]]);
@@ -143,7 +144,8 @@ static inline void program_op(program_run *r, mpl_op op)
         size_t size = mpl_type_bytes(to[0].type);
 
         for (int64_t i = 0; i < program_count(r, in[0]); i++)
-            memcpy(r->memory[in[0]] + (size_t)r->addr[in[0]][i] * size, (char *)to[0].data + (size_t)i * size, size);
+            memcpy(r->memory[in[0]] + (size_t)r->addr[in[0]][i] * size, (char *)to[0].data + (size_t)i * size,
+                   size);
         free(to[0].data);
     }
     for (uint32_t i = 0; i < n_in; i++)
@@ -153,8 +155,8 @@ static inline void program_op(program_run *r, mpl_op op)
 /* Inputs and weights in place: for the caller to fill, where there is no data. */
 static inline program_run program_begin(mpl_ctx *ctx, const mpl_graph *g)
 {
-    program_run r = {ctx, g, calloc(g->n_values + 1, sizeof *r.memory), calloc(g->n_values + 1, sizeof *r.addr),
-                     calloc(g->n_values + 1, sizeof *r.owns)};
+    program_run r = {ctx, g, calloc(g->n_values + 1, sizeof *r.memory),
+                     calloc(g->n_values + 1, sizeof *r.addr), calloc(g->n_values + 1, sizeof *r.owns)};
 
     for (mpl_value v = 0; v < g->n_values; v++) {
         size_t size = mpl_type_bytes((mpl_type)g->value_type[v]);
@@ -187,9 +189,12 @@ static inline int64_t program_draw(mpl_rng *rng, int64_t n)
     return (int64_t)mpl_rng_below(rng, (uint64_t)n);
 }
 
+/* A value; the last ones are drawn more often. */
 static inline mpl_value program_any(mpl_rng *rng, const mpl_graph *g)
 {
-    return (mpl_value)program_draw(rng, g->n_values);
+    int64_t near = program_draw(rng, 2) == 0 && g->n_values > 6 ? 6 : g->n_values;
+
+    return g->n_values - 1 - (mpl_value)program_draw(rng, near);
 }
 
 /* A NumPy index for a value: numbers, ranges with steps of either sign, None, "..." */
@@ -239,7 +244,7 @@ static inline void program_add_view(mpl_ctx *ctx, mpl_rng *rng, mpl_graph *g, co
     mpl_value in = program_any(rng, g), out[2];
     const mpl_shape shape = g->value_shape[in];
     int64_t n = mpl_count(&shape), ints[MPL_MAX_RANK], strides[MPL_MAX_RANK];
-    char text[200], other[24];
+    char text[200], other[32];
     const char *names[2] = {name, other};
 
     snprintf(other, sizeof other, "%s_", name);
@@ -265,8 +270,8 @@ static inline void program_add_view(mpl_ctx *ctx, mpl_rng *rng, mpl_graph *g, co
             else if (f > left)
                 break;
         ints[rank++] = left;
-        mpl_graph_add_op(ctx, g, MPL_OP_reshape, name, 1, &in, 1, (mpl_attr[]){MPL_INTS(shape, rank, ints)}, 1,
-                         names, out);
+        mpl_graph_add_op(ctx, g, MPL_OP_reshape, name, 1, &in, 1, (mpl_attr[]){MPL_INTS(shape, rank, ints)},
+                         1, names, out);
         break;
     }
     case 2: /* expand */
@@ -280,19 +285,23 @@ static inline void program_add_view(mpl_ctx *ctx, mpl_rng *rng, mpl_graph *g, co
     case 3: /* strides of any kind; outside of the root they are refused at the end, so they are kept small */
         if (g->value_op[in] == MPL_NONE && n > 2) {
             ints[0] = 1 + program_draw(rng, 3), ints[1] = 1 + program_draw(rng, 2);
-            strides[0] = program_draw(rng, n / (2 * ints[0]) + 1), strides[1] = program_draw(rng, n / (2 * ints[1]) + 1);
-            mpl_graph_add_op(ctx, g, MPL_OP_view, name, 1, &in, 3,
-                             (mpl_attr[]){MPL_INTS(dims, 2, ints), MPL_INTS(strides, 2, strides), MPL_INT(offset, 0)},
-                             1, names, out);
+            strides[0] = program_draw(rng, n / (2 * ints[0]) + 1),
+            strides[1] = program_draw(rng, n / (2 * ints[1]) + 1);
+            mpl_graph_add_op(
+                ctx, g, MPL_OP_view, name, 1, &in, 3,
+                (mpl_attr[]){MPL_INTS(dims, 2, ints), MPL_INTS(strides, 2, strides), MPL_INT(offset, 0)}, 1,
+                names, out);
         }
         break;
     case 4:
         if (shape.rank > 0 && shape.dim[0] > 1)
-            mpl_graph_add_op(ctx, g, MPL_OP_split, name, 1, &in, 1, (mpl_attr[]){MPL_INT(axis, 0)}, 2, names, out);
+            mpl_graph_add_op(ctx, g, MPL_OP_split, name, 1, &in, 1, (mpl_attr[]){MPL_INT(axis, 0)}, 2, names,
+                             out);
         break;
     default:
         program_index(rng, &shape, text);
-        mpl_graph_add_op(ctx, g, MPL_OP_view, name, 1, &in, 1, (mpl_attr[]){MPL_TEXT(index, text)}, 1, names, out);
+        mpl_graph_add_op(ctx, g, MPL_OP_view, name, 1, &in, 1, (mpl_attr[]){MPL_TEXT(index, text)}, 1, names,
+                         out);
     }
 }
 
@@ -334,10 +343,12 @@ static inline bool program_repeats(mpl_ctx *ctx, const mpl_graph *g, mpl_value v
 /* A finished program of one type, with inputs of at most 4 dims, views of views, writes through them, computing between. */
 static inline mpl_graph *random_program(mpl_ctx *ctx, uint64_t seed)
 {
-    static const mpl_type types[] = {MPL_TYPE_f32, MPL_TYPE_f32, MPL_TYPE_f32, MPL_TYPE_f16, MPL_TYPE_f64, MPL_TYPE_i32};
+    static const mpl_type types[] = {MPL_TYPE_f32, MPL_TYPE_f32, MPL_TYPE_f32,
+                                     MPL_TYPE_f16, MPL_TYPE_f64, MPL_TYPE_i32};
     static const mpl_op_kind into[] = {MPL_OP_copy_into, MPL_OP_add_into, MPL_OP_sub_into,  MPL_OP_min_into,
                                        MPL_OP_max_into,  MPL_OP_mul_into, MPL_OP_relu_into, MPL_OP_neg_into};
-    static const mpl_op_kind plain[] = {MPL_OP_add, MPL_OP_sub, MPL_OP_max, MPL_OP_mul, MPL_OP_neg, MPL_OP_abs};
+    static const mpl_op_kind plain[] = {MPL_OP_add, MPL_OP_sub, MPL_OP_max,
+                                        MPL_OP_mul, MPL_OP_neg, MPL_OP_abs};
     mpl_graph *g = NULL;
     mpl_rng rng;
     mpl_value v, scalar, in[2];
@@ -374,18 +385,20 @@ static inline mpl_graph *random_program(mpl_ctx *ctx, uint64_t seed)
             if (in[0] == scalar || program_repeats(ctx, g, in[0]))
                 continue;
             in[1] = program_operand(&rng, g, in[0], scalar);
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, "write", mpl_op_table[kind].max_in, in, 0, NULL, 0, NULL, NULL));
+            assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, "write", mpl_op_table[kind].max_in, in, 0, NULL, 0,
+                                            NULL, NULL));
         } else {
             mpl_op_kind kind = plain[program_draw(&rng, 6)];
 
             in[0] = program_any(&rng, g);
             in[1] = program_operand(&rng, g, in[0], scalar);
-            assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, name, mpl_op_table[kind].max_in, in, 0, NULL, 1,
-                                            (const char *[]){name}, &v));
+            assert_ok(ctx,
+                      mpl_graph_add_op(ctx, g, kind, name, kind == MPL_OP_neg || kind == MPL_OP_abs ? 1 : 2,
+                                       in, 0, NULL, 1, (const char *[]){name}, &v));
         }
     }
-    for (int64_t i = program_draw(&rng, 3); i >= 0; i--)
-        assert_ok(ctx, mpl_graph_add_output(ctx, g, program_any(&rng, g)));
+    for (int64_t i = 2 + program_draw(&rng, 3); i >= 0; i--)
+        assert_ok(ctx, mpl_graph_add_output(ctx, g, i == 0 ? 0 : program_any(&rng, g)));
     if (mpl_graph_finish(ctx, g) == MPL_OK)
         return g;
     mpl_graph_free(ctx, g); /* a write whose strides do not say that no element is there twice */

@@ -61,7 +61,7 @@ static void run_in_place(const row *r, mpl_type type)
     test_op t;
 
     assert_ok(&t.ctx, make_as(&t, r, type));
-    if ((mpl_op_table[r->kind].traits & MPL_IN_PLACE_0) != 0) {
+    if ((mpl_op_table[r->kind].traits & MPL_IN_PLACE_0) != 0 && r->in[0].present) {
         assert_int_equal(test_bytes(&t.in[0]), test_bytes(&t.out[0]));
         t.out[0].data = t.in[0].data;
         assert_ok(&t.ctx, test_op_run(&t));
@@ -434,12 +434,84 @@ typedef struct refusal {
     const char *says;
 } refusal;
 
+/* Boxes read, written, and computed while they are. The last row is longer than a piece of the loops. */
+static void test_boxes(void **state)
+{
+    static double long_in[1300], long_out[1300];
+    /* clang-format off */
+    const row rows[] = {
+        {"access", MPL_OP_access, {IN(f32, DIMS(3, 4), NULL)}, {LIST(dims, 2, 2), LIST(strides, -4, 2),
+         LIST(offset, 5)}, {DIMS(2, 2)}, {VALUES(5, 7, 1, 3)}, 0},
+        {"access, repeated", MPL_OP_access, {IN(f32, DIMS(4), NULL)}, {LIST(dims, 2, 2), LIST(strides, 0, 3)},
+         {DIMS(2, 2)}, {VALUES(0, 3, 0, 3)}, 0},
+        {"access by index", MPL_OP_access, {IN(f32, DIMS(2, 3), NULL)}, {MPL_TEXT(index, "1,::-2")},
+         {DIMS(2)}, {VALUES(5, 3)}, 0},
+        {"access of one", MPL_OP_access, {IN(f32, DIMS(2, 3), NULL)}, {NONE_OF(dims), NONE_OF(strides),
+         LIST(offset, 4)}, {SCALAR}, {VALUES(4)}, 0},
+        {"access of nothing", MPL_OP_access, {IN(f32, DIMS(2, 3), NULL)}, {LIST(dims, 0, 2),
+         LIST(strides, 99, 1)}, {DIMS(0, 2)}, {EMPTY}, 0},
+        {"assign", MPL_OP_assign, {IN(f32, DIMS(2, 3), NULL), IN(f32, DIMS(2), VALUES(7, 8))},
+         {LIST(dims, 2), LIST(strides, -2), LIST(offset, 4)}, {DIMS(2, 3)}, {VALUES(0, 1, 8, 3, 7, 5)}, 0},
+        {"assign, broadcast", MPL_OP_assign, {IN(f32, DIMS(2, 3), NULL), IN(f32, DIMS(1), VALUES(9))},
+         {MPL_TEXT(index, ":,1")}, {DIMS(2, 3)}, {VALUES(0, 9, 2, 3, 9, 5)}, 0},
+        {"assign nothing", MPL_OP_assign, {IN(f32, DIMS(2), NULL), IN(f32, DIMS(0), NULL)},
+         {MPL_TEXT(index, "2:")}, {DIMS(2)}, {VALUES(0, 1)}, 0},
+        {"fused", MPL_OP_fused, {{.present = false}, IN(f32, DIMS(2, 3), NULL), IN(f32, DIMS(3), VALUES(1, 2, 4))},
+         {LIST(dims, 2, 2), LIST(loads, 1, 1, 3, 1, 2, 2, 0, -1), MPL_TEXT(expr, "0,1,mul,1,sub")},
+         {DIMS(2, 2)}, {VALUES(0, 2, 12, 8)}, MPL_SET_FLOAT},
+        {"fused into its base", MPL_OP_fused, {IN(f32, DIMS(2, 3), NULL), IN(f32, DIMS(1), VALUES(9))},
+         {LIST(dims, 3), LIST(loads, 0, 3, 1, 1, 0, 0), MPL_TEXT(expr, "0,1,add"), LIST(strides, 1)},
+         {DIMS(2, 3)}, {VALUES(12, 13, 14, 3, 4, 5)}, MPL_SET_FLOAT},
+        {"fused, long", MPL_OP_fused, {IN(f32, DIMS(650, 2), long_in)},
+         {LIST(dims, 650), LIST(loads, 0, 1, 2), MPL_TEXT(expr, "0,neg"), LIST(strides, 2)}, {DIMS(650, 2)},
+         {long_out}, MPL_SET(f32)},
+    };
+    /* clang-format on */
+
+    (void)state;
+    for (int i = 0; i < 1300; i++) {
+        long_in[i] = i;
+        long_out[i] =
+            i % 2 == 0 ? -i - 1 : i; /* what index i + 1 held, negated, where the box has no offset */
+    }
+    RUN(rows);
+}
+
 static void test_refusals(void **state)
 {
     const int64_t big = INT64_C(1) << 62;
     /* clang-format off */
     const refusal rows[] = {
         {MPL_OP_reshape, {IN(f32, DIMS(2, 3), NULL)}, {{0}}, 1, "'shape' is missing"},
+        {MPL_OP_access, {IN(f32, DIMS(2, 3), NULL)}, {LIST(dims, 2)}, 1, "needs dims and strides"},
+        {MPL_OP_access, {IN(f32, DIMS(2, 3), NULL)}, {LIST(dims, 2), LIST(strides, 6)}, 1, "outside"},
+        {MPL_OP_access, {IN(f32, DIMS(2, 3), NULL)}, {LIST(dims, 2), LIST(strides, -1)}, 1, "outside"},
+        {MPL_OP_access, {IN(f32, DIMS(2, 3), NULL)}, {LIST(dims, 3), LIST(strides, big)}, 1, "outside"},
+        {MPL_OP_access, {IN(f32, DIMS(2, 3), NULL)}, {LIST(dims, -1), LIST(strides, 1)}, 1, "negative"},
+        {MPL_OP_access, {IN(f32, DIMS(2, 3), NULL)}, {MPL_TEXT(index, "2")}, 1, "no number in range"},
+        {MPL_OP_assign, {IN(f32, DIMS(4), NULL), IN(f32, DIMS(2), NULL)}, {LIST(dims, 2), LIST(strides, 0)}, 1,
+         "twice"},
+        {MPL_OP_assign, {IN(f32, DIMS(4), NULL), IN(f32, DIMS(3), NULL)}, {LIST(dims, 2), LIST(strides, 1)}, 1,
+         "broadcast"},
+        {MPL_OP_assign, {IN(f32, DIMS(4), NULL), IN(f64, DIMS(2), NULL)}, {LIST(dims, 2), LIST(strides, 1)}, 1,
+         "type"},
+        {MPL_OP_fused, {IN(i32, DIMS(4), NULL)}, {LIST(dims, 4), LIST(loads, 0, 0, 1), MPL_TEXT(expr, "0,neg")}, 1,
+         "type"},
+        {MPL_OP_fused, {IN(f32, DIMS(4), NULL)}, {LIST(dims, 4), LIST(loads, 0, 3, -1), MPL_TEXT(expr, "0,neg")},
+         1, "overwrite"},
+        {MPL_OP_fused, {IN(f32, DIMS(4), NULL)}, {LIST(dims, 4), LIST(loads, 1, 0, 1), MPL_TEXT(expr, "0,neg")}, 1,
+         "not there"},
+        {MPL_OP_fused, {IN(f32, DIMS(4), NULL)}, {LIST(dims, 4), LIST(loads, 0, 1, 1), MPL_TEXT(expr, "0,neg")}, 1,
+         "outside"},
+        {MPL_OP_fused, {IN(f32, DIMS(4), NULL)}, {LIST(dims, 4), LIST(loads, 0, 0, 1), MPL_TEXT(expr, "0,add")}, 1,
+         "is none"},
+        {MPL_OP_fused, {IN(f32, DIMS(4), NULL)}, {LIST(dims, 4), LIST(loads, 0, 0, 1), MPL_TEXT(expr, "0,softmax")},
+         1, "is none"},
+        {MPL_OP_fused, {IN(f32, DIMS(4), NULL)}, {LIST(dims, 4), LIST(loads, 0, 0, 1), MPL_TEXT(expr, "0,0")}, 1,
+         "is none"},
+        {MPL_OP_fused, {IN(f32, DIMS(4), NULL)}, {LIST(dims, 4), LIST(loads, 0, 0), MPL_TEXT(expr, "0")}, 1,
+         "loads of 3"},
+        {MPL_OP_view, {IN(f32, DIMS(4), NULL)}, {MPL_TEXT(index, "1")}, 1, "program"},
         {MPL_OP_reshape, {IN(f32, DIMS(2, 3), NULL)}, {LIST(shape, 7)}, 1, "numbers of elements differ"},
         {MPL_OP_reshape, {IN(f32, DIMS(2, 3), NULL)}, {LIST(shape, -1, -1)}, 1, "one -1"},
         {MPL_OP_reshape, {IN(f32, DIMS(2, 3), NULL)}, {LIST(shape, -2)}, 1, "one -1"},
@@ -734,6 +806,7 @@ int main(void)
         cmocka_unit_test(test_scatter),
         cmocka_unit_test(test_blocks_and_triangles),
         cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_boxes),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_indices_out_of_range),
         cmocka_unit_test(test_random_moves),

@@ -175,7 +175,8 @@ static void boxes_meet_where_elements_do(void **state)
         n_twice += !twice;
         n_told += mpl_strided_distinct(&a);
     }
-    print_message("boxes: %u apart, %u meet, %u not decided within 2 steps; of %u without an element twice %u are told\n",
+    print_message("boxes: %u apart, %u meet, %u not decided within 2 steps; of %u without an element twice "
+                  "%u are told\n",
                   n[MPL_APART], n[MPL_MEET], n[MPL_UNDECIDED], n_twice, n_told);
     assert_true(n[MPL_APART] > 5000 && n[MPL_MEET] > 2000 && n[MPL_UNDECIDED] > 0);
 }
@@ -318,7 +319,8 @@ static void the_example_needs_one_assign(void **state)
                               "add_into(C, two)\n"
                               "E = add(A, D)\n"
                               "output E\n");
-    assert_ok(&ctx, mpl_tensor_ssa(&ctx, program, MPL_SSA_FULL, &(mpl_ssa_watch){keep_step, &s}, &facts, &ssa));
+    assert_ok(&ctx,
+              mpl_tensor_ssa(&ctx, program, MPL_SSA_FULL, &(mpl_ssa_watch){keep_step, &s}, &facts, &ssa));
     for (uint32_t i = 0; i < MPL_SSA_STEPS; i++)
         assert_null(difference(&ctx, program, s.g[i]));
     assert_null(difference(&ctx, program, ssa));
@@ -370,8 +372,8 @@ static void random_programs_give_what_they_give_in_place(void **state)
             const char *bad;
 
             assert_ok(&ctx, mpl_tensor_ssa(&ctx, program, (mpl_ssa_level)level,
-                                           level == MPL_SSA_FULL ? &(mpl_ssa_watch){keep_step, &s} : NULL, &facts,
-                                           &ssa));
+                                           level == MPL_SSA_FULL ? &(mpl_ssa_watch){keep_step, &s} : NULL,
+                                           &facts, &ssa));
             for (uint32_t i = 0; i < MPL_SSA_STEPS && level == MPL_SSA_FULL; i++)
                 if ((bad = difference(&ctx, program, s.g[i])) != NULL)
                     fail_msg("program %" PRIu64 ": '%s' differs once %s", seed, bad, mpl_ssa_step_name[i]);
@@ -390,7 +392,8 @@ static void random_programs_give_what_they_give_in_place(void **state)
         mpl_graph_free(&ctx, program);
     }
     for (uint32_t i = 0; i < MPL_SSA_STEPS; i++)
-        print_message("%-10s %" PRIu64 " accesses, %" PRIu64 " assigns\n", mpl_ssa_step_name[i], n_access[i], n_assign[i]);
+        print_message("%-10s %" PRIu64 " accesses, %" PRIu64 " assigns\n", mpl_ssa_step_name[i], n_access[i],
+                      n_assign[i]);
     print_message("%" PRIu64 " programs, %" PRIu64 " fused operations; boxes: %" PRIu64 " apart, %" PRIu64
                   " meet, %" PRIu64 " not decided\n",
                   n, n_fused, met[0], met[1], met[2]);

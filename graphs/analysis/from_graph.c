@@ -737,6 +737,7 @@ mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op
     uint8_t *sharable = NULL;
     uint32_t n = 0;
 
+    MPL_TRY(mpl_graph_check_ssa(ctx, g));
     MPL_TRY(check_options(ctx, options));
     c.options.parallel = false;
     MPL_TRY(mpl_new(ctx, sharable, g->n_ops));

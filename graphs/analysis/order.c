@@ -439,6 +439,7 @@ mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const 
     run->live_bytes = run->bound_bytes = run->ticks = 0;
     run->stopped_by_clock = false;
     run->method = NULL;
+    MPL_TRY(mpl_graph_check_ssa(run->ctx, g));
     for (uint32_t i = 0; i < run->n_params; i++)
         if (!has_param(kind->params, run->param_key[i]))
             MPL_FAIL(run->ctx, MPL_EINPUT, "order %s has no parameter '%.50s'; it takes: %s", kind->name,

@@ -355,7 +355,8 @@ static mpl_status check_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op_kind kind, c
 
     if ((info->traits & MPL_PROGRAM) != 0 && !g->program)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "operation '%s': %s stands in a program ('program NAME'), not in a graph, whose values never change",
+                 "operation '%s': %s stands in a program ('program NAME'), not in a graph, whose values "
+                 "never change",
                  name, info->name);
     if (!count_fits(n_in, info->min_in, info->max_in) || !count_fits(n_out, info->min_out, info->max_out))
         MPL_FAIL(ctx, MPL_EINPUT,
@@ -571,7 +572,8 @@ static mpl_status check_program(mpl_ctx *ctx, const mpl_graph *g)
     mpl_views *views = NULL;
 
     if (g->n_blocks > 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "program '%s' has blocks; programs are straight runs of operations", g->name);
+        MPL_FAIL(ctx, MPL_EINPUT, "program '%s' has blocks; programs are straight runs of operations",
+                 g->name);
     MPL_TRY(mpl_views_new(ctx, g, &views));
     for (mpl_op op = 0; op < g->n_ops; op++)
         if ((mpl_op_table[g->op_kind[op]].traits & MPL_MUTATES) != 0 &&

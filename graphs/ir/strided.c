@@ -402,13 +402,15 @@ mpl_status mpl_strided_index(mpl_ctx *ctx, mpl_strided *v, const char *text)
     char dims[200];
 
     if (dots > 1 || taken > v->shape.rank)
-        MPL_FAIL(ctx, MPL_EINPUT, "index '%.80s' has more than one '...', or more items than the %u dims of %s",
-                 text, v->shape.rank, mpl_shape_text(&v->shape, dims));
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "index '%.80s' has more than one '...', or more items than the %u dims of %s", text,
+                 v->shape.rank, mpl_shape_text(&v->shape, dims));
     while (*at != '\0') {
         if (!take_item(&out, &at, &axis, v->shape.rank - taken) || (*at != '\0' && *at != ','))
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "index '%.80s' of %s: at '%.20s' there is no number in range, range a:b:c, '...' or None",
-                     text, mpl_shape_text(&v->shape, dims), at);
+            MPL_FAIL(
+                ctx, MPL_EINPUT,
+                "index '%.80s' of %s: at '%.20s' there is no number in range, range a:b:c, '...' or None",
+                text, mpl_shape_text(&v->shape, dims), at);
         at += *at == ',';
     }
     *v = out;
@@ -430,8 +432,8 @@ static int64_t divisor(int64_t a, int64_t b)
 }
 
 typedef struct search {
-    uint32_t n, left;                  /* terms; steps that may still be done */
-    term item[2 * MPL_MAX_RANK];       /* descending strides */
+    uint32_t n, left;                    /* terms; steps that may still be done */
+    term item[2 * MPL_MAX_RANK];         /* descending strides */
     int64_t reach[2 * MPL_MAX_RANK + 1]; /* of the terms from here on */
     int64_t unit[2 * MPL_MAX_RANK + 1];  /* divides what they reach; 0: nothing is left */
 } search;
@@ -495,8 +497,8 @@ const char *mpl_strided_text(const mpl_strided *v, char *text)
     char dims[200], strides[200];
 
     mpl_shape_text(&(mpl_shape){v->shape.rank,
-                                {v->stride[0], v->stride[1], v->stride[2], v->stride[3], v->stride[4], v->stride[5],
-                                 v->stride[6], v->stride[7]}},
+                                {v->stride[0], v->stride[1], v->stride[2], v->stride[3], v->stride[4],
+                                 v->stride[5], v->stride[6], v->stride[7]}},
                    strides);
     sprintf(text, "(%s,%s,%" PRId64 ")", mpl_shape_text(&v->shape, dims), strides, v->offset);
     return text;

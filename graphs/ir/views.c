@@ -40,7 +40,8 @@ static void take_part(const mpl_graph *g, mpl_op op, uint32_t k, mpl_strided *v)
 }
 
 /* Output k of `op` as a view of *v, which is its input; *is_view: whether there is one. */
-static mpl_status follow(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t k, mpl_strided *v, bool *is_view)
+static mpl_status follow(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t k, mpl_strided *v,
+                         bool *is_view)
 {
     mpl_status st = MPL_OK;
     const mpl_shape *to = &g->value_shape[g->op_out[g->op_out_begin[op] + k]];

@@ -10,10 +10,11 @@
 
 typedef struct mpl_views {
     uint32_t n;
-    mpl_value *root;        /* [n] itself, of a root */
-    mpl_value *parent;      /* [n] MPL_NONE, of a root; a `view` with strides hangs under the root */
-    mpl_strided *of_root;   /* [n] of the root's elements */
-    mpl_strided *of_parent; /* [n] of the parent's elements in row-major order, the parent taken as a plain tensor */
+    mpl_value *root;      /* [n] itself, of a root */
+    mpl_value *parent;    /* [n] MPL_NONE, of a root; a `view` with strides hangs under the root */
+    mpl_strided *of_root; /* [n] of the root's elements */
+    mpl_strided
+        *of_parent; /* [n] of the parent's elements in row-major order, the parent taken as a plain tensor */
 } mpl_views;
 
 /* MPL_EINPUT: a view reaches outside of its root. O(size). */

@@ -2,7 +2,7 @@
  *
  * fused(base, x, ..) dims, loads, expr: the output is base with the box (dims, strides, offset) replaced by the values of expr; with
  * base left out (`_`) it is a tensor of dims. loads: for each load the input it reads, the offset, and a stride for each dim. expr: words
- * apart by spaces, in the order of a stack machine: the number of a load, or an operator ("0 1 mul 2 add"). What a load reads
+ * apart by commas, in the order of a stack machine: the number of a load, or an operator ("0,1,mul,2,add"). What a load reads
  * of base is the box that is written or apart from it, so base may be overwritten.
  *
  * Each operation is done by its own loops on pieces that stay in the cache, so each element is rounded as by the chain. */
@@ -55,12 +55,10 @@ static bool take_step(const char **at, mpl_fused *f, uint32_t *depth)
     unsigned long load;
     mpl_op_kind kind;
 
-    *at += strspn(*at, " ");
-    n = strcspn(*at, " ");
+    n = strcspn(*at, ",");
     if (n == 0 || n >= sizeof word || f->n_steps == MPL_FUSED_STEPS)
         return false;
     memcpy(word, *at, n);
-    *at += n;
     if (word[0] >= '0' && word[0] <= '9') {
         load = strtoul(word, &end, 10);
         if (*end != '\0' || load >= f->n_loads || *depth == MPL_FUSED_DEPTH)
@@ -74,6 +72,7 @@ static bool take_step(const char **at, mpl_fused *f, uint32_t *depth)
         *depth -= arity - 1;
     }
     f->step[f->n_steps++].kind = kind;
+    *at += n + ((*at)[n] == ',');
     return true;
 }
 
@@ -89,9 +88,10 @@ static mpl_status parse(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_fused *
 
     memset(f, 0, sizeof *f);
     if (rank > MPL_MAX_RANK || n % (rank + 2) != 0 || n / (rank + 2) > MPL_FUSED_LOADS)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%u dims and %u numbers of loads; there are at most %d dims, and loads of %u numbers, at most %d",
-                 rank, n, MPL_MAX_RANK, rank + 2, MPL_FUSED_LOADS);
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "%u dims and %u numbers of loads; there are at most %d dims, and loads of %u numbers, at most %d",
+            rank, n, MPL_MAX_RANK, rank + 2, MPL_FUSED_LOADS);
     f->to.shape.rank = rank;
     for (uint32_t i = 0; i < rank; i++)
         f->to.shape.dim[i] = dims[i];
@@ -151,7 +151,8 @@ mpl_status mpl_shape_fused(mpl_ctx *ctx, const mpl_shape_call *call)
         MPL_TRY(mpl_strided_check(ctx, "a load", &f.load[i].from, call->in_shape[in]));
         if (in == 0 && !mpl_strided_equal(&f.load[i].from, &f.to) &&
             mpl_strided_meet(&f.load[i].from, &f.to, 0) != MPL_APART)
-            MPL_FAIL(ctx, MPL_EINPUT, "load %u reads of the base what other elements of the box overwrite", i);
+            MPL_FAIL(ctx, MPL_EINPUT, "load %u reads of the base what other elements of the box overwrite",
+                     i);
     }
     call->out_shape[0] = has_base ? *call->in_shape[0] : f.to.shape;
     call->out_type[0] = call->in_type[first];
@@ -237,8 +238,8 @@ static void *fetch(const mpl_shape *dims, const mpl_strided *v, const char *data
     }
 }
 
-static void put(const mpl_shape *dims, const mpl_strided *v, char *data, uint32_t bytes, int64_t at, int64_t n,
-                const char *from)
+static void put(const mpl_shape *dims, const mpl_strided *v, char *data, uint32_t bytes, int64_t at,
+                int64_t n, const char *from)
 {
     run r = run_at(dims, v, at);
 
@@ -274,9 +275,9 @@ static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fuse
         }
         depth -= mpl_fused_arity(f->step[i].kind);
         made.data = buffer[depth];
-        MPL_TRY(mpl_op_table[f->step[i].kind].eval(
-            ctx, &(mpl_op_call){call->graph, call->op, (uint32_t)(top - &stack[depth]), 1, &stack[depth], &made,
-                                NULL}));
+        MPL_TRY(mpl_op_table[f->step[i].kind].eval(ctx, &(mpl_op_call){call->graph, call->op,
+                                                                       (uint32_t)(top - &stack[depth]), 1,
+                                                                       &stack[depth], &made, NULL}));
         stack[depth++] = made;
     }
     put(&f->to.shape, &f->to, call->out[0].data, bytes, at, n, stack[0].data);

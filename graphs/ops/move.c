@@ -220,7 +220,7 @@ mpl_status mpl_slice_starts(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const m
     int64_t step[MPL_MAX_RANK];
     mpl_shape to;
 
-    MPL_TRY(slice_of(ctx, g, op, in, &to, start, step));
+    MPL_TRY(mpl_slice_of(ctx, g, op, in, &to, start, step));
     *steps = false;
     for (uint32_t i = 0; i < in->rank; i++)
         *steps = *steps || (step[i] != 1 && to.dim[i] > 1);

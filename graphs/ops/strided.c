@@ -114,6 +114,24 @@ out:
     return st;
 }
 
+uint64_t mpl_box_bytes(const mpl_graph *g, mpl_op op)
+{
+    mpl_value in = g->op_in[g->op_in_begin[op]], out = g->op_out[g->op_out_begin[op]];
+    uint64_t size = mpl_type_bytes((mpl_type)g->value_type[out]);
+    mpl_strided box = {.shape = g->value_shape[out]};
+    mpl_ctx ctx; /* no message is wanted: the shape rule has looked at the box */
+    mpl_attr dims;
+
+    mpl_ctx_init(&ctx);
+    if (mpl_attr_get(g, op, MPL_ATTR_dims, &dims)) {
+        box.shape.rank = dims.n;
+        memcpy(box.shape.dim, dims.ints, dims.n * sizeof *dims.ints);
+    } else if (mpl_strided_of(&ctx, g, op, &g->value_shape[in], &box) != MPL_OK) {
+        mpl_assert(false);
+    }
+    return (uint64_t)mpl_count(&box.shape) * size;
+}
+
 /* ---- of programs ------------------------------------------------------------------------------------------------------- */
 
 mpl_status mpl_shape_view(mpl_ctx *ctx, const mpl_shape_call *call)

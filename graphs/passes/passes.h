@@ -20,7 +20,7 @@ mpl_status mpl_graph_prune(mpl_ctx *ctx, mpl_graph **g);
 
 /* How far tensor_ssa goes. */
 typedef enum mpl_ssa_level {
-    MPL_SSA_COPY,  /* each read of a view copies it, each write goes to its root: what an eager interpreter does */
+    MPL_SSA_COPY, /* each read of a view copies it, each write goes to its root: what an eager interpreter does */
     MPL_SSA_VIEWS, /* a view is copied once until its root is written to; chains of element-wise operations are fused */
     MPL_SSA_FULL,
     MPL_N_SSA_LEVELS
@@ -32,9 +32,9 @@ extern const char *const mpl_ssa_step_name[MPL_SSA_STEPS]; /* "rewritten", "remo
 
 /* What the pass did. Boxes are compared while removing, merging and fusing. */
 typedef struct mpl_ssa_facts {
-    uint32_t n_views, n_writes;                /* of the program */
+    uint32_t n_views, n_writes;                                                        /* of the program */
     uint32_t n_access[MPL_SSA_STEPS], n_assign[MPL_SSA_STEPS], n_fused[MPL_SSA_STEPS]; /* behind each step */
-    uint32_t n_apart, n_meet, n_undecided;     /* pairs of boxes: the first two exactly */
+    uint32_t n_apart, n_meet, n_undecided; /* pairs of boxes: the first two exactly */
 } mpl_ssa_facts;
 
 /* Called with the graph behind each step; borrowed. */
@@ -48,7 +48,7 @@ typedef struct mpl_ssa_watch {
  * stays what it was. 3: accesses of accesses, and assigns into what is assigned, become one of the root. 4: element-wise
  * operations are fused with those that feed them and with the boxes that they read and write. Level MPL_SSA_COPY has step 1
  * only, MPL_SSA_VIEWS 1 and 4, both in the forms said there. facts and watch may be NULL. At most O(nodes^3). */
-mpl_status mpl_tensor_ssa(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level level, const mpl_ssa_watch *watch,
-                          mpl_ssa_facts *facts, mpl_graph **out);
+mpl_status mpl_tensor_ssa(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level level,
+                          const mpl_ssa_watch *watch, mpl_ssa_facts *facts, mpl_graph **out);
 
 #endif

@@ -57,7 +57,8 @@ void mpl_ssa_count(mpl_ssa *s, bool all)
         for (uint32_t k = 0; k < node->n_out; k++) {
             uint32_t v = s->item[node->out + k];
 
-            node->live = node->live || (v != MPL_NONE && s->value[v].forward == MPL_NONE && s->value[v].n_uses > 0);
+            node->live =
+                node->live || (v != MPL_NONE && s->value[v].forward == MPL_NONE && s->value[v].n_uses > 0);
         }
         for (uint32_t k = 0; k < node->n_in && node->live; k++)
             if (mpl_ssa_in(s, node, k) != MPL_NONE)
@@ -67,8 +68,8 @@ void mpl_ssa_count(mpl_ssa *s, bool all)
 
 /* ---- nodes -------------------------------------------------------------------------------------------------------------- */
 
-static mpl_status add_value(mpl_ssa *s, uint32_t node, mpl_value source, mpl_type type, const mpl_shape *shape,
-                            uint32_t *out)
+static mpl_status add_value(mpl_ssa *s, uint32_t node, mpl_value source, mpl_type type,
+                            const mpl_shape *shape, uint32_t *out)
 {
     mpl_status st = MPL_OK;
 
@@ -80,8 +81,8 @@ out:
 }
 
 /* A node with one output, named after `source`, of the dims given and the type of input 0. */
-static mpl_status add_node(mpl_ssa *s, mpl_op_kind kind, uint32_t n_in, const uint32_t *in, const mpl_strided *box,
-                           mpl_value source, const mpl_shape *shape, uint32_t *out)
+static mpl_status add_node(mpl_ssa *s, mpl_op_kind kind, uint32_t n_in, const uint32_t *in,
+                           const mpl_strided *box, mpl_value source, const mpl_shape *shape, uint32_t *out)
 {
     mpl_status st = MPL_OK;
     uint32_t node = s->n_nodes, made;
@@ -105,7 +106,8 @@ out:
     return st;
 }
 
-static mpl_status add_access(mpl_ssa *s, uint32_t from, const mpl_strided *box, mpl_value source, uint32_t *out)
+static mpl_status add_access(mpl_ssa *s, uint32_t from, const mpl_strided *box, mpl_value source,
+                             uint32_t *out)
 {
     return add_node(s, MPL_OP_access, 1, &from, box, source, &box->shape, out);
 }
@@ -124,7 +126,8 @@ static mpl_status add_assign(mpl_ssa *s, uint32_t to, uint32_t what, const mpl_s
 typedef struct rewriter {
     mpl_ssa *s;
     mpl_ssa_level level;
-    uint32_t *now; /* [n_values] their contents; MPL_NONE: not yet made, or (but for FULL) to be copied when read */
+    uint32_t *
+        now; /* [n_values] their contents; MPL_NONE: not yet made, or (but for FULL) to be copied when read */
     uint8_t *path; /* [n_values] 1: an ancestor of the one written to, or that one */
 } rewriter;
 
@@ -160,23 +163,39 @@ out:
     return st;
 }
 
-/* `made` is what v holds from now on: up to the root, then down to every other view of it that there is. */
+/* Whether no ancestor of v has an element of its parent twice: what is written to v stands once in each of them. */
+static bool stands_once(const mpl_views *views, mpl_value v)
+{
+    for (; views->parent[v] != MPL_NONE; v = views->parent[v])
+        if (!mpl_strided_distinct(&views->of_parent[v]))
+            return false;
+    return true;
+}
+
+/* `made` is what v holds from now on: up to the root, then down to every other view of it that there is. An ancestor that has
+ * elements twice is left out, and all between: the root is written to at once, and they are accessed anew. */
 static mpl_status pass_up_and_down(rewriter *r, mpl_op op, mpl_value v, uint32_t made)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = r->s->g;
     const mpl_views *views = r->s->views;
+    mpl_value root = views->root[v];
 
     memset(r->path, 0, g->n_values);
     r->now[v] = made;
     r->path[v] = 1;
-    for (mpl_value child = v, parent; (parent = views->parent[child]) != MPL_NONE; child = parent) {
+    if (!stands_once(views, v)) {
+        MPL_TRY(add_assign(r->s, r->now[root], made, &views->of_root[v], root, &r->now[root]));
+        r->path[root] = 1;
+    }
+    for (mpl_value child = v, parent; !r->path[root]; child = parent) {
+        parent = views->parent[child];
         MPL_TRY(add_assign(r->s, r->now[parent], r->now[child], &views->of_parent[child], parent, &made));
         r->now[parent] = made;
         r->path[parent] = 1;
     }
     for (mpl_value other = 0; other < g->n_values; other++) /* parents have lower ids */
-        if (views->root[other] == views->root[v] && !r->path[other] && g->value_op[other] != MPL_NONE &&
+        if (views->root[other] == root && !r->path[other] && g->value_op[other] != MPL_NONE &&
             g->value_op[other] < op)
             MPL_TRY(make_view(r, other));
 out:
@@ -375,8 +394,8 @@ static mpl_status emit_given(emitter *e, uint32_t v)
     if (g->value_data[from] != NULL && !bound)
         return mpl_graph_add_const(ctx, e->to, name, type, shape, g->value_data[from], g->value_splat[from],
                                    &e->map[v]);
-    MPL_TRY(mpl_graph_add_value(ctx, e->to, name, bound ? MPL_INPUT : (mpl_role)g->value_role[from], type, shape,
-                                &e->map[v]));
+    MPL_TRY(mpl_graph_add_value(ctx, e->to, name, bound ? MPL_INPUT : (mpl_role)g->value_role[from], type,
+                                shape, &e->map[v]));
     if (bound)
         MPL_TRY(mpl_graph_bind_input(ctx, e->to, e->map[v], g->value_data[from]));
 out:
@@ -422,7 +441,7 @@ static mpl_status emit_fused(emitter *e, const mpl_ssa_node *node, const mpl_val
             loads[n++] = f->load[i].from.stride[k];
     }
     for (uint32_t i = 0; i < f->n_steps; i++) {
-        at += sprintf(at, i > 0 ? " " : "");
+        at += sprintf(at, i > 0 ? "," : "");
         if (f->step[i].kind == MPL_N_OPS)
             at += sprintf(at, "%" PRIu32, f->step[i].of);
         else
@@ -441,7 +460,8 @@ static mpl_status emit_copy(emitter *e, const mpl_ssa_node *node, const mpl_valu
     mpl_status st = MPL_OK;
     mpl_ssa *s = e->s;
     const mpl_graph *g = s->g;
-    uint32_t n_attr = node->from == MPL_NONE ? 0 : g->op_attr_begin[node->from + 1] - g->op_attr_begin[node->from];
+    uint32_t n_attr =
+        node->from == MPL_NONE ? 0 : g->op_attr_begin[node->from + 1] - g->op_attr_begin[node->from];
     mpl_attr *attr = NULL;
     const char **name = NULL;
     char **store = NULL;
@@ -458,12 +478,13 @@ static mpl_status emit_copy(emitter *e, const mpl_ssa_node *node, const mpl_valu
 
         if (v == MPL_NONE)
             continue;
-        MPL_TRY((store[i] = mpl_strdup(s->ctx, fresh_name(e, s->value[v].source))) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_TRY((store[i] = mpl_strdup(s->ctx, fresh_name(e, s->value[v].source))) != NULL ? MPL_OK
+                                                                                           : MPL_EMEM);
         name[i] = store[i];
     }
     MPL_TRY(mpl_graph_add_op(s->ctx, e->to, node->kind,
-                             node->from != MPL_NONE ? g->op_name[node->from] : name[0], node->n_in, in, n_attr,
-                             attr, node->n_out, name, out));
+                             node->from != MPL_NONE ? g->op_name[node->from] : name[0], node->n_in, in,
+                             n_attr, attr, node->n_out, name, out));
     for (uint32_t i = 0; i < node->n_out; i++)
         if (s->item[node->out + i] != MPL_NONE)
             e->map[s->item[node->out + i]] = out[i];
@@ -551,8 +572,8 @@ out:
     return st;
 }
 
-mpl_status mpl_tensor_ssa(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level level, const mpl_ssa_watch *watch,
-                          mpl_ssa_facts *facts, mpl_graph **out)
+mpl_status mpl_tensor_ssa(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level level,
+                          const mpl_ssa_watch *watch, mpl_ssa_facts *facts, mpl_graph **out)
 {
     mpl_status st = MPL_OK;
     mpl_ssa_facts own;

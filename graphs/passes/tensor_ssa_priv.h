@@ -23,7 +23,8 @@ typedef struct mpl_ssa_node {
     mpl_op from; /* the program's operation whose attributes it has; MPL_NONE: it has its box, or none */
     uint32_t in, n_in, out, n_out; /* ranges of items: values or MPL_NONE */
     mpl_strided box;               /* of access and assign: of input 0's elements */
-    mpl_fused *fused; /* step 4: what it does as a fused operation, whose input 0 is the base; NULL: no such */
+    mpl_fused
+        *fused; /* step 4: what it does as a fused operation, whose input 0 is the base; NULL: no such */
     bool live;
 } mpl_ssa_node;
 
