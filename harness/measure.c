@@ -26,20 +26,18 @@ static bool names_bound(const mpl_graph *g, const mpl_binding *b)
     return false;
 }
 
-/* The input that a binding means; n_inputs: none, it was folded away. */
+/* The input that a binding means; n_inputs: none, it was folded away. An index counts the file's inputs. */
 static mpl_status find_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b, uint32_t *out)
 {
     const mpl_graph *g = job->source.graph;
+    mpl_value v = b->name == NULL ? mpl_graph_file_input(g, b->index) : mpl_graph_find(g, b->name);
     uint32_t i = 0;
 
-    if (b->name == NULL)
-        i = b->index;
-    else
-        while (i < g->n_inputs && strcmp(g->value_name[g->input[i]], b->name) != 0)
-            i++;
-    if (i >= g->n_inputs && !names_bound(g, b))
+    while (i < g->n_inputs && g->input[i] != v)
+        i++;
+    if (v == MPL_NONE || (i == g->n_inputs && b->name != NULL && !names_bound(g, b)))
         return no_such_input(ctx, job, b);
-    *out = i < g->n_inputs ? i : g->n_inputs;
+    *out = i;
     return MPL_OK;
 }
 
