@@ -86,6 +86,20 @@ static void print_failure(mpl_ctx *ctx, const mpl_record *row)
     mpl_free(ctx, json);
 }
 
+static mpl_status write_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                             const mpl_plan *plan, const char *row_json)
+{
+    mpl_status st = MPL_OK;
+    char *fields = NULL;
+
+    MPL_TRY((fields = mpl_strdup(ctx, row_json)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_plan_add_bindings(ctx, job->source.graph, job->map, &fields));
+    MPL_TRY(mpl_plan_write(ctx, options->output, job->problem, plan, fields));
+out:
+    mpl_free(ctx, fields);
+    return st;
+}
+
 /* What was proved not to fit is written for the checker, and stays a failure with its message. */
 static mpl_status write_refusal(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_record *row,
                                 const mpl_plan *plan)
@@ -164,7 +178,7 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
         forget_origin(row);
     MPL_TRY(mpl_record_write(ctx, row, &json));
     if (options->output != NULL)
-        MPL_TRY(mpl_plan_write(ctx, options->output, job.problem, plan, json));
+        MPL_TRY(write_plan(ctx, options, &job, plan, json));
     if (options->write_lp != NULL)
         MPL_TRY(mpl_ilp_write(ctx, job.problem, plan, options->write_lp));
     if (options->json)

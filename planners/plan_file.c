@@ -267,6 +267,110 @@ out:
     return st;
 }
 
+/* ---- bindings ------------------------------------------------------------------------------------------------------- */
+
+/* Appends items [from, to) of place p to a new list under `key`; or, where `one`, puts the only item there. */
+static mpl_status put_items(mpl_ctx *ctx, json_t *ref, const char *key, const mpl_graph *g,
+                            const mpl_places *places, const mpl_place *p, uint32_t from, uint32_t to,
+                            bool one);
+
+static mpl_status put_place(mpl_ctx *ctx, json_t *ref, const mpl_graph *g, const mpl_places *places,
+                            uint32_t id)
+{
+    mpl_status st = MPL_OK;
+    const mpl_place *p = &places->place[id];
+
+    switch ((mpl_place_kind)p->kind) {
+    case MPL_PLACE_BUFFER:
+        return put(ctx, ref, "buffer", number(p->of));
+    case MPL_PLACE_PINNED:
+        return put_text(ctx, ref, "pinned", g->value_name[p->of]);
+    case MPL_PLACE_CYCLE:
+        MPL_TRY(put_text(ctx, ref, "loop", g->block_name[p->of]));
+        MPL_TRY(put_items(ctx, ref, "first", g, places, p, 0, p->n_first, false));
+        return put_items(ctx, ref, "cycle", g, places, p, p->n_first, p->n, false);
+    case MPL_PLACE_FINAL:
+        MPL_TRY(put_text(ctx, ref, "behind", g->op_name[p->of]));
+        MPL_TRY(put_items(ctx, ref, "no_round", g, places, p, 0, 1, true));
+        return put_items(ctx, ref, "last_round", g, places, p, 1, 2, true);
+    case MPL_PLACE_BRANCH:
+        MPL_TRY(put_text(ctx, ref, "case", g->op_name[p->of]));
+        MPL_TRY(put_items(ctx, ref, "branches", g, places, p, 0, p->n - 1, false));
+        return put_items(ctx, ref, "bypass", g, places, p, p->n - 1, p->n, true);
+    case MPL_PLACE_SLICE:
+        MPL_TRY(put_text(ctx, ref, "slice", g->block_name[p->of]));
+        MPL_TRY(put(ctx, ref, "bytes", number(p->bytes)));
+        MPL_TRY(put(ctx, ref, "reversed", json_boolean(p->reversed)));
+        return put_items(ctx, ref, "of", g, places, p, 0, 1, true);
+    }
+out:
+    return st;
+}
+
+static mpl_status put_items(mpl_ctx *ctx, json_t *ref, const char *key, const mpl_graph *g,
+                            const mpl_places *places, const mpl_place *p, uint32_t from, uint32_t to,
+                            bool one)
+{
+    mpl_status st = MPL_OK;
+    json_t *list = json_array();
+
+    if (!one)
+        MPL_TRY(put(ctx, ref, key, json_incref(list)));
+    for (uint32_t i = from; i < to; i++) {
+        json_t *item = json_object();
+
+        MPL_TRY(one ? put(ctx, ref, key, item) : push(ctx, list, item));
+        MPL_TRY(put_place(ctx, item, g, places, places->item[p->begin + i]));
+    }
+out:
+    json_decref(list);
+    return st;
+}
+
+static mpl_status put_bindings(mpl_ctx *ctx, json_t *root, const mpl_graph *g, const mpl_places *places)
+{
+    mpl_status st = MPL_OK;
+    json_t *list = json_array();
+
+    MPL_TRY(put(ctx, root, "bindings", json_incref(list)));
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        json_t *one, *at;
+
+        if (places->value_place[v] == MPL_NONE)
+            continue;
+        one = json_object();
+        MPL_TRY(push(ctx, list, one));
+        MPL_TRY(put_text(ctx, one, "value", g->value_name[v]));
+        at = json_object();
+        MPL_TRY(put(ctx, one, "at", at));
+        MPL_TRY(put_place(ctx, at, g, places, places->value_place[v]));
+    }
+out:
+    json_decref(list);
+    return st;
+}
+
+mpl_status mpl_plan_add_bindings(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
+                                 char **fields_json)
+{
+    mpl_status st = MPL_OK;
+    json_t *root = NULL;
+    char *dumped = NULL, *text = NULL;
+
+    if (g == NULL || map == NULL || map->places == NULL)
+        goto out;
+    MPL_TRY(parse(ctx, "the fields of a plan file", *fields_json, strlen(*fields_json), &root));
+    MPL_TRY(put_bindings(ctx, root, g, map->places));
+    MPL_TRY((dumped = json_dumps(root, JSON_COMPACT)) != NULL ? MPL_OK : no_memory(ctx));
+    MPL_TRY((text = mpl_strdup(ctx, dumped)) != NULL ? MPL_OK : MPL_EMEM);
+    mpl_free(ctx, *fields_json);
+    *fields_json = text;
+out:
+    free(dumped);
+    json_decref(root);
+    return st;
+}
+
 static mpl_status build(mpl_ctx *ctx, json_t *root, const mpl_problem *p, const mpl_plan *plan,
                         const char *fields_json)
 {
@@ -287,7 +391,8 @@ static mpl_status build(mpl_ctx *ctx, json_t *root, const mpl_problem *p, const 
         MPL_TRY(put_memories(ctx, root, &plan->spread));
     MPL_TRY(put_buffers(ctx, root, p, plan));
     MPL_TRY(put_relations(ctx, root, p));
-    MPL_TRY(put(ctx, root, "bindings", json_array()));
+    if (!json_is_array(json_object_get(root, "bindings"))) /* the caller's, of control flow */
+        MPL_TRY(put(ctx, root, "bindings", json_array()));
     MPL_TRY(put_certificate(ctx, root, plan));
 out:
     return st;
@@ -575,8 +680,10 @@ static mpl_status read_pairs(reader *r)
     if (json_array_size(list) != 0)
         REFUSE(r, "%s: 'inside' has entries; this memplan plans none", r->path);
     MPL_TRY(read_list(r, "bindings", &list));
-    if (json_array_size(list) != 0)
-        REFUSE(r, "%s: 'bindings' has entries; this memplan plans none", r->path);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!json_is_string(json_object_get(json_array_get(list, i), "value")) ||
+            !json_is_object(json_object_get(json_array_get(list, i), "at")))
+            REFUSE(r, "%s: entry %zu of 'bindings' names no value and where it is at", r->path, i);
 out:
     return st;
 }
@@ -763,7 +870,8 @@ static mpl_status keep_fields(const reader *r, char **fields_json)
     size_t n;
 
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        json_object_del(r->root, own[i]);
+        if (strcmp(own[i], "bindings") != 0 || json_array_size(json_object_get(r->root, own[i])) == 0)
+            json_object_del(r->root, own[i]);
     n = json_dumpb(r->root, NULL, 0, JSON_COMPACT);
     MPL_TRY(n > 0 ? MPL_OK : no_memory(r->ctx));
     MPL_TRY(mpl_new(r->ctx, *fields_json, n + 1));
