@@ -301,6 +301,25 @@ static bool cells_meet_once(const maker *m, mpl_buffer in, mpl_buffer out, uint3
            p->bytes[out] <= p->bytes[in];
 }
 
+/* Whether a loop or case that begins right behind `step` may read cell `in` before it does: no step tells of that. */
+static bool read_on_entry(const maker *m, mpl_buffer in, uint32_t step)
+{
+    const mpl_graph *g = m->g;
+    mpl_op owner;
+
+    if (step + 1 >= m->program->n_steps || m->program->kind[step + 1] != MPL_STEP_BEGIN)
+        return false;
+    owner = g->block_owner[m->program->of[step + 1]];
+    for (uint32_t i = g->op_in_begin[owner]; i < g->op_in_begin[owner + 1]; i++) {
+        mpl_value v = g->op_in[i];
+
+        if (v != MPL_NONE && (m->map->value_buffer[v] == in ||
+                              m->storage->places->value_place[m->ranges->alias.root[v]] != MPL_NONE))
+            return true;
+    }
+    return false;
+}
+
 /* Whether output 0 of `op` may be written over its input `i` at its step. */
 static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
 {
@@ -313,6 +332,7 @@ static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
         return cells_meet_once(m, m->map->value_buffer[in],
                                m->map->value_buffer[m->g->op_out[m->g->op_out_begin[op]]],
                                m->ranges->step_of[op]) &&
+               !read_on_entry(m, m->map->value_buffer[in], m->ranges->step_of[op]) &&
                mpl_in_place_operand(m->g, m->ranges->alias.root, m->ranges->alias.offset, op, i);
     /* A pair needs a step between births: an input that the first operation reads is born with its output. */
     return m->ranges->last[root] == m->ranges->step_of[op] &&
