@@ -424,6 +424,14 @@ out:
 
 /* ---- operations --------------------------------------------------------------------------------------------------- */
 
+/* Whether two views of one value show no byte in common. */
+static bool apart(const flow *f, mpl_value a, mpl_value b)
+{
+    const uint64_t *offset = f->map.map->value_offset, *bytes = f->g->value_bytes;
+
+    return offset != NULL && (offset[a] + bytes[a] <= offset[b] || offset[b] + bytes[b] <= offset[a]);
+}
+
 /* Whether the operator lets output 0 be written over input i. */
 static bool may_overwrite(const flow *f, mpl_op op, uint32_t i)
 {
@@ -439,7 +447,7 @@ static bool may_overwrite(const flow *f, mpl_op op, uint32_t i)
         return false;
     for (uint32_t k = 0; k < n_in;
          k++) /* read again as another operand: only where both are read before the write */
-        if (k != i && in[k] != MPL_NONE && holder(f, in[k]) == holder(f, in[i]) &&
+        if (k != i && in[k] != MPL_NONE && holder(f, in[k]) == holder(f, in[i]) && !apart(f, in[k], in[i]) &&
             ((traits & MPL_ELEMENTWISE) == 0 ||
              !mpl_shape_equal(&g->value_shape[in[k]], &g->value_shape[in[i]])))
             return false;
@@ -462,7 +470,9 @@ static mpl_status check_inputs(flow *f, mpl_op op, uint32_t o, mpl_where w)
             continue;
         f->spots.n = 0;
         MPL_TRY(mpl_where_spots(&f->map, w, g->value_bytes[g->op_out[o]], &f->spots));
-        MPL_TRY(spots_of(f, holder(f, v), &there));
+        f->other.n = 0;
+        MPL_TRY(mpl_where_spots(&f->map, mpl_flow_where(&f->map, v), g->value_bytes[v], &f->other));
+        there = &f->other;
         if (!overlap(&f->spots, there))
             continue;
         same = meet_at_begins(f, there, g->value_bytes[v]);
@@ -513,16 +523,29 @@ out:
     return st;
 }
 
+/* A result whose parts were made in it stands if they all do. */
+static void join_parts(flow *f, mpl_op op)
+{
+    const mpl_graph *g = f->g;
+    mpl_value out = g->op_out[g->op_out_begin[op]];
+    bool all = true;
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        all = all && stands(f, f->now, g->op_in[i]);
+    f->killer[out] = MPL_NONE;
+    set(f->now, out, all);
+}
+
 static mpl_status plain_op(flow *f, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = f->g;
-    mpl_value first =
-        g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
 
-    if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 && first != MPL_NONE &&
-        holder(f, first) == holder(f, g->op_in[g->op_in_begin[op]]))
-        goto out; /* the same bytes: nothing runs */
+    if (mpl_flow_idle(&f->map, op)) {
+        if (g->op_kind[op] == MPL_OP_concat)
+            join_parts(f, op);
+        goto out;
+    }
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
         MPL_TRY(need(f, f->now, g->op_in[i], g->op_name[op]));
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)

@@ -19,6 +19,7 @@ typedef enum mpl_where_kind {
 typedef struct mpl_where {
     mpl_where_kind kind;
     uint32_t id;
+    uint64_t offset; /* from there [byte] */
     uint32_t n_rounds;
     uint32_t block[MPL_FLOW_DEEPEST], round[MPL_FLOW_DEEPEST]; /* the last of a block holds */
 } mpl_where;
@@ -64,7 +65,10 @@ static inline uint32_t mpl_flow_classes(const mpl_flow_map *m, uint32_t block)
 
 uint32_t mpl_flow_class(const mpl_flow_map *m, uint32_t block, uint64_t round);
 
-/* The value that stands for v's memory: its root, unless it has memory of its own. */
+/* Whether `op` runs nothing, for its outputs lie where it would put them. */
+bool mpl_flow_idle(const mpl_flow_map *m, mpl_op op);
+/* The value whose contents v shows: what v is a view of, through all operations that run nothing; v where it is made. A concat that runs
+ * nothing makes its result all the same, out of parts made inside it. */
 mpl_value mpl_flow_holder(const mpl_flow_map *m, mpl_value v);
 mpl_where mpl_flow_where(const mpl_flow_map *m, mpl_value v);
 /* With `block` in another round. MPL_EINPUT where blocks nest too deep. */

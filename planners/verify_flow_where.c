@@ -148,7 +148,33 @@ void mpl_flow_map_fini(mpl_flow_map *m)
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
+bool mpl_flow_idle(const mpl_flow_map *m, mpl_op op)
+{
+    const mpl_graph *g = m->g;
+    mpl_value in, out;
+
+    if (m->map->op_nothing != NULL)
+        return m->map->op_nothing[op] != 0;
+    if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0)
+        return false;
+    in = g->op_in[g->op_in_begin[op]], out = g->op_out[g->op_out_begin[op]];
+    return in != MPL_NONE && out != MPL_NONE && m->map->value_root[in] == m->map->value_root[out] &&
+           m->map->value_buffer[in] == m->map->value_buffer[out];
+}
+
 mpl_value mpl_flow_holder(const mpl_flow_map *m, mpl_value v)
+{
+    for (;;) {
+        mpl_op op = m->g->value_op[v];
+
+        if (op == MPL_NONE || m->g->op_kind[op] == MPL_OP_concat || !mpl_flow_idle(m, op))
+            return v;
+        v = m->g->op_in[m->g->op_in_begin[op]];
+    }
+}
+
+/* The value whose storage v lies in. */
+static mpl_value root_of(const mpl_flow_map *m, mpl_value v)
 {
     mpl_value root = m->map->value_root[v];
 
@@ -186,10 +212,13 @@ static bool is_chosen(const mpl_graph *g, mpl_value v)
 static mpl_where plain_where(const mpl_flow_map *m, mpl_value v)
 {
     mpl_where w = {.kind = MPL_WHERE_NOWHERE};
+    mpl_value part = v;
 
-    v = mpl_flow_holder(m, v);
     if (m->g->value_bytes[v] == 0)
         return w;
+    v = root_of(m, v);
+    if (v != part && m->map->value_offset != NULL)
+        w.offset = m->map->value_offset[part];
     if (m->map->places->value_place[v] != MPL_NONE) {
         w.kind = MPL_WHERE_PLACE;
         w.id = m->map->places->value_place[v];
@@ -214,15 +243,16 @@ static uint32_t round_of(const mpl_flow_map *m, const mpl_where *w, uint32_t blo
 mpl_where mpl_flow_where(const mpl_flow_map *m, mpl_value v)
 {
     mpl_where w = plain_where(m, v), source;
-    uint32_t block = m->g->value_block[v];
-    mpl_value from;
+    mpl_value root = root_of(m, v), from;
+    uint32_t block = m->g->value_block[root];
 
     if (w.kind != MPL_WHERE_NOWHERE || block == 0 || m->round[block] == MPL_NONE)
         return w;
-    from = taken_over(m, v, m->round[block] == 0);
+    from = taken_over(m, root, m->round[block] == 0);
     if (from == MPL_NONE)
         return w;
     source = plain_where(m, from);
+    source.offset += w.offset;
     if (m->round[block] > 0 && source.kind != MPL_WHERE_NOWHERE)
         source.n_rounds = 1, source.block[0] = block, source.round[0] = m->round[block] - 1;
     return source;
@@ -313,9 +343,9 @@ out:
 static void address_of(const mpl_flow_map *m, const mpl_where *w, mpl_flow_spot *spot)
 {
     if (w->kind == MPL_WHERE_PINNED)
-        *spot = (mpl_flow_spot){m->n_arenas + w->id, 0, 0};
+        *spot = (mpl_flow_spot){m->n_arenas + w->id, w->offset, 0};
     else
-        *spot = (mpl_flow_spot){mpl_plan_arena(m->p, m->plan, w->id), m->plan->offset[w->id], 0};
+        *spot = (mpl_flow_spot){mpl_plan_arena(m->p, m->plan, w->id), m->plan->offset[w->id] + w->offset, 0};
 }
 
 static mpl_status same_slices(mpl_flow_map *m, mpl_where a, mpl_where b, bool *same)
@@ -323,7 +353,7 @@ static mpl_status same_slices(mpl_flow_map *m, mpl_where a, mpl_where b, bool *s
     const mpl_place *p = place_of(m, a.id), *q = place_of(m, b.id);
 
     *same = p->of == q->of && p->bytes == q->bytes && p->reversed == q->reversed &&
-            round_of(m, &a, p->of) == round_of(m, &b, p->of);
+            round_of(m, &a, p->of) == round_of(m, &b, p->of) && a.offset == b.offset;
     if (!*same)
         return MPL_OK;
     a.id = item_of(m, p, 0);
@@ -414,6 +444,7 @@ static mpl_status add_spots(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_fl
         if (!mpl_mul_bytes(most, p->bytes, &whole))
             MPL_FAIL(m->ctx, MPL_EINVALID, "slices of %" PRIu64 " bytes pass 2^64", p->bytes);
         w.id = item_of(m, p, 0);
+        w.offset = 0;
         st = add_spots(m, w, mpl_max_u64(whole, bytes), spots);
         goto out;
     }
