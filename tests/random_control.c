@@ -122,7 +122,15 @@ static void make_plain(maker *m)
 
     if (a == MPL_NONE)
         return;
-    if (below(m, 8) == 0 && kind >= SQUARE) {
+    if (below(m, 10) == 0 && pick(m, LINE) != MPL_NONE) { /* parts inside a whole */
+        add_op(m, MPL_OP_concat, 2, (mpl_value[]){pick(m, LINE), pick(m, LINE)}, 1,
+               (mpl_attr[]){MPL_INT(axis, 0)});
+    } else if (below(m, 10) == 0 && (out = pick(m, FLAT)) != MPL_NONE) {
+        int64_t begin = 16 * below(m, 2), end = begin + 16;
+
+        add_op(m, MPL_OP_slice, 1, &out, 2,
+               (mpl_attr[]){MPL_INTS(starts, 1, &begin), MPL_INTS(ends, 1, &end)});
+    } else if (below(m, 8) == 0 && kind >= SQUARE) {
         const mpl_shape *to = &kinds[kind == SQUARE ? FLAT : SQUARE].shape;
 
         add_op(m, MPL_OP_reshape, 1, &a, 1, (mpl_attr[]){MPL_INTS(shape, to->rank, to->dim)});

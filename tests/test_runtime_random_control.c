@@ -256,6 +256,31 @@ static void catch_faults(void **state)
     assert_int_equal(b.ctx.n_live, ((bench *)*state)->ctx.n_live);
 }
 
+/* The verifier, where memory runs out at every allocation in turn. */
+static void lose_memory(void **state)
+{
+    bench b = *(bench *)*state;
+
+    for (uint64_t seed = 12; seed < 16; seed++) {
+        mpl_status st = MPL_EMEM;
+        mpl_plan *plan;
+        int64_t live;
+
+        bench_open(&b, seed);
+        plan = plan_by(&b, mpl_planner_find("first_fit"));
+        live = b.ctx.n_live;
+        for (int64_t k = 0; st == MPL_EMEM; k++) {
+            b.ctx.n_allocs = 0, b.ctx.fail_after = k;
+            st = mpl_verify_places(&b.ctx, b.g, b.map, b.p, plan);
+            assert_int_equal(b.ctx.n_live, live);
+        }
+        b.ctx.fail_after = -1;
+        assert_ok(&b.ctx, st);
+        mpl_plan_free(&b.ctx, plan);
+        bench_close(&b);
+    }
+}
+
 static int open_device(void **state)
 {
     static bench b;
@@ -280,6 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_planner),
         cmocka_unit_test(catch_faults),
+        cmocka_unit_test(lose_memory),
     };
 
     return cmocka_run_group_tests(tests, open_device, close_device);
