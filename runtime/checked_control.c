@@ -21,7 +21,6 @@ typedef struct ranges {
 } ranges;
 
 struct mpl_witness {
-    mpl_needs *needs;
     /* [n_values] the output that a row, made where it is stacked, is a part of; MPL_NONE */
     mpl_value *stack_of;
     uint64_t *sum;       /* [n_values] of its bytes, */
@@ -47,7 +46,6 @@ mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p)
 
     MPL_TRY(mpl_new(exec->ctx, exec->witness, 1));
     w = exec->witness;
-    MPL_TRY(mpl_needs_new(exec->ctx, g, exec->control->program, exec->control->holder, &w->needs));
     MPL_TRY(mpl_new(exec->ctx, w->stack_of, g->n_values));
     MPL_TRY(mpl_new(exec->ctx, w->sum, g->n_values));
     MPL_TRY(mpl_new(exec->ctx, w->sum_at, g->n_values));
@@ -75,7 +73,6 @@ void mpl_witness_free(mpl_ctx *ctx, mpl_witness *w)
 {
     if (w == NULL)
         return;
-    mpl_needs_free(ctx, w->needs);
     void *arrays[] = {w->stack_of, w->sum,       w->sum_at,   w->sum_epoch,  w->made, w->pair_in,
                       w->pair_out, w->before.at, w->after.at, w->written.at, w};
 
@@ -132,17 +129,11 @@ static mpl_status list_needed(mpl_exec *exec, uint32_t step, ranges *list)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
-    const mpl_program *p = exec->control->program;
-    uint32_t of = step < p->n_steps ? p->of[step] : 0, point = step;
+    uint32_t point = mpl_control_point(exec, step);
 
-    if (step < p->n_steps && p->kind[step] == MPL_STEP_BEGIN && !exec->control->open[g->block_owner[of]])
-        point = exec->witness->needs->entry[g->block_owner[of]];
-    else if (step < p->n_steps && p->kind[step] == MPL_STEP_OP && g->op_kind[of] == MPL_OP_case &&
-             exec->control->branch[of] != MPL_NONE)
-        point = mpl_needs_entry(exec->witness->needs, step + 1);
     list->n = 0;
     for (mpl_value v = 0; v < g->n_values; v++)
-        if ((mpl_needs_has(exec->witness->needs, point, v) && has_arrived(exec, v)) || is_lasting(exec, v))
+        if ((mpl_needs_has(exec->control->needs, point, v) && has_arrived(exec, v)) || is_lasting(exec, v))
             MPL_TRY(push(exec, list, mpl_exec_spot(exec, v), g->value_bytes[v], v));
     sort(list);
 out:

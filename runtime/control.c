@@ -513,21 +513,37 @@ static mpl_status run_step(mpl_exec *exec, uint32_t step, uint32_t *next)
     return MPL_OK;
 }
 
-/* What the step is the first in this run to read. */
+uint32_t mpl_control_point(const mpl_exec *exec, uint32_t step)
+{
+    const mpl_control *c = exec->control;
+    const mpl_program *p = c->program;
+    mpl_op op;
+
+    if (step == p->n_steps)
+        return step;
+    op = p->kind[step] == MPL_STEP_OP ? p->of[step] : exec->g->block_owner[p->of[step]];
+    if (p->kind[step] == MPL_STEP_BEGIN && !c->open[op])
+        return c->needs->entry[op];
+    return p->kind[step] == MPL_STEP_OP && exec->g->op_kind[op] == MPL_OP_case && c->branch[op] != MPL_NONE
+               ? mpl_needs_entry(c->needs, step + 1)
+               : step;
+}
+
+/* What the step is the first in this run to read. What is read in vain does not arrive: its place is not its own. */
 static mpl_status arrive(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
     mpl_control *c = exec->control;
-    bool is_op = c->program->kind[step] == MPL_STEP_OP;
 
-    if (is_op && exec->g->op_kind[c->program->of[step]] == MPL_OP_case &&
-        c->branch[c->program->of[step]] != MPL_NONE)
-        return MPL_OK; /* the bypass values are not read */
-    for (uint32_t i = c->arrival_begin[step]; i < c->arrival_begin[step + 1]; i++)
-        if (!c->arrived[c->arrival[i]]) {
-            MPL_TRY(mpl_exec_arrive_one(exec, c->arrival[i]));
-            c->arrived[c->arrival[i]] = 1;
-        }
+    for (uint32_t i = c->arrival_begin[step]; i < c->arrival_begin[step + 1]; i++) {
+        uint32_t arrival = c->arrival[i];
+
+        if (c->arrived[arrival] ||
+            !mpl_needs_has(c->needs, mpl_control_point(exec, step), exec->arrival_value[arrival]))
+            continue;
+        MPL_TRY(mpl_exec_arrive_one(exec, arrival));
+        c->arrived[arrival] = 1;
+    }
 out:
     return st;
 }
@@ -665,6 +681,10 @@ mpl_status mpl_control_list_arrivals(mpl_exec *exec)
         c->arrival_begin[step + 2] += c->arrival_begin[step + 1];
     MPL_TRY(mpl_new(exec->ctx, c->arrival, c->arrival_begin[n_steps + 1]));
     each_arrival(exec, put_arrival);
+    mpl_needs_free(exec->ctx, c->needs);
+    c->needs = NULL;
+    if (exec->n_arrivals > 0 || exec->options.checked)
+        MPL_TRY(mpl_needs_new(exec->ctx, g, c->program, c->holder, &c->needs));
 out:
     return st;
 }

@@ -72,6 +72,7 @@ typedef struct mpl_control {
     uint64_t *round;         /* [n_blocks] the round that a loop is in; behind it: how many there were */
     uint64_t *limit;         /* [n_blocks] rounds that it may have */
     uint32_t *branch;        /* [n_ops] that a case took last; MPL_NONE: none */
+    mpl_needs *needs;        /* where something arrives, or is checked; else NULL */
     uint32_t *arrival_begin; /* [n_steps + 1] into arrival: what has to arrive before a step at the latest */
     uint32_t *arrival;       /* indices into arrival_value */
     uint32_t *arrival_of;    /* [n_values] index of what arrives, or that it is a view of; MPL_NONE */
@@ -177,9 +178,11 @@ void mpl_control_bind(mpl_exec *exec, mpl_value v, mpl_spot spot);
 /* control.c: steps [from, to) of the program of a graph with control flow. *apart_ns grows by the time that arrivals and checks
  * take; NULL: there are none, all has arrived. */
 mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *apart_ns);
+/* What control->needs calls the point that control comes to with `step`, from where it is. */
+uint32_t mpl_control_point(const mpl_exec *exec, uint32_t step);
 /* Before a run. */
 void mpl_control_reset(mpl_exec *exec);
-/* Lists what must have arrived before which step: before the first that is reached of those that read it. */
+/* Lists what may have to arrive before which step: where something reads it, and it is needed. */
 mpl_status mpl_control_list_arrivals(mpl_exec *exec);
 
 /* layout.c: a slab, offset and block for each value, and the sizes of the slabs. MPL_EINVALID: the plan

@@ -144,6 +144,7 @@ void mpl_control_free(mpl_ctx *ctx, mpl_control *c)
                       c->arrived,       c};
 
     mpl_program_free(ctx, c->program);
+    mpl_needs_free(ctx, c->needs);
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
 }
