@@ -90,6 +90,11 @@ enum {
     MPL_CONTROL = 32,     /* control flow: run by the executor, never by mpl_eval or a backend */
     MPL_PROGRAM = 64,     /* only in a program */
     MPL_MUTATES = 128,    /* writes where input 0 lies, and has no output */
+    MPL_UPDATE_1 =
+        256, /* the last 1, 2, 3 outputs are the new contents of the last of the inputs that must be there, in */
+    MPL_UPDATE_2 =
+        512, /* their order and in their very storage: trained weights, running statistics, state of an */
+    MPL_UPDATE_3 = 768, /* optimiser. Further inputs are waited for, not read (mpl_graph_check_updates) */
 };
 
 typedef struct mpl_graph {
@@ -205,6 +210,26 @@ const int64_t *mpl_attr_ints(const mpl_graph *g, mpl_op op, mpl_attr_key key, ui
 
 /* Bytes of the box that an assign writes into input 0, or that a fused operation makes (graphs/ops). [byte] */
 uint64_t mpl_box_bytes(const mpl_graph *g, mpl_op op);
+/* ---- updates: operations that give a weight new contents, which the next run begins with -------------------- */
+
+/* How many outputs of an operator are updates. */
+static inline uint32_t mpl_n_updates(mpl_op_kind kind)
+{
+    return mpl_op_table[kind].traits / MPL_UPDATE_1 & 3;
+}
+/* The value whose storage output i of `op` takes over; MPL_NONE: none's. O(1). */
+mpl_value mpl_updated(const mpl_graph *g, mpl_op op, uint32_t i);
+/* Whether outputs of `op` can lie in the storage of its input 0, unchanged. */
+static inline bool mpl_may_be_view(const mpl_graph *g, mpl_op op)
+{
+    return (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 || g->op_kind[op] == MPL_OP_split ||
+           g->op_kind[op] == MPL_OP_slice;
+}
+/* How many of its inputs an operation reads; it only waits for those that make the others. O(1). */
+uint32_t mpl_n_read(const mpl_graph *g, mpl_op op);
+/* MPL_EINPUT: an update of what is no weight, a second one of the same, one inside a block, or one that does not have to wait
+ * for an operation that reads what was there before. O(updates * size). */
+mpl_status mpl_graph_check_updates(mpl_ctx *ctx, const mpl_graph *g);
 
 /* ---- shapes -------------------------------------------------------------------------------------------- */
 

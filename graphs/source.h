@@ -87,15 +87,19 @@ typedef struct mpl_zoo_entry {
     const char *about;           /* one line with the source */
     const mpl_zoo_param *params; /* ends with key NULL */
     mpl_status (*build)(mpl_ctx *ctx, const struct mpl_zoo_args *args, mpl_graph **out);
+    double dropout,
+        rate; /* in training: part of the values that is dropped, pace of the updates; 0: the default */
 } mpl_zoo_entry;
 
 extern const mpl_zoo_entry *const mpl_zoo[]; /* NULL-terminated, in the order of zoo.def */
+extern const mpl_zoo_param
+    mpl_zoo_training[]; /* parameters that every network has besides; ends with key NULL */
 
 /* The entry of that name (n characters), or NULL. */
 const mpl_zoo_entry *mpl_zoo_find(const char *name, size_t n);
 
-/* "resnet50:batch=16,image=224". The graph's name is the network's with the parameters that are not the default's.
- * MPL_EINPUT: no such network or parameter, a number out of range. */
+/* "resnet50:batch=16,image=224,mode=train". The graph's name is the network's with the parameters that are not the default's.
+ * mode=train: mpl_autodiff of the network. MPL_EINPUT: no such network or parameter, a number out of range. */
 mpl_status mpl_zoo_build(mpl_ctx *ctx, const char *spec, mpl_graph **out);
 
 /* ---- any of them ---------------------------------------------------------------------------------------------- */

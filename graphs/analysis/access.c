@@ -88,8 +88,10 @@ static mpl_status collect(tracer *t, uint32_t n, const mpl_buffer *value_buffer,
             const uint32_t *begin[] = {g->op_in_begin, g->op_out_begin};
             const mpl_value *item[] = {g->op_in, g->op_out};
 
+            const uint32_t end[] = {g->op_in_begin[op] + mpl_n_read(g, op), g->op_out_begin[op + 1]};
+
             for (int side = 0; side < 2; side++)
-                for (uint32_t i = begin[side][op]; i < begin[side][op + 1]; i++) {
+                for (uint32_t i = begin[side][op]; i < end[side]; i++) {
                     mpl_buffer b = item[side][i] == MPL_NONE ? MPL_NONE : value_buffer[item[side][i]];
 
                     if (b != MPL_NONE && pass == 0)

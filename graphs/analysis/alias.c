@@ -108,9 +108,14 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
     MPL_TRY(mpl_new(ctx, alias.nothing, g->n_ops));
     for (mpl_value v = 0; v < g->n_values; v++)
         alias.root[v] = v;
-    for (mpl_op op = 0; op < g->n_ops && o->views; op++) {
+    for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
+        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1] && mpl_n_updates(kind) > 0; i++)
+            if (g->op_out[i] != MPL_NONE && mpl_updated(g, op, i - g->op_out_begin[op]) != MPL_NONE)
+                alias.root[g->op_out[i]] = alias.root[mpl_updated(g, op, i - g->op_out_begin[op])];
+        if (!o->views)
+            continue;
         if ((mpl_op_table[kind].traits & MPL_VIEW) != 0) {
             mpl_value in = g->op_in[g->op_in_begin[op]], v = g->op_out[g->op_out_begin[op]];
 

@@ -91,10 +91,13 @@ void mpl_value_roots(const mpl_graph *g, bool views, mpl_value *root)
 {
     for (mpl_value v = 0; v < g->n_values; v++)
         root[v] = v;
-    for (mpl_op op = 0; views && op < g->n_ops; op++) {
+    for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_value in, out;
 
-        if (!(mpl_op_table[g->op_kind[op]].traits & MPL_VIEW))
+        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+            if (g->op_out[i] != MPL_NONE && mpl_updated(g, op, i - g->op_out_begin[op]) != MPL_NONE)
+                root[g->op_out[i]] = root[mpl_updated(g, op, i - g->op_out_begin[op])];
+        if (!views || !(mpl_op_table[g->op_kind[op]].traits & MPL_VIEW))
             continue;
         in = g->op_in[g->op_in_begin[op]];
         out = g->op_out[g->op_out_begin[op]];
@@ -169,7 +172,8 @@ mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                 MPL_FAIL(ctx, MPL_EINPUT,
                          "the order has operation '%.100s' at step %u, before '%.100s' is made",
                          g->op_name[order[step]], step, g->value_name[v]);
-            r->last[r->alias.root[v]] = step;
+            if (i - g->op_in_begin[order[step]] < mpl_n_read(g, order[step]))
+                r->last[r->alias.root[v]] = step;
         }
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_value root = r->alias.root[v];

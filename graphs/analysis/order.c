@@ -237,7 +237,7 @@ static uint32_t roots_read(greedy *y, mpl_op op)
     uint32_t n = 0;
 
     y->round++;
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
         mpl_value v = g->op_in[i] == MPL_NONE ? MPL_NONE : y->root[g->op_in[i]];
 
         if (v == MPL_NONE || !y->counted[v] || y->seen[v] == y->round)

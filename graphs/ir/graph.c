@@ -597,6 +597,7 @@ mpl_status mpl_graph_finish(mpl_ctx *ctx, mpl_graph *g)
     g->block_op_end[0] = g->n_ops;
     g->block_value_end[0] = g->n_values;
     MPL_TRY(mpl_graph_index_uses(ctx, g));
+    MPL_TRY(mpl_graph_check_updates(ctx, g));
     mpl_assert_ok(mpl_graph_ok(g));
 out:
     return st;

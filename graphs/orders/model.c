@@ -153,7 +153,7 @@ static void mark_roots(source *s)
     const mpl_problem_options *o = s->options;
 
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
             if (g->op_in[i] != MPL_NONE)
                 s->is_read[s->alias.root[g->op_in[i]]] = 1;
     for (mpl_value v = 0; v < g->n_values; v++) {
@@ -225,7 +225,7 @@ static mpl_status add_operands(source *s, mpl_order_model *m)
 
             if (v != MPL_NONE && g->value_op[v] != MPL_NONE)
                 MPL_TRY(add(s->ctx, &s->before, op, g->value_op[v]));
-            if (b == MPL_NONE)
+            if (b == MPL_NONE || i - g->op_in_begin[op] >= mpl_n_read(g, op))
                 continue;
             MPL_TRY(add(s->ctx, &s->users, b, op));
             if (can && !m->kept[b] &&

@@ -69,4 +69,6 @@ const mpl_zoo_entry mpl_zoo_mnist_conv = {
     .about = "one convolution, two dense layers (Owl's MNIST example)",
     .params = mnist_params,
     .build = build_mnist_conv,
+    .dropout = 0.1,
+    .rate = 0.005,
 };

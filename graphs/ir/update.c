@@ -1,0 +1,131 @@
+/* update.c -- operations that give weights new contents. See graph.h. */
+#include "graphs/graph.h"
+
+mpl_value mpl_updated(const mpl_graph *g, mpl_op op, uint32_t i)
+{
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op], n = mpl_n_updates(kind);
+
+    if (n == 0 || i + n < n_out)
+        return MPL_NONE;
+    return g->op_in[g->op_in_begin[op] + mpl_op_table[kind].min_in - (n_out - i)];
+}
+
+uint32_t mpl_n_read(const mpl_graph *g, mpl_op op)
+{
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+
+    return mpl_n_updates(kind) > 0 ? mpl_op_table[kind].min_in : g->op_in_begin[op + 1] - g->op_in_begin[op];
+}
+
+typedef struct checker {
+    const mpl_graph *g;
+    mpl_op *updater; /* [n_values] of a weight; MPL_NONE: none */
+    mpl_value
+        *weight;    /* [n_values] the weight whose first contents a value shows: itself, or through views */
+    uint32_t *seen; /* [n_ops] the last search that came here */
+    mpl_op *stack;  /* [n_ops] */
+    uint32_t search;
+} checker;
+
+/* Marks all that `op` waits for with c->search. */
+static void mark_awaited(checker *c, mpl_op op)
+{
+    const mpl_graph *g = c->g;
+    uint32_t n = 0;
+
+    c->search++;
+    c->seen[op] = c->search;
+    c->stack[n++] = op;
+    while (n > 0) {
+        mpl_op at = c->stack[--n];
+
+        for (uint32_t i = g->op_in_begin[at]; i < g->op_in_begin[at + 1]; i++) {
+            mpl_op maker = g->op_in[i] != MPL_NONE ? g->value_op[g->op_in[i]] : MPL_NONE;
+
+            if (maker != MPL_NONE && c->seen[maker] != c->search) {
+                c->seen[maker] = c->search;
+                c->stack[n++] = maker;
+            }
+        }
+    }
+}
+
+static mpl_status note_updates(mpl_ctx *ctx, checker *c, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = c->g;
+
+    for (uint32_t i = 0, n = g->op_out_begin[op + 1] - g->op_out_begin[op]; i < n; i++) {
+        mpl_value v = mpl_updated(g, op, i);
+
+        if (v == MPL_NONE)
+            continue;
+        if (g->value_role[v] != MPL_WEIGHT || g->op_block[op] != 0)
+            MPL_FAIL(ctx, MPL_EINPUT, "operation '%.100s' updates '%.100s', which is %s", g->op_name[op],
+                     g->value_name[v],
+                     g->op_block[op] != 0 ? "inside a block: only the whole graph can" : "no weight");
+        if (c->updater[v] != MPL_NONE)
+            MPL_FAIL(ctx, MPL_EINPUT, "weight '%.100s' is updated twice, by '%.100s' and '%.100s'",
+                     g->value_name[v], g->op_name[c->updater[v]], g->op_name[op]);
+        c->updater[v] = op;
+    }
+out:
+    return st;
+}
+
+/* Whoever reads the old contents of weight v, or a view of them, has run before its update. */
+static mpl_status check_readers(mpl_ctx *ctx, checker *c, mpl_value v)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = c->g;
+
+    mark_awaited(c, c->updater[v]);
+    for (mpl_value w = 0; w < g->n_values; w++) {
+        if (c->weight[w] != v)
+            continue;
+        for (uint32_t i = g->value_use_begin[w]; i < g->value_use_begin[w + 1]; i++)
+            if (c->seen[g->value_use[i]] != c->search || g->op_block[g->value_use[i]] != 0)
+                MPL_FAIL(ctx, MPL_EINPUT,
+                         "operation '%.100s' reads '%.100s', but '%.100s', which updates it, need not wait "
+                         "for that; add "
+                         "an output of the reader to its inputs",
+                         g->op_name[g->value_use[i]], g->value_name[v], g->op_name[c->updater[v]]);
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_graph_check_updates(mpl_ctx *ctx, const mpl_graph *g)
+{
+    mpl_status st = MPL_OK;
+    checker c = {.g = g};
+    bool any = false;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        any = any || mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0;
+    if (!any)
+        return MPL_OK;
+    MPL_TRY(mpl_new(ctx, c.updater, g->n_values));
+    MPL_TRY(mpl_new(ctx, c.weight, g->n_values));
+    MPL_TRY(mpl_new(ctx, c.seen, g->n_ops));
+    MPL_TRY(mpl_new(ctx, c.stack, g->n_ops));
+    memset(c.updater, 0xff, g->n_values * sizeof *c.updater);
+    for (mpl_value v = 0; v < g->n_values; v++)
+        c.weight[v] = g->value_op[v] == MPL_NONE ? v : MPL_NONE;
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        MPL_TRY(note_updates(ctx, &c, op));
+        for (uint32_t i = g->op_out_begin[op]; mpl_may_be_view(g, op) && i < g->op_out_begin[op + 1]; i++)
+            if (g->op_out[i] != MPL_NONE)
+                c.weight[g->op_out[i]] = c.weight[g->op_in[g->op_in_begin[op]]];
+    }
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (c.updater[v] != MPL_NONE)
+            MPL_TRY(check_readers(ctx, &c, v));
+out:
+    mpl_free(ctx, c.updater);
+    mpl_free(ctx, c.weight);
+    mpl_free(ctx, c.seen);
+    mpl_free(ctx, c.stack);
+    return st;
+}

@@ -1,0 +1,47 @@
+/* autodiff.h -- training graphs: forward, loss, backward, updates. */
+#ifndef MPL_AUTODIFF_H
+#define MPL_AUTODIFF_H
+
+#include "graphs/graph.h"
+
+typedef enum mpl_optimiser {
+    MPL_OPTIMISER_NONE,
+    MPL_OPTIMISER_SGD,
+    MPL_OPTIMISER_MOMENTUM,
+    MPL_OPTIMISER_ADAGRAD,
+    MPL_OPTIMISER_ADAM
+} mpl_optimiser;
+
+/* Where the gradients of weights go. */
+typedef enum mpl_gradients {
+    MPL_GRADIENTS_BY_UPDATE, /* outputs, where no update reads them; else temporaries */
+    MPL_GRADIENTS_PINNED,    /* outputs */
+    MPL_GRADIENTS_PLANNED    /* temporaries, which an update must read */
+} mpl_gradients;
+
+typedef struct mpl_autodiff_options {
+    const char *name; /* of the new graph; NULL: the old one's */
+    mpl_optimiser update;
+    mpl_gradients gradients;
+    bool chained; /* a gradient of several parts is added up part by part; false: by one sum of all of them */
+    bool
+        apart; /* products: an operation for the gradient of each operand; false: one for all, as libraries have it */
+    double rate;    /* of the updates; 0: the operator's default */
+    double dropout; /* part of the values that dropout drops; 0: one half */
+} mpl_autodiff_options;
+
+/* The graph that trains g once: its operations in their order, but that batch norm takes the batch's moments and dropout drops;
+ * softmax cross-entropy of the logits, which are the output of g or, where that is a softmax, what it reads, against a new
+ * input `labels` (i64, one a row); the gradients of all floating weights that the loss depends on, by reverse mode, only what
+ * depends on such weights being differentiated; the updates at the end. A weight that has data is trained when it has more than
+ * one element. Outputs: the loss, gradients that are pinned, in the order of the weights, and what updates leave: weights,
+ * state of the optimiser (weights that begin as zeros), running statistics.
+ * MPL_EINPUT: control flow, more than one output, an operator without a rule in gradients.def, no weight to train, gradients
+ * that nobody would read. O(weights * size). */
+mpl_status mpl_autodiff(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_options *options,
+                        mpl_graph **out);
+
+/* Whether the operator has a rule. */
+bool mpl_has_gradient(mpl_op_kind kind);
+
+#endif
