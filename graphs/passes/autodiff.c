@@ -12,8 +12,7 @@ enum { NAME_SIZE = 256 };
 /* ---- names ----------------------------------------------------------------------------------------------------------- */
 
 /* What the format says, made unique by marks behind it, into text[NAME_SIZE]. */
-static const char *fresh(const mpl_graph *g, char *text, const char *base, const char *suffix,
-                         uint32_t number)
+static const char *fresh(const mpl_grad *d, char *text, const char *base, const char *suffix, uint32_t number)
 {
     size_t n;
 
@@ -22,7 +21,8 @@ static const char *fresh(const mpl_graph *g, char *text, const char *base, const
     else
         snprintf(text, NAME_SIZE - 16, "%.200s%s%u", base, suffix, number);
     n = strlen(text);
-    for (uint32_t i = 2; mpl_graph_find(g, text) != MPL_NONE; i++)
+    for (uint32_t i = 2; mpl_graph_find(d->to, text) != MPL_NONE || mpl_graph_find(d->g, text) != MPL_NONE;
+         i++)
         snprintf(text + n, NAME_SIZE - n, "_%u", i);
     return text;
 }
@@ -70,8 +70,8 @@ static mpl_value constant(mpl_grad *d, const char *base, mpl_type type, const mp
 
     mpl_put(type, &element, 0, number);
     if (d->st == MPL_OK)
-        d->st = mpl_graph_add_const(d->ctx, d->to, fresh(d->to, text, base, "", MPL_NONE), type, shape,
-                                    &element, true, &v);
+        d->st = mpl_graph_add_const(d->ctx, d->to, fresh(d, text, base, "", MPL_NONE), type, shape, &element,
+                                    true, &v);
     return v;
 }
 
@@ -109,7 +109,7 @@ static const char *helper_name(mpl_grad *d, char *text)
 {
     mpl_value first = d->g->op_out[d->g->op_out_begin[d->op]];
 
-    return fresh(d->to, text, d->g->value_name[first], ".back", d->n_helper++);
+    return fresh(d, text, d->g->value_name[first], ".back", d->n_helper++);
 }
 
 mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
@@ -129,7 +129,7 @@ mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mp
 /* "v.grad" where there will be one part only, or parts that are added as they come; else a number behind it. */
 static const char *part_name(const mpl_grad *d, mpl_value v, char *text)
 {
-    return fresh(d->to, text, d->g->value_name[v], d->slots[v] == 1 ? ".grad" : ".grad.",
+    return fresh(d, text, d->g->value_name[v], d->slots[v] == 1 ? ".grad" : ".grad.",
                  d->slots[v] == 1 ? MPL_NONE : d->n_parts[v]);
 }
 
@@ -142,9 +142,8 @@ static void give(mpl_grad *d, mpl_value v, mpl_value part)
     if (d->st != MPL_OK)
         return;
     if (d->options->chained && d->n_parts[v] > 0) {
-        name =
-            fresh(d->to, text, d->g->value_name[v], d->n_parts[v] + 1 == d->slots[v] ? ".grad" : ".grad.sum",
-                  d->n_parts[v] + 1 == d->slots[v] ? MPL_NONE : d->n_parts[v]);
+        name = fresh(d, text, d->g->value_name[v], d->n_parts[v] + 1 == d->slots[v] ? ".grad" : ".grad.sum",
+                     d->n_parts[v] + 1 == d->slots[v] ? MPL_NONE : d->n_parts[v]);
         add_op(d, MPL_OP_add, 2, (mpl_value[]){d->whole[v], part}, 0, NULL, 1, &name, &d->whole[v]);
     } else if (d->options->chained) {
         d->whole[v] = part;
@@ -277,16 +276,15 @@ static mpl_status copy_trained(mpl_grad *d, mpl_op op, const mpl_value *in)
     uint32_t n_out = norm ? 5 : 2, n_in = norm ? 5 : d->step != MPL_NONE ? 2 : 1;
     char text[5][NAME_SIZE];
     const char *name[5] = {g->value_name[y]};
-    mpl_attr attr[2] = {MPL_FLOAT(ratio, d->options->dropout > 0 ? d->options->dropout : 0.5),
-                        MPL_INT(seed, op)};
+    const mpl_attr epsilon = MPL_FLOAT(epsilon, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
+    const mpl_attr dropped[] = {MPL_FLOAT(ratio, d->options->dropout > 0 ? d->options->dropout : 0.5),
+                                MPL_INT(seed, op)};
 
-    if (norm)
-        attr[0] = MPL_FLOAT(epsilon, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
     for (uint32_t i = 1; i < n_out; i++)
-        name[i] = fresh(d->to, text[i], name[0], norm ? more[i - 1] : ".mask", MPL_NONE);
+        name[i] = fresh(d, text[i], name[0], norm ? more[i - 1] : ".mask", MPL_NONE);
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, norm ? MPL_OP_batch_norm_train : MPL_OP_dropout_train,
                              g->op_name[op], n_in, norm ? in : (mpl_value[]){in[0], d->step}, norm ? 1 : 2,
-                             attr, n_out, name, out));
+                             norm ? &epsilon : dropped, n_out, name, out));
     d->now[y] = out[0];
 out:
     return st;
@@ -388,19 +386,19 @@ static mpl_status add_loss(mpl_grad *d, mpl_value logits, mpl_op softmax, mpl_va
     const mpl_shape *s = &g->value_shape[logits];
     mpl_shape rows = {2, {s->rank > 1 ? s->dim[0] : 1, 1}};
     char text[4][NAME_SIZE];
-    const char *name[2] = {fresh(d->to, text[0], "loss", "", MPL_NONE), NULL}, *one = NULL;
+    const char *name[2] = {fresh(d, text[0], "loss", "", MPL_NONE), NULL}, *one = NULL;
     mpl_value x = d->now[logits], labels, out[2], dx;
 
     for (uint32_t i = s->rank > 1; i < s->rank; i++)
         rows.dim[1] *= s->dim[i];
-    MPL_TRY(mpl_graph_add_value(d->ctx, d->to, fresh(d->to, text[1], "labels", "", MPL_NONE), MPL_INPUT,
+    MPL_TRY(mpl_graph_add_value(d->ctx, d->to, fresh(d, text[1], "labels", "", MPL_NONE), MPL_INPUT,
                                 MPL_TYPE_i64, &(mpl_shape){1, {rows.dim[0]}}, &labels));
     if (s->rank != 2) {
-        one = fresh(d->to, text[2], g->value_name[logits], ".rows", MPL_NONE);
+        one = fresh(d, text[2], g->value_name[logits], ".rows", MPL_NONE);
         MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_reshape, one, 1, &x, 1, &MPL_INTS(shape, 2, rows.dim),
                                  1, &one, &x));
     }
-    name[1] = softmax != MPL_NONE ? g->value_name[g->output[0]] : fresh(d->to, text[2], "prob", "", MPL_NONE);
+    name[1] = softmax != MPL_NONE ? g->value_name[g->output[0]] : fresh(d, text[2], "prob", "", MPL_NONE);
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_softmax_cross_entropy, name[0], 2,
                              (mpl_value[]){x, labels}, 0, NULL, 2, name, out));
     *loss = out[0];
@@ -409,7 +407,7 @@ static mpl_status add_loss(mpl_grad *d, mpl_value logits, mpl_op softmax, mpl_va
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_softmax_cross_entropy_grad, one, 2,
                              (mpl_value[]){out[1], labels}, 0, NULL, 1, &one, &dx));
     if (s->rank != 2) {
-        one = fresh(d->to, text[3], g->value_name[logits], ".grad.dims", MPL_NONE);
+        one = fresh(d, text[3], g->value_name[logits], ".grad.dims", MPL_NONE);
         MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_reshape, one, 1, &dx, 1,
                                  &MPL_INTS(shape, s->rank, s->dim), 1, &one, &dx));
     }
@@ -434,7 +432,7 @@ static mpl_status complete(mpl_grad *d, mpl_value v)
     for (uint32_t i = n, at = d->last[v]; i-- > 0; at = d->part_prev[at])
         part[i] = d->part_value[at];
     d->whole[v] = part[0];
-    name = fresh(d->to, text, d->g->value_name[v], ".grad", MPL_NONE);
+    name = fresh(d, text, d->g->value_name[v], ".grad", MPL_NONE);
     if (n > 1)
         MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_sum, name, n, part, 0, NULL, 1, &name, &d->whole[v]));
 out:
@@ -552,7 +550,7 @@ static mpl_status add_update(mpl_grad *d, waiting *w, mpl_op_kind kind, uint32_t
     bool paced = d->options->rate > 0 && kind != MPL_OP_step_update;
 
     for (uint32_t i = 0; i < n; i++)
-        name[i] = fresh(d->to, text[i], d->to->value_name[w->in[first + i]], ".next", MPL_NONE);
+        name[i] = fresh(d, text[i], d->to->value_name[w->in[first + i]], ".next", MPL_NONE);
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, kind, name[0], w->n_in, w->in, paced,
                              &MPL_FLOAT(rate, d->options->rate), n, name, out));
 out:
@@ -565,6 +563,7 @@ static mpl_status update_weight(mpl_grad *d, waiting *w, mpl_value weight, uint3
 {
     mpl_status st = MPL_OK;
     const optimiser *how = &optimisers[d->options->update];
+    const mpl_shape *shape = &d->g->value_shape[weight];
     mpl_value v = d->now[weight], gradient = d->whole[weight], state;
     char text[NAME_SIZE];
 
@@ -577,9 +576,9 @@ static mpl_status update_weight(mpl_grad *d, waiting *w, mpl_value weight, uint3
     for (uint32_t i = 0; i < how->n_state; i++) {
         static const double zero = 0; /* in every floating type */
 
-        MPL_TRY(mpl_graph_add_const(
-            d->ctx, d->to, fresh(d->to, text, d->to->value_name[v], how->state[i], MPL_NONE),
-            (mpl_type)d->to->value_type[v], &d->to->value_shape[v], &zero, true, &state));
+        MPL_TRY(mpl_graph_add_const(d->ctx, d->to,
+                                    fresh(d, text, d->g->value_name[weight], how->state[i], MPL_NONE),
+                                    (mpl_type)d->g->value_type[weight], shape, &zero, true, &state));
         MPL_TRY(push_in(d, w, state));
     }
     await(d->to, w, d->to->value_op[gradient]);
@@ -707,7 +706,7 @@ static mpl_status add_step(mpl_grad *d)
     for (mpl_op op = 0; op < d->g->n_ops; op++)
         asked = asked || (d->g->op_kind[op] == MPL_OP_dropout && d->options->update != MPL_OPTIMISER_NONE);
     if (asked)
-        MPL_TRY(mpl_graph_add_const(d->ctx, d->to, fresh(d->g, text, "step", "", MPL_NONE), MPL_TYPE_i64,
+        MPL_TRY(mpl_graph_add_const(d->ctx, d->to, fresh(d, text, "step", "", MPL_NONE), MPL_TYPE_i64,
                                     &(mpl_shape){0, {0}}, &zero, false, &d->step));
 out:
     return st;
