@@ -41,6 +41,11 @@ static mpl_status list_graphs(mpl_ctx *ctx, bool json)
             printf("%-14s   %s=%" PRId64 "  %s (%" PRId64 "..%" PRId64 ")\n", "", p->key, p->otherwise,
                    p->about, p->min, p->max);
     }
+    if (!json)
+        printf("any of them, to be trained:\n");
+    for (const mpl_zoo_param *p = mpl_zoo_training; !json && p->key != NULL; p++)
+        printf("%-14s   %s=%s  %s\n", "", p->key, p->choices != NULL ? p->choices[p->otherwise] : "0",
+               p->about);
 out:
     return st;
 }

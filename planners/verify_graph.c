@@ -54,7 +54,7 @@ static void visit_touches(checker *c, bool fill)
     const mpl_graph *g = c->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+        uint32_t n_in = mpl_n_read(g, op);
         uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
 
         for (uint32_t i = 0; i <= n_in + n_out && runs(c, op); i++) {

@@ -29,7 +29,7 @@ static int compare_place(const void *x, const void *y, void *exec)
 
 bool mpl_checked_is_weights(const mpl_exec *exec, uint32_t slab)
 {
-    return slab == exec->n_pools + MPL_SLAB_WEIGHTS;
+    return slab == exec->n_pools + MPL_SLAB_WEIGHTS || slab == exec->n_pools + MPL_SLAB_STATE;
 }
 
 /* An input that is there before the run begins. */

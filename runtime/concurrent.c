@@ -139,6 +139,7 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
                  exec->g->name);
     if (n_workers < 1 || n_workers > MAX_WORKERS)
         MPL_FAIL(exec->ctx, MPL_EINPUT, "%u workers; 1 to %d are possible", n_workers, MAX_WORKERS);
+    MPL_TRY(mpl_exec_renew(exec));
     if (mpl_exec_takes_whole(exec)) { /* the device's own streams, instead of threads */
         MPL_TRY(mpl_exec_run_whole(exec, n_workers, ns));
         goto out;

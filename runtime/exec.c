@@ -268,6 +268,34 @@ static mpl_status fill_weights(mpl_exec *exec)
     for (mpl_value v = 0; v < exec->g->n_values; v++)
         if (exec->g->value_role[v] == MPL_WEIGHT)
             MPL_TRY(mpl_weights_make(exec->g, &exec->options, v, put_value, exec));
+    exec->fresh = true;
+out:
+    return st;
+}
+
+/* What lies in an arena comes from home before each run, and so as it was at first. */
+static mpl_status check_state(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; exec->options.iterate && i < exec->n_arrivals; i++)
+        if (exec->value_state[exec->arrival_value[i]] != MPL_NONE)
+            MPL_FAIL(
+                exec->ctx, MPL_EINPUT,
+                "weight '%s' is to be carried on from run to run, but lies in the arena: pin the weights",
+                exec->g->value_name[exec->arrival_value[i]]);
+out:
+    return st;
+}
+
+mpl_status mpl_exec_renew(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+
+    for (mpl_value v = 0; !exec->fresh && !exec->options.iterate && v < exec->g->n_values; v++)
+        if (exec->value_state[v] == v)
+            MPL_TRY(mpl_weights_make(exec->g, &exec->options, v, put_value, exec));
+    exec->fresh = false;
 out:
     return st;
 }
@@ -329,6 +357,7 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     MPL_TRY(allocate(exec));
     MPL_TRY(make_calls(exec));
     MPL_TRY(make_arrivals(exec));
+    MPL_TRY(check_state(exec));
     MPL_TRY(fill_weights(exec));
     if (exec->options.checked)
         MPL_TRY(mpl_checked_init(exec));
@@ -374,6 +403,7 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
                       exec->call,
                       exec->arrival_value,
                       exec->arrival_home,
+                      exec->value_state,
                       exec->by_place,
                       exec->stage,
                       exec};
@@ -511,6 +541,7 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
     mpl_status st = MPL_OK;
     int64_t begin, apart_ns = 0;
 
+    MPL_TRY(mpl_exec_renew(exec));
     if (mpl_exec_takes_whole(exec)) {
         MPL_TRY(mpl_exec_run_whole(exec, exec->parallel ? 0 : 1, ns));
         return measure(exec);

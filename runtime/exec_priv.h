@@ -127,13 +127,16 @@ struct mpl_exec {
     mpl_sequence *sequence;  /* the whole run, where the backend takes it so; NULL: operation by operation */
     uint32_t sequence_lanes; /* operations at the same time that it was made for; 0: the device's choice */
 
+    mpl_value *
+        value_state; /* [n_values] the weight that a value updates; itself if it is updated; MPL_NONE: neither */
+    bool fresh;      /* state is as it was at first */
     bool parallel; /* the plan is safe in every execution */
     bool ran;
     uint64_t measured_bytes, copied_bytes, weight_bytes, pinned_bytes;
 };
 
-/* Slabs behind the pools'. */
-enum { MPL_SLAB_PINNED, MPL_SLAB_WEIGHTS, MPL_SLAB_WORKSPACE, MPL_N_FIXED_SLABS };
+/* Slabs behind the pools'. STATE: weights that the graph updates, where they are pinned. */
+enum { MPL_SLAB_PINNED, MPL_SLAB_WEIGHTS, MPL_SLAB_STATE, MPL_SLAB_WORKSPACE, MPL_N_FIXED_SLABS };
 
 static inline char *mpl_exec_at(const mpl_exec *exec, uint32_t slab, uint64_t offset)
 {
@@ -197,6 +200,8 @@ bool mpl_layout_touches(const mpl_exec *exec, mpl_op op);
 /* Birth, death and in-place partner of each block, from what each step touches. Not under control flow. */
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p);
 
+/* exec.c: state as it was at first, unless it is carried on from run to run. Before a run. */
+mpl_status mpl_exec_renew(mpl_exec *exec);
 /* exec.c: one operation; contents of all inputs and weights that the plan places (safe at once under
  * parallel only). */
 mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op);

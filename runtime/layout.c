@@ -33,7 +33,7 @@ static mpl_status place_alone(mpl_exec *exec, mpl_value v, uint32_t slab)
 {
     mpl_status st = MPL_OK;
     uint64_t offset = 0, bytes = exec->g->value_bytes[v];
-    bool weight = slab == fixed_slab(exec, MPL_SLAB_WEIGHTS);
+    bool weight = slab == fixed_slab(exec, MPL_SLAB_WEIGHTS) || slab == fixed_slab(exec, MPL_SLAB_STATE);
 
     MPL_TRY(push(exec, slab, bytes, &offset));
     if (weight || bytes == 0) {
@@ -57,7 +57,9 @@ static void place_nowhere(mpl_exec *exec, mpl_value v)
 
 static uint32_t own_slab(const mpl_exec *exec, mpl_value v)
 {
-    return fixed_slab(exec, exec->g->value_role[v] == MPL_WEIGHT ? MPL_SLAB_WEIGHTS : MPL_SLAB_PINNED);
+    return fixed_slab(exec, exec->value_state[v] == v              ? MPL_SLAB_STATE
+                            : exec->g->value_role[v] == MPL_WEIGHT ? MPL_SLAB_WEIGHTS
+                                                                   : MPL_SLAB_PINNED);
 }
 
 /* Room for all that block b carries at once, in the arena. */
@@ -87,7 +89,12 @@ static mpl_status place_unshared(mpl_exec *exec)
 
     for (mpl_value v = 0; v < g->n_values; v++) {
         bool inner = g->value_role[v] == MPL_TEMPORARY || g->value_role[v] == MPL_PARAMETER;
+        mpl_value state = exec->value_state[v];
 
+        if (state != MPL_NONE && state != v) {
+            place(exec, v, exec->value_slab[state], exec->value_offset[state], exec->value_block[state]);
+            continue;
+        }
         MPL_TRY(place_alone(exec, v, inner ? 0 : own_slab(exec, v)));
     }
     for (uint32_t b = 1; b < g->n_blocks; b++)
@@ -182,6 +189,24 @@ out:
     return st;
 }
 
+static mpl_status find_state(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    MPL_TRY(mpl_new(exec->ctx, exec->value_state, g->n_values));
+    memset(exec->value_state, 0xff, g->n_values * sizeof *exec->value_state);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
+            mpl_value state = mpl_updated(g, op, i - g->op_out_begin[op]);
+
+            if (g->op_out[i] != MPL_NONE && state != MPL_NONE)
+                exec->value_state[g->op_out[i]] = exec->value_state[state] = state;
+        }
+out:
+    return st;
+}
+
 static mpl_spot spot_of_block(const mpl_exec *exec, uint32_t id)
 {
     return (mpl_spot){exec->block[id].slab, id, exec->block[id].offset};
@@ -221,6 +246,7 @@ mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_val
     MPL_TRY(mpl_new(ctx, exec->value_slab, g->n_values));
     MPL_TRY(mpl_new(ctx, exec->value_offset, g->n_values));
     MPL_TRY(mpl_new(ctx, exec->value_block, g->n_values));
+    MPL_TRY(find_state(exec));
     if (exec->control != NULL)
         MPL_TRY(mpl_control_new(exec, map));
     if (p != NULL) {
@@ -279,7 +305,7 @@ static void touch_operands(mpl_exec *exec, uint32_t step)
     const mpl_graph *g = exec->g;
     mpl_op op = exec->order[step];
 
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
         if (g->op_in[i] != MPL_NONE)
             touch(exec, exec->value_block[g->op_in[i]], step, step + 1);
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)

@@ -69,6 +69,7 @@ static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl
     case MPL_OP_matmul:
         return operand < 2 ? he(product_depth(g, op, operand, s)) : SHIFT;
     case MPL_OP_batch_norm:
+    case MPL_OP_batch_norm_train:
         return operand == 1 || operand == 4 ? SCALE : SHIFT;
     case MPL_OP_layer_norm:
     case MPL_OP_instance_norm:
