@@ -417,6 +417,15 @@ static void make_known_if(void)
     ADD_OUT("y");
 }
 
+/* Nobody reads what the branches make. */
+static void make_idle_if(void)
+{
+    ADD_IN("cond", BOOL, "");
+    ADD_IN("x", FLOAT, "2");
+    add_if("cond", branch("Neg", "x"), branch("Exp", "x"));
+    ADD_OUT("x");
+}
+
 /* Both branches are values that stand outside. */
 static void make_outer_if(void)
 {
@@ -678,6 +687,14 @@ static const small smalls[] = {
      false,
      {{"x", "2", 2, {0, 1}}},
      {{"y", "[2]", 2, {0, -1}}}},
+    {"branches for nobody",
+     make_idle_if,
+     13,
+     1,
+     0,
+     false,
+     {{"x", "2", 2, {5, 6}}},
+     {{"x", "[2]", 2, {5, 6}}}},
     {"a value from outside",
      make_outer_if,
      13,

@@ -134,7 +134,9 @@ mpl_status mpl_graph_close_block(mpl_ctx *ctx, mpl_graph *g, uint32_t n_results,
     for (uint32_t i = b + 1; i < g->n_blocks; i++)
         if (g->block_parent[i] == b && g->block_owner[i] == MPL_NONE)
             MPL_FAIL(ctx, MPL_EINPUT, "block '%s' is run by no operation", g->block_name[i]);
-    MPL_TRY(mpl_reserve(ctx, g->block_result, c->block_result, (size_t)c->n_results + n_results));
+    /* One more, so that the lists of blocks without results or parameters have an address, too. */
+    MPL_TRY(mpl_reserve(ctx, g->block_result, c->block_result, (size_t)c->n_results + n_results + 1));
+    MPL_TRY(mpl_reserve(ctx, g->block_param, c->block_param, (size_t)c->n_params + 1));
     g->block_result_begin[b] = c->n_results;
     g->block_n_results[b] = n_results;
     for (uint32_t i = 0; i < n_results; i++)
