@@ -7,6 +7,7 @@
 #include "harness/command.h"
 #include "harness/grid.h"
 #include "harness/job.h"
+#include "harness/program.h"
 #include "runtime/caching.h"
 
 enum { WIDTH = 64, HEIGHT = 8, LARGEST = 5 };
@@ -281,6 +282,8 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
     }
     printf("%-12s %s, hash %016" PRIx64 "\n", job.source.graph ? "graph" : "buffers", job.text,
            job.graph_hash);
+    if (job.is_program)
+        mpl_program_show(options, &job.ssa);
     if (job.source.graph != NULL)
         MPL_TRY(show_graph(ctx, job.source.graph));
     printf("buffers      %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB if nothing is shared\n",

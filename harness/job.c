@@ -3,6 +3,7 @@
 
 #include "graphs/analysis/before.h"
 #include "planners/joint.h"
+#include "harness/program.h"
 #include "runtime/exec.h"
 
 static const char *const pin_names[] = {"weights", "inputs", "outputs"};
@@ -49,6 +50,7 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     mpl_status st = MPL_OK;
     mpl_order_spec order = {0};
     mpl_safety safety;
+    mpl_ssa_level level;
     unsigned bits;
 
     if (options->safety != NULL)
@@ -67,6 +69,7 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
         MPL_FAIL(ctx, MPL_EINPUT, "--threads: %" PRIu64 " is more than 1024", options->threads);
     if (options->repeat < 1 || options->repeat > 10000)
         MPL_FAIL(ctx, MPL_EINPUT, "--repeat: %" PRIu64 " is not from 1 to 10000", options->repeat);
+    MPL_TRY(mpl_ssa_by_option(ctx, options->ssa, &level));
     MPL_TRY(parse_pin(ctx, options->pin, &bits));
 out:
     mpl_order_spec_fini(ctx, &order);
@@ -235,6 +238,7 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
     MPL_TRY(mpl_bindings_read(ctx, "--input", &options->input, &job.inputs));
     MPL_TRY(fill_read_options(ctx, options, &job.inputs, &store));
     MPL_TRY(mpl_source_open(ctx, graph, &store.options, &job.source));
+    MPL_TRY(mpl_program_to_ssa(ctx, options, &job.source, &job.is_program, &job.ssa));
     if (job.source.graph != NULL) {
         job.graph_hash = mpl_graph_hash(job.source.graph);
         MPL_TRY(make_order(ctx, options, &job));
@@ -388,6 +392,7 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
     ADOPT_TEXT(order, order);
     ADOPT_TEXT(concat, concat);
     ADOPT_TEXT(loop, loop);
+    ADOPT_TEXT(ssa, ssa);
     ADOPT_TEXT(workspaces, workspaces);
     ADOPT_TEXT(backend, backend);
 #undef ADOPT_TEXT

@@ -2,6 +2,7 @@
 #ifndef MPL_JOB_H
 #define MPL_JOB_H
 
+#include "graphs/passes/passes.h"
 #include "graphs/source.h"
 #include "harness/options.h"
 #include "harness/record.h"
@@ -36,6 +37,8 @@ typedef struct mpl_job {
     const char *text; /* GRAPH as it was given */
     mpl_bindings inputs;
     mpl_source source;
+    bool is_program; /* it was one: source.graph is what tensor_ssa made of it */
+    mpl_ssa_facts ssa;
     uint64_t graph_hash;
     mpl_op *order; /* [n_ops]; NULL for a list of buffers */
     mpl_order_found order_found;

@@ -55,6 +55,7 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     mpl_record_bool(row, MPL_FIELD_views, o->views);
     mpl_record_text(row, MPL_FIELD_concat, g == NULL ? NULL : mpl_job_concat(o));
     mpl_record_text(row, MPL_FIELD_loop, g != NULL && mpl_graph_has_loop(g) ? o->loop : NULL);
+    mpl_record_text(row, MPL_FIELD_ssa, job->is_program ? o->ssa : NULL);
     for (uint32_t i = 0; i < o->dim.n; i++) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(o->dim.item[i], "="), o->dim.item[i]);
         mpl_record_member_int(row, MPL_FIELD_dims, name, strtoull(strchr(o->dim.item[i], '=') + 1, NULL, 10));
@@ -324,6 +325,7 @@ void mpl_row_fail(mpl_record *row, const char *status, const char *reason)
         MPL_FIELD_rss_bytes,
         MPL_FIELD_holds,
         MPL_FIELD_copied_bytes,
+        MPL_FIELD_kernels,
         MPL_FIELD_workspace_bytes,
         MPL_FIELD_reordered_bytes,
         MPL_FIELD_loop_carry_bytes,

@@ -209,6 +209,7 @@ void mpl_measure_fields(const mpl_measured *m, mpl_record *row)
         mpl_record_member_int(row, MPL_FIELD_device_memory, "after", m->facts.device_after);
     }
     mpl_record_int(row, MPL_FIELD_copied_bytes, m->facts.copied_bytes);
+    mpl_record_int(row, MPL_FIELD_kernels, m->facts.n_kernels);
     mpl_record_int(row, MPL_FIELD_reordered_bytes, m->facts.reordered_bytes);
     mpl_record_int(row, MPL_FIELD_loop_carry_bytes, m->facts.loop_carry_bytes);
 }

@@ -35,6 +35,7 @@ void mpl_options_init(mpl_options *options)
     options->in_place = options->views = true;
     options->concat = "auto";
     options->loop = "view";
+    options->ssa = "full";
     options->rnn = "while";
     options->workspaces = "pool";
     options->pin = "weights,inputs,outputs";

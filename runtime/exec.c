@@ -620,6 +620,9 @@ mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
         .pinned_bytes = exec->pinned_bytes,
         .copied_bytes = exec->copied_bytes,
     };
+    for (mpl_op op = 0; op < exec->g->n_ops; op++)
+        facts->n_kernels +=
+            !exec->op_skipped[op] && !(mpl_op_table[exec->g->op_kind[op]].traits & MPL_CONTROL);
     if (exec->control != NULL) {
         facts->copied_bytes += exec->control->copied_bytes;
         facts->loop_carry_bytes = exec->control->carried_bytes;

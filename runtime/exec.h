@@ -47,12 +47,14 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
 mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data);
 
 typedef struct mpl_exec_facts {
-    uint64_t arena_bytes;      /* allocated for pool 0, each of its memories: planned bytes [byte] */
-    uint64_t measured_bytes;   /* pages of it that became resident [byte] */
-    uint64_t workspace_bytes;  /* arena of the workspace pool [byte] */
-    uint64_t weight_bytes;     /* weights [byte] */
-    uint64_t pinned_bytes;     /* inputs and outputs [byte] */
-    uint64_t copied_bytes;     /* moved by concat, split, copied views and control flow in one run [byte] */
+    uint64_t arena_bytes;     /* allocated for pool 0, each of its memories: planned bytes [byte] */
+    uint64_t measured_bytes;  /* pages of it that became resident [byte] */
+    uint64_t workspace_bytes; /* arena of the workspace pool [byte] */
+    uint64_t weight_bytes;    /* weights [byte] */
+    uint64_t pinned_bytes;    /* inputs and outputs [byte] */
+    uint64_t
+        copied_bytes; /* moved by concat, split, access, assign, copied views, control flow in one run [byte] */
+    uint32_t n_kernels;        /* operations that are not mere views, of all blocks */
     uint64_t loop_carry_bytes; /* of it, values carried from one round of a loop to the next [byte] */
     uint64_t reordered_bytes;  /* moved by changes of layout in one run [byte] */
     /* Of a device that tells (mpl_backend.facts); empty and 0 elsewhere. */
