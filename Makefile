@@ -23,6 +23,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
+.PHONY: views-oracle views-planted
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: cluster-test follow-docs determinism exact-oracle ilp-oracle paper paper-check
 MAKEFLAGS += --no-builtin-rules
@@ -180,6 +181,13 @@ exact-oracle: deps-test $O/tests/test_planners_exact
 # Random loops and branches under every planner against a direct interpreter: CONTROL_ORACLE graphs from CONTROL_SEED on.
 control-oracle: deps-test $O/tests/test_runtime_random_control
 	$(Q)CONTROL_ORACLE=$${CONTROL_ORACLE-10000} $O/tests/test_runtime_random_control
+
+# Views and writes: 100,000 random programs against an interpreter that writes in place; faults that the test must notice.
+views-oracle: deps-test $O/tests/test_graphs_views $O/tests/test_runtime_views
+	$(Q)$O/tests/test_graphs_views 100000
+	$(Q)$O/tests/test_runtime_views 20000
+views-planted: deps-test $O/tests/test_graphs_views
+	$(Q)scripts/plant-views.sh $O
 
 # How far the searches come: minutes, into the table of results/ unless ARGS say otherwise.
 bench-search: $O/tests/bench_search

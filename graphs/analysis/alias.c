@@ -1,6 +1,6 @@
 /* alias.c -- see alias.h. */
 #include "graphs/analysis/alias.h"
-#include "graphs/ops/ops_priv.h"
+#include "graphs/ops/strided_priv.h"
 
 /* Whether a part of `whole` with those dims is one run of bytes: behind the first dim that has more than one index, all is
  * taken. */
@@ -50,6 +50,40 @@ static mpl_status attach_pieces(mpl_ctx *ctx, const mpl_graph *g, const mpl_alia
         else if (g->op_out[i] != MPL_NONE)
             alias->offset[g->op_out[i]] = 0;
     alias->nothing[op] = fits;
+out:
+    return st;
+}
+
+/* Whether v is what an assign or fused operation writes into: it could not do so in place while a part of v is still read. */
+static bool is_written(const mpl_graph *g, mpl_value v)
+{
+    for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1]; i++) {
+        mpl_op op = g->value_use[i];
+
+        if ((g->op_kind[op] == MPL_OP_assign || g->op_kind[op] == MPL_OP_fused) &&
+            g->op_in[g->op_in_begin[op]] == v)
+            return true;
+    }
+    return false;
+}
+
+/* An access of one run of elements, on the same terms as a slice. */
+static mpl_status attach_box(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o, mpl_op op,
+                             mpl_alias *alias)
+{
+    mpl_status st = MPL_OK;
+    mpl_value in = g->op_in[g->op_in_begin[op]], out = g->op_out[g->op_out_begin[op]];
+    mpl_strided box;
+    uint64_t at;
+
+    MPL_TRY(mpl_strided_of(ctx, g, op, &g->value_shape[in], &box));
+    at = alias->offset[in] + (uint64_t)box.offset * mpl_type_bytes((mpl_type)g->value_type[in]);
+    if (g->value_bytes[out] == 0 || at % o->align != 0 || !mpl_strided_contiguous(&box) ||
+        is_written(g, in) || is_written(g, alias->root[in]))
+        goto out;
+    alias->root[out] = alias->root[in];
+    alias->offset[out] = at;
+    alias->nothing[op] = 1;
 out:
     return st;
 }
@@ -124,6 +158,8 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
             alias.nothing[op] = lone_output(g, op);
         } else if ((kind == MPL_OP_split || kind == MPL_OP_slice) && g->n_blocks == 1) {
             MPL_TRY(attach_pieces(ctx, g, o, op, &alias));
+        } else if (kind == MPL_OP_access && g->n_blocks == 1) {
+            MPL_TRY(attach_box(ctx, g, o, op, &alias));
         }
     }
     if (o->shared != NULL) {

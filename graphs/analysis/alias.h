@@ -19,7 +19,7 @@ typedef struct mpl_alias_options {
     const uint8_t *shared; /* [n_ops] concats whose operands lie inside their results; NULL: none */
 } mpl_alias_options;
 
-/* Views at their bytes; contiguous pieces of splits and slices, where the alignment allows; operands of the concats named, all of
+/* Views at their bytes; contiguous pieces of splits, slices and accesses, where the alignment allows; operands of the concats named, all of
  * which must be sharable (mpl_concat_sharable). A graph with control flow has views alone. O(size). */
 mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *options, mpl_alias *out);
 void mpl_alias_free(mpl_ctx *ctx, mpl_alias *alias);

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Plants faults in views and tensor_ssa, one at a time, and demands that the test notices each.
+#
+#   scripts/plant-views.sh BUILD_FOLDER [PROGRAMS]      after `make BUILD_FOLDER/tests/test_graphs_views`
+#
+# A fault is a file, a sed command that must change it, and a word for it. The file is compiled anew into a folder of its own and
+# linked before the library. Exit status 1 when a fault lives, or changed nothing.
+set -u
+build=${1:?usage: scripts/plant-views.sh BUILD_FOLDER [PROGRAMS]}
+programs=${2:-2000}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+libs="$(sed -n 's/^FEATURE_LDLIBS *:*= *//p' "${build%/*}/features.mk") -lm -ldl -lpthread"
+flags="-std=c11 -O1 -g -DMPL_CHECK=0 -ffp-contract=off -D_GNU_SOURCE -I. -I${build%/*} -isystem ${build%/*}/gen"
+planted=0 lived=0
+
+fault() { # what, file, sed command
+    mkdir -p "$work/$(dirname "$2")"
+    sed "$3" "$2" >"$work/$2"
+    planted=$((planted + 1))
+    if cmp -s "$2" "$work/$2"; then
+        echo "$1: the fault changes nothing in $2"
+        lived=$((lived + 1))
+    elif ! ${CC:-gcc} $flags -c -o "$work/fault.o" "$work/$2" 2>"$work/log"; then
+        echo "$1: does not compile"
+        cat "$work/log"
+        lived=$((lived + 1))
+    else
+        ${CC:-gcc} -o "$work/test" "$build/tests/test_graphs_views.o" "$work/fault.o" "$build/libmemplan.a" -lcmocka $libs
+        if timeout 300 "$work/test" "$programs" >"$work/log" 2>&1; then
+            echo "$1: LIVES"
+            lived=$((lived + 1))
+        else
+            echo "$1: caught by $(sed -n 's/^\[  FAILED  \] \([a-z_]*\)$/\1/p' "$work/log" | sort -u | paste -sd, | sed 's/^$/a crash/')"
+        fi
+    fi
+}
+
+pass=graphs/passes/tensor_ssa
+fault "pass-up: an ancestor is left out" $pass.c 's/parent = views->parent\[child\];/parent = root;/'
+fault "pass-up: the old value goes up" $pass.c 's/r->now\[v\] = made;/(void)made;/'
+fault "pass-up: the box of the root for the parent's" $pass.c 's/r->now\[child\], &views->of_parent\[child\]/r->now[child], \&views->of_root[child]/'
+fault "pass-up: an element that stands twice" $pass.c 's/if (!stands_once(views, v))/if (false)/'
+fault "pass-down: no view is read anew" $pass.c 's/if (views->root\[other\] == root && !r->path/if (false \&\& !r->path/'
+fault "pass-down: the first view is left out" $pass.c 's/!r->path\[other\] && g->value_op/!r->path[other] \&\& other > v \&\& g->value_op/'
+fault "pass-down: from what the view was" $pass.c 's/r->now\[r->s->views->parent\[v\]\]/r->now[r->s->views->root[v]]/'
+fault "overlap: meeting boxes are apart" $pass"_reduce.c" 's/case MPL_MEET:/case MPL_MEET: return true;/'
+fault "overlap: bounds off by one" graphs/ir/strided.c 's/high\[0\] < low\[1\] || /high[0] <= low[1] || /'
+fault "overlap: the divisor is forgotten" graphs/ir/strided.c 's/target % s->unit\[at\] != 0/target % s->unit[at] == 1/'
+fault "overlap: reach without the last" graphs/ir/strided.c 's/target > s->reach\[at\]/target >= s->reach[at]/'
+fault "overlap: strides taken together lose one" graphs/ir/strided.c 's/s.item\[s.n - 1\].most += s.item\[i\].most;/(void)0;/'
+fault "merge: the inner box alone" $pass"_reduce.c" 's/    node->box = box;$/    node->box = node->box;/'
+fault "merge: composed with the wrong offset" graphs/ir/strided.c 's/    made.offset = joined.offset;/    made.offset = 0;/'
+fault "merge: no look at the range of an axis" graphs/ir/strided.c 's/low\[g\] < 0 || high\[g\] >= joined.shape.dim\[g\]/false/'
+fault "merge: parts of anything" $pass"_reduce.c" 's/find_contents(s, v, &node->box, place) != mpl_ssa_in(s, part, 0) ||/false ||/'
+fault "merge: a version that is gone" $pass"_reduce.c" 's/    v = mpl_ssa_find(s, mpl_ssa_out(s, node));/    v = mpl_ssa_in(s, node, 1);/'
+fault "removal: an access of any box" $pass"_reduce.c" 's/            mpl_strided_equal(&s->node\[i\].box, box) &&/            mpl_shape_equal(\&s->node[i].box.shape, \&box->shape) \&\&/'
+fault "removal: the assign before, of any box" $pass"_reduce.c" 's/ && mpl_strided_equal(&before->box, &node->box)) {/) {/'
+fault "removal: what is written back, of any box" $pass"_reduce.c" 's/ && mpl_strided_equal(&read->box, &node->box)) {/) {/'
+fault "fuse: loads that are another's" $pass"_fuse.c" 's/made.n_loads + g->step\[j\].of/g->step[j].of/'
+fault "fuse: the load's own box" $pass"_fuse.c" 's/mpl_strided_compose(&g->load\[j\].from, &f->load\[k\].from/mpl_strided_compose(\&f->load[k].from, \&g->load[j].from/'
+fault "fuse: writes over what it reads" $pass"_fuse.c" 's/        if (f->load\[i\].input == base && !mpl_strided_equal/        if (false \&\& !mpl_strided_equal/'
+echo "$planted faults planted, $lived lived"
+[ $lived -eq 0 ]
