@@ -714,12 +714,26 @@ out:
     return st;
 }
 
+/* The options of one unit: those of the bench, the safety, what the graph's line of the suite has. */
+static mpl_status unit_options(bench *b, uint32_t unit, mpl_options *own)
+{
+    mpl_status st = MPL_OK;
+
+    *own = *b->options;
+    own->safety = b->safeties.item[unit % b->safeties.n];
+    MPL_TRY(mpl_suite_own(b->ctx, &b->suite, unit / b->safeties.n, own));
+    MPL_TRY(mpl_job_check_options(b->ctx, own));
+out:
+    return st;
+}
+
 /* A graph under one safety, on every backend. */
 static mpl_status bench_unit(bench *b, uint32_t unit)
 {
     mpl_ctx *ctx = b->ctx;
     mpl_status st = MPL_OK, opened, how;
     const char *graph = b->suite.graph.item[unit / b->safeties.n];
+    mpl_options *all = b->options, own = *all;
     mpl_job job = {0};
     char why[sizeof ctx->message], *path = NULL;
     bool skipped = false;
@@ -731,8 +745,9 @@ static mpl_status bench_unit(bench *b, uint32_t unit)
         MPL_TRY(skip_absent(b, unit, &path, &skipped));
     if (skipped)
         goto out;
+    MPL_TRY(unit_options(b, unit, &own));
+    b->options = &own;
     b->unit = unit;
-    b->options->safety = b->safeties.item[unit % b->safeties.n];
     opened = mpl_job_open(ctx, b->options, path != NULL ? path : graph, &job);
     job.text = graph; /* for the rows of one that could not be opened */
     snprintf(why, sizeof why, "%s", ctx->message);
@@ -756,6 +771,7 @@ static mpl_status bench_unit(bench *b, uint32_t unit)
             b->progress.done += is_mine(b, unit, k, p);
     }
 out:
+    b->options = all;
     mpl_job_fini(ctx, &job);
     mpl_free(ctx, path);
     return st;
@@ -806,9 +822,11 @@ static mpl_status unit_over(mpl_ctx *ctx, void *arg, uint32_t unit, const char *
     mpl_status st = MPL_OK;
     bench *b = arg;
     const char *graph = b->suite.graph.item[unit / b->safeties.n];
+    mpl_options own;
     mpl_job job = {0};
     mpl_record *row = NULL;
 
+    MPL_TRY(unit_options(b, unit, &own));
     if (strncmp(graph, data_mark, sizeof data_mark - 1) == 0)
         graph += sizeof data_mark - 1;
     job.text = graph;
@@ -823,7 +841,7 @@ static mpl_status unit_over(mpl_ctx *ctx, void *arg, uint32_t unit, const char *
                              strcmp(b->safeties.item[unit % b->safeties.n], "parallel") == 0
                          ? MPL_PARALLEL
                          : MPL_SERIAL;
-        MPL_TRY(mpl_job_row(ctx, b->options, &job, &b->spec[p], &row));
+        MPL_TRY(mpl_job_row(ctx, &own, &job, &b->spec[p], &row));
         mpl_record_text(row, MPL_FIELD_suite, b->suite.name);
         mpl_row_fail(row, "crash", why);
         MPL_TRY(keep_row(b, &row));
@@ -909,6 +927,7 @@ mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
     mpl_status st = MPL_OK;
     bench b = {.ctx = ctx, .options = options, .file = {.fd = -1}, .n_shards = 1};
     const mpl_table_kind *runs = mpl_table_find("runs"), *peers = mpl_table_find("peers");
+    mpl_options own;
     uint32_t total = 0;
 
     MPL_TRY(mpl_suite_open(ctx, options->args.n > 0 ? options->args.item[0] : "main", options, &b.suite));
@@ -919,6 +938,8 @@ mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
     MPL_TRY(parse_backends(&b));
     MPL_TRY(parse_safeties(&b));
     MPL_TRY(check_jobs(&b));
+    for (uint32_t i = 0; i < n_units(&b); i++) /* what a line asks for, before the first of them runs */
+        MPL_TRY(unit_options(&b, i, &own));
     if (options->shard != NULL)
         MPL_TRY(mpl_shard_parse(ctx, options->shard, &b.shard, &b.n_shards));
     for (uint32_t i = 0; i < n_units(&b); i++)

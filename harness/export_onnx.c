@@ -3,7 +3,7 @@
  * Metadata (ModelProto.metadata_props, which ONNX Runtime shows as the custom metadata of a session's model); every key begins
  * with "memplan.":
  *     memplan.schema        1
- *     memplan.planner       and memplan.safety: as in the row
+ *     memplan.planner       as in the row
  *     memplan.arena_bytes   what the arena of the values takes
  *     memplan.offsets       JSON: the name of each value in an arena, with [offset, bytes]; a third number, where there are
  *                           several memories, is the memory. Views have the place of what they view.

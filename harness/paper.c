@@ -161,8 +161,9 @@ static mpl_status from_rows(mpl_ctx *ctx, const asked *a, char **text)
 
     if (kind == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "no table '%s'; see memplan list tables", a->word[2]);
-    MPL_TRY(read_rows(ctx, a->suite, &rows));
-    for (uint32_t i = 3; i < a->n; i++)
+    if (!kind->rowless)
+        MPL_TRY(read_rows(ctx, a->suite, &rows));
+    for (uint32_t i = 3; i < a->n && !kind->rowless; i++)
         if (strchr(a->word[i], '=') == NULL)
             MPL_TRY(read_rows(ctx, a->word[i], &rows));
     MPL_TRY(mpl_rows_last(ctx, &rows));
@@ -221,8 +222,10 @@ static mpl_status choose_columns(mpl_ctx *ctx, const asked *a, char *const head[
         const char *name = show != NULL ? names.item[i] : head[i];
         bool timed = show != NULL && name[0] == MPL_TIMED[0];
 
-        chosen[i] = show != NULL ? column_of(head, n, name + timed) : i;
-        if (chosen[i] == n)
+        chosen[i] = show != NULL ? column_of(head, n, name) : i;
+        if (chosen[i] < n)
+            timed = false; /* the head has its mark already */
+        else if ((chosen[i] = column_of(head, n, name + timed)) == n)
             MPL_FAIL(ctx, MPL_EINPUT, "%s has no column '%s'", a->word[2], name + timed);
         fprintf(to, "%s%s%s", i > 0 ? "\t" : "", timed ? MPL_TIMED : "", head[chosen[i]]);
     }

@@ -71,6 +71,54 @@ static mpl_status take_option(mpl_ctx *ctx, char *line, mpl_options *options)
     return mpl_options_default(ctx, MPL_CMD_bench, name, value, options);
 }
 
+/* Whether a graph may have the option for itself: a row must tell it apart. */
+static bool is_own(const char *name)
+{
+    static const char *const names[] = {"order", "in-place", "views", "concat", "loop", "pin", "workspaces"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* "GRAPH --option value ..": a graph, and options for it alone. */
+static mpl_status take_graph(mpl_ctx *ctx, char *line, mpl_suite *s)
+{
+    mpl_status st = MPL_OK;
+    char *more = NULL, *own = strstr(line, " --");
+
+    if (own != NULL)
+        *own++ = '\0';
+    MPL_TRY(mpl_strings_add(ctx, &s->graph, line));
+    for (char *name = own != NULL ? strtok_r(own, " \t", &more) : NULL; name != NULL;
+         name = strtok_r(NULL, " \t", &more)) {
+        const char *value = strtok_r(NULL, " \t", &more);
+
+        if (strncmp(name, "--", 2) != 0 || !is_own(name + 2) || value == NULL)
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "'%.100s': one graph of a suite takes --order, --in-place, --views, --concat,"
+                     " --loop, --pin and --workspaces, each with a value",
+                     name);
+        MPL_TRY(mpl_reserve(ctx, s->own, s->own_cap, (size_t)s->n_own + 1));
+        s->own[s->n_own++] = (mpl_suite_option){s->graph.n - 1, name + 2, value};
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_suite_own(mpl_ctx *ctx, const mpl_suite *suite, uint32_t i, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t k = 0; k < suite->n_own; k++)
+        if (suite->own[k].graph == i)
+            MPL_TRY(
+                mpl_options_default(ctx, MPL_CMD_bench, suite->own[k].name, suite->own[k].value, options));
+out:
+    return st;
+}
+
 mpl_status mpl_suite_open(mpl_ctx *ctx, const char *name, mpl_options *options, mpl_suite *out)
 {
     mpl_status st = MPL_OK;
@@ -97,9 +145,8 @@ mpl_status mpl_suite_open(mpl_ctx *ctx, const char *name, mpl_options *options, 
             line[n - 1] = '\0';
         if (line[0] == '\0' || line[0] == '#')
             continue;
-        if (strncmp(line, "--", 2) != 0)
-            MPL_TRY(mpl_strings_add(ctx, &s.graph, line));
-        else if ((st = take_option(ctx, line, options)) != MPL_OK) {
+        st = strncmp(line, "--", 2) != 0 ? take_graph(ctx, line, &s) : take_option(ctx, line, options);
+        if (st != MPL_OK) {
             char message[sizeof ctx->message];
 
             snprintf(message, sizeof message, "%s", ctx->message);
@@ -118,6 +165,7 @@ out:
 void mpl_suite_fini(mpl_ctx *ctx, mpl_suite *suite)
 {
     mpl_free(ctx, suite->graph.item);
+    mpl_free(ctx, suite->own);
     mpl_free(ctx, suite->text);
     mpl_free(ctx, suite->name);
     memset(suite, 0, sizeof *suite);

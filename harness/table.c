@@ -290,6 +290,10 @@ const mpl_table_kind mpl_tables[] = {
      MPL_FIELD_in_place, false},
     {"executed", "a line a run: planned and measured bytes, outputs, time", mpl_table_executed, MPL_N_FIELDS,
      false},
+    {"switches",
+     "a line a run: order, concats and loops, what they save in memory and copies, beside the first run of "
+     "the graph",
+     mpl_table_switches, MPL_N_FIELDS, false},
     {"pebble",
      "the pebble game with sliding: least times within each space, all connected graphs of up to 6 vertices",
      mpl_table_pebble, MPL_N_FIELDS, true},

@@ -115,6 +115,9 @@ static const struct {
     {"other.json", "{\"schema\": 1}"},
     {"bad.jsonl", "{\"status\": \"ok\"}\n{\"status\":\n{\"status\": \"ok\"}\n"},
     {"bad.suite", "mlp\n--repeat many\n"},
+    {"own.suite", "mlp\nmlp --repeat 2\n"},
+    {"own_value.suite", "mlp --concat\n"},
+    {"own_word.suite", "mlp --concat some\n"},
 };
 
 static const struct {
@@ -197,6 +200,9 @@ static const struct {
     {"run " SMALL " -b ref -p pool --dump /dev/null/x", 2, "/dev/null"},
     {"bench frob", 2, "frob"},
     {"bench @/bad.suite", 2, "bad.suite:2"},
+    {"bench @/own.suite", 2, "own.suite:2"},
+    {"bench @/own_value.suite", 2, "own_value.suite:1"},
+    {"bench @/own_word.suite", 2, "--concat: 'some'"},
     {"bench smoke --planners pool,,none", 2, "--planners"},
     {"bench smoke --planners pool,frob", 2, "frob"},
     {"bench smoke --backends frob", 2, "frob"},
@@ -738,6 +744,44 @@ static void failures_are_rows(void **state)
     mpl_rows_fini(&ctx, &rows);
 }
 
+/* Options of single lines of a suite: each row has its own, with workers and on resuming too; the command line is above them. */
+static void own_options(void **state)
+{
+    static const char suite[] =
+        "--backends none\nlstm:steps=3,form=while,hidden=16 --loop copy\n"
+        "lstm:steps=3,form=while,hidden=16   --loop view --order dfs\nlstm:steps=3,form=while,hidden=16\n";
+    static const char *const loop[] = {"copy", "view", "view"}, *const order[] = {"given", "dfs", "given"};
+    static const char *const command[] = {"-o @/own.jsonl", "-o @/own_jobs.jsonl --jobs 2",
+                                          "-o @/own.jsonl --resume"};
+    char path[200];
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    put_file("lines.suite", suite, sizeof suite - 1);
+    for (size_t k = 0; k < sizeof command / sizeof *command; k++) {
+        mpl_rows rows = {0};
+        char line[200];
+
+        snprintf(line, sizeof line, "bench @/lines.suite --planners pool %s", command[k]);
+        assert_int_equal(run(line), 0);
+        snprintf(path, sizeof path, "%s/own%s.jsonl", folder, k == 1 ? "_jobs" : "");
+        assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
+        assert_int_equal(rows.n, 3);
+        for (uint32_t i = 0; k != 1 && i < rows.n; i++) { /* workers end in any order */
+            assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_loop), loop[i]);
+            assert_string_equal(mpl_record_get_text(rows.row[i], MPL_FIELD_order), order[i]);
+        }
+        mpl_rows_fini(&ctx, &rows);
+    }
+    assert_int_equal(run("table switches --tsv --rows @/own.jsonl"), 0);
+    assert_non_null(strstr(out, "\tcopy\tpool\t"));
+    assert_int_equal(run("bench @/lines.suite --planners pool --loop copy -q -o @/above.jsonl"), 0);
+    assert_int_equal(run("table switches --tsv --rows @/above.jsonl"), 0);
+    assert_null(strstr(out, "\tview\t"));
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* Lists below --data, their twins, and one that is not there. */
 static void data_folders(void **state)
 {
@@ -796,6 +840,7 @@ int main(void)
         cmocka_unit_test(tables_from_rows),
         cmocka_unit_test(failures_are_rows),
         cmocka_unit_test(data_folders),
+        cmocka_unit_test(own_options),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
