@@ -210,6 +210,10 @@ static mpl_status add(update *u, const char *text)
         suite = &u->suite[u->n_suites];
         MPL_TRY(mpl_suite_open(u->ctx, text, u->options, suite));
         u->n_suites++;
+        if (suite->n_own > 0)
+            MPL_FAIL(u->ctx, MPL_EINPUT,
+                     "baseline: %.200s has options of single graphs, which a baseline does not tell apart",
+                     text);
     }
     if (u->n_specs == 0)
         MPL_TRY(choose_planners(u));

@@ -88,8 +88,9 @@ static mpl_status take_graph(mpl_ctx *ctx, char *line, mpl_suite *s)
     mpl_status st = MPL_OK;
     char *more = NULL, *own = strstr(line, " --");
 
-    if (own != NULL)
-        *own++ = '\0';
+    for (char *end = own; end != NULL && end >= line && strchr(" \t", *end) != NULL; end--)
+        *end = '\0';
+    own += own != NULL;
     MPL_TRY(mpl_strings_add(ctx, &s->graph, line));
     for (char *name = own != NULL ? strtok_r(own, " \t", &more) : NULL; name != NULL;
          name = strtok_r(NULL, " \t", &more)) {

@@ -201,6 +201,7 @@ static const struct {
     {"bench frob", 2, "frob"},
     {"bench @/bad.suite", 2, "bad.suite:2"},
     {"bench @/own.suite", 2, "own.suite:2"},
+    {"baseline update @/own_word.suite -o @/x.json", 2, "baseline"},
     {"bench @/own_value.suite", 2, "own_value.suite:1"},
     {"bench @/own_word.suite", 2, "--concat: 'some'"},
     {"bench smoke --planners pool,,none", 2, "--planners"},
