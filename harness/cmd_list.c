@@ -1,4 +1,5 @@
 /* cmd_list.c -- memplan list: what there is, and what is absent with the reason. */
+#include "graphs/passes/optimise.h"
 #include "graphs/source.h"
 #include "harness/command.h"
 #include "harness/record.h"
@@ -144,6 +145,24 @@ out:
     return st;
 }
 
+static mpl_status list_passes(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+    char about[300];
+
+    for (int i = 0; i < MPL_N_PASSES; i++) {
+        const mpl_pass_info *pass = &mpl_pass_table[i];
+
+        if (pass->tolerance > 0)
+            snprintf(about, sizeof about, "%s; outputs within %g", pass->about, pass->tolerance);
+        else
+            snprintf(about, sizeof about, "%s", pass->about);
+        MPL_TRY(entry(ctx, json, pass->name, about, NULL));
+    }
+out:
+    return st;
+}
+
 mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
 {
     static const struct {
@@ -152,7 +171,7 @@ mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
     } kind[] = {
         {"graphs", list_graphs},     {"planners", list_planners}, {"orders", list_orders},
         {"backends", list_backends}, {"suites", list_suites},     {"tables", list_tables},
-        {"formats", list_formats},
+        {"formats", list_formats},   {"passes", list_passes},
     };
     const char *what = options->args.item[0];
     mpl_status st = MPL_OK;

@@ -53,6 +53,22 @@ out:
     return st;
 }
 
+/* What each pass of --optimise did. */
+static void show_passes(const mpl_job *job)
+{
+    printf("optimised    %6" PRIu32 " operations became %" PRIu32 "\n", job->n_ops_before,
+           job->source.graph->n_ops);
+    for (int i = 0; i < MPL_N_PASSES; i++) {
+        const mpl_pass_count *c = &job->passes[i];
+
+        if (c->places > 0)
+            printf("             %-14s %6" PRIu32 " places, %6" PRIi64 " operations and %14" PRIi64
+                   " bytes of results less, outputs %s\n",
+                   mpl_pass_table[i].name, c->places, c->ops_less, c->bytes_less,
+                   mpl_pass_table[i].tolerance > 0 ? "rounded anew" : "the same");
+    }
+}
+
 /* Blocks of a UTF-8 terminal, '#' elsewhere. */
 static void show_curve(const uint64_t *live, uint32_t n_steps, uint64_t peak)
 {
@@ -284,6 +300,8 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
            job.graph_hash);
     if (job.is_program)
         mpl_program_show(options, &job.ssa);
+    if (job.n_ops_before > 0)
+        show_passes(&job);
     if (job.source.graph != NULL)
         MPL_TRY(show_graph(ctx, job.source.graph));
     printf("buffers      %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB if nothing is shared\n",

@@ -2,6 +2,7 @@
 #include "harness/job.h"
 
 #include "graphs/analysis/before.h"
+#include "harness/measure.h"
 #include "planners/joint.h"
 #include "harness/program.h"
 #include "runtime/exec.h"
@@ -51,6 +52,7 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     mpl_order_spec order = {0};
     mpl_safety safety;
     mpl_ssa_level level;
+    mpl_pass_set passes;
     unsigned bits;
 
     if (options->safety != NULL)
@@ -71,6 +73,11 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
         MPL_FAIL(ctx, MPL_EINPUT, "--repeat: %" PRIu64 " is not from 1 to 10000", options->repeat);
     MPL_TRY(mpl_ssa_by_option(ctx, options->ssa, &level));
     MPL_TRY(parse_pin(ctx, options->pin, &bits));
+    MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
+    if (passes.on[MPL_PASS_conv_bn] && options->weights != NULL)
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "--weights: the pass conv_bn computes with the weights that there are; name passes without it");
 out:
     mpl_order_spec_fini(ctx, &order);
     return st;
@@ -225,6 +232,30 @@ out:
     return st;
 }
 
+/* Contents of weights as they are when the graph is run. */
+static mpl_status fill_weight(void *arg, const mpl_graph *g, mpl_value v, void *data)
+{
+    mpl_exec_make_weight(g, arg, v, data);
+    return MPL_OK;
+}
+
+static mpl_status optimise(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_exec_options run;
+    mpl_pass_set set;
+
+    if (strcmp(options->optimise, "none") == 0)
+        goto out;
+    MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &set));
+    MPL_TRY(mpl_measure_options(ctx, options, &run));
+    job->n_ops_before = job->source.graph->n_ops;
+    MPL_TRY(mpl_graph_optimise(ctx, &job->source.graph, &set, &(mpl_weight_source){fill_weight, &run},
+                               job->passes));
+out:
+    return st;
+}
+
 mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *out)
 {
     mpl_status st = MPL_OK;
@@ -240,6 +271,7 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
     MPL_TRY(mpl_source_open(ctx, graph, &store.options, &job.source));
     MPL_TRY(mpl_program_to_ssa(ctx, options, &job.source, &job.is_program, &job.ssa));
     if (job.source.graph != NULL) {
+        MPL_TRY(optimise(ctx, options, &job));
         job.graph_hash = mpl_graph_hash(job.source.graph);
         MPL_TRY(make_order(ctx, options, &job));
     } else {
@@ -393,6 +425,7 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
     ADOPT_TEXT(concat, concat);
     ADOPT_TEXT(loop, loop);
     ADOPT_TEXT(ssa, ssa);
+    ADOPT_TEXT(optimise, optimise);
     ADOPT_TEXT(workspaces, workspaces);
     ADOPT_TEXT(backend, backend);
 #undef ADOPT_TEXT

@@ -2,6 +2,7 @@
 #ifndef MPL_JOB_H
 #define MPL_JOB_H
 
+#include "graphs/passes/optimise.h"
 #include "graphs/passes/passes.h"
 #include "graphs/source.h"
 #include "harness/options.h"
@@ -40,7 +41,9 @@ typedef struct mpl_job {
     bool is_program; /* it was one: source.graph is what tensor_ssa made of it */
     mpl_ssa_facts ssa;
     uint64_t graph_hash;
-    mpl_op *order; /* [n_ops]; NULL for a list of buffers */
+    mpl_pass_count passes[MPL_N_PASSES]; /* what --optimise did */
+    uint32_t n_ops_before;               /* it; 0: it was not asked for */
+    mpl_op *order;                       /* [n_ops]; NULL for a list of buffers */
     mpl_order_found order_found;
     mpl_safety safety;
     mpl_machine machine;

@@ -56,6 +56,8 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     mpl_record_text(row, MPL_FIELD_concat, g == NULL ? NULL : mpl_job_concat(o));
     mpl_record_text(row, MPL_FIELD_loop, g != NULL && mpl_graph_has_loop(g) ? o->loop : NULL);
     mpl_record_text(row, MPL_FIELD_ssa, job->is_program ? o->ssa : NULL);
+    mpl_record_text(row, MPL_FIELD_optimise,
+                    g != NULL && strcmp(o->optimise, "none") != 0 ? o->optimise : NULL);
     for (uint32_t i = 0; i < o->dim.n; i++) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(o->dim.item[i], "="), o->dim.item[i]);
         mpl_record_member_int(row, MPL_FIELD_dims, name, strtoull(strchr(o->dim.item[i], '=') + 1, NULL, 10));

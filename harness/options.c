@@ -37,6 +37,7 @@ void mpl_options_init(mpl_options *options)
     options->loop = "view";
     options->ssa = "full";
     options->rnn = "while";
+    options->optimise = "none";
     options->workspaces = "pool";
     options->pin = "weights,inputs,outputs";
     options->capacity = options->budget = UINT64_MAX;

@@ -80,6 +80,8 @@ static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl
         return operand == 1 ? (range){0, 0.5, true} : FIXED;
     case MPL_OP_mul:
         return arithmetic(s, SCALE);
+    case MPL_OP_fma:
+        return arithmetic(s, operand == 2 ? SHIFT : SCALE);
     case MPL_OP_add:
     case MPL_OP_sub:
         return arithmetic(s, SHIFT);

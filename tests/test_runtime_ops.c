@@ -119,6 +119,11 @@ static const row rows[] = {
     {"sum", "3,7 3,7 3,7", "", 1, LOOPS},
     {"mean", "3,7 3,7", "", 1, NULL},
     {"where", "bool:3,7 3,7 7", "", 1, LOOPS},
+    {"fma", "3,7 3,7 3,7", "", 1, LOOPS},
+    {"fma", "2,3,4,5 3,1,1 5", "", 1, LOOPS},
+    {"fma", "i32:3,7 i32:7 i32:3,1", "", 1, LOOPS},
+    {"div_sqrt", "3,7 3,7+", "epsilon=0.25", 1, LOOPS},
+    {"div_sqrt", "7 3,7+", "", 1, LOOPS},
 
     {"matmul", "33,65 65,17", "", 1, NULL},
     {"matmul", "2,3,33,65 65,17", "", 1, NULL},

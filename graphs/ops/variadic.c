@@ -1,5 +1,7 @@
-/* variadic.c -- element-wise operators of any number of operands, and where. */
+/* variadic.c -- element-wise operators of any number of operands, joined ones, and where. */
 #include "graphs/ops/elementwise_priv.h"
+
+#include <math.h>
 
 /* ---- shape rules --------------------------------------------------------------------------------------- */
 
@@ -31,6 +33,33 @@ mpl_status mpl_shape_where(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_TRY(mpl_broadcast(ctx, call->in_shape[0], call->in_shape[1], &call->out_shape[0]));
     MPL_TRY(mpl_broadcast(ctx, &call->out_shape[0], call->in_shape[2], &call->out_shape[0]));
     call->out_type[0] = call->in_type[1];
+out:
+    return st;
+}
+
+mpl_status mpl_shape_fma(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
+    call->out_type[0] = call->in_type[0];
+    call->out_shape[0] = *call->in_shape[0];
+    for (uint32_t i = 1; i < 3; i++) {
+        MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
+        MPL_TRY(mpl_broadcast(ctx, &call->out_shape[0], call->in_shape[i], &call->out_shape[0]));
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_shape_div_sqrt(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
+    MPL_TRY(mpl_broadcast(ctx, call->in_shape[0], call->in_shape[1], &call->out_shape[0]));
+    call->out_type[0] = call->in_type[0];
 out:
     return st;
 }
@@ -128,6 +157,82 @@ VARIADIC(min, nothing, x < z || x != x ? x : z, x < z ? x : z)
 VARIADIC(max, nothing, x > z || x != x ? x : z, x > z ? x : z)
 VARIADIC(sum, nothing, x + z, (uint64_t)x + (uint64_t)z)
 VARIADIC(mean, mean_of, x + z, (uint64_t)x + (uint64_t)z)
+
+/* ---- fma, div_sqrt ------------------------------------------------------------------------------------------- */
+
+/* One piece of the output from those of the operands; all of them are read before anything is written. */
+typedef void join(const mpl_op_call *call, mpl_arith arith, const void *const *x, int64_t n, mpl_piece *y);
+
+static mpl_status joined(const mpl_op_call *call, join *piece)
+{
+    const mpl_shape *out = &call->out[0].shape;
+    mpl_arith arith = mpl_arith_of(call->out[0].type);
+    uint32_t begin = common_row(call, call->n_in);
+    int64_t row = mpl_count_dims(out, begin, out->rank), total = mpl_count(out), at = 0;
+    int64_t index[MPL_MAX_RANK] = {0};
+    mpl_piece buffer[3], y;
+
+    while (at < total) {
+        for (int64_t from = 0, n; from < row; from += n, at += n) {
+            const void *x[3] = {NULL};
+
+            n = row - from < MPL_PIECE ? row - from : MPL_PIECE;
+            for (uint32_t k = 0; k < call->n_in; k++) {
+                const mpl_tensor *in = &call->in[k];
+                bool repeated = mpl_row_repeated(&in->shape, out, begin);
+
+                x[k] = mpl_piece_load(arith, in->type, in->data,
+                                      row_offset(&in->shape, out, begin, index) + (repeated ? 0 : from),
+                                      repeated, n, &buffer[k]);
+            }
+            piece(call, arith, x, n, &y);
+            mpl_piece_store(arith, call->out[0].type, call->out[0].data, at, n, &y);
+        }
+        mpl_step(out->dim, begin, index, 0, NULL, NULL);
+    }
+    return MPL_OK;
+}
+
+MPL_KERNEL_2(times_float, float, real, x *z)
+MPL_KERNEL_2(times_double, double, real, x *z)
+MPL_KERNEL_2(times_int, int64_t, real, (uint64_t)x *(uint64_t)z)
+MPL_KERNEL_1(root_float, float, real, sqrtf(x + (real)s->a))
+MPL_KERNEL_1(root_double, double, real, sqrt(x + s->a))
+MPL_KERNEL_2(over_float, float, real, x / z)
+MPL_KERNEL_2(over_double, double, real, x / z)
+
+static void fma_piece(const mpl_op_call *call, mpl_arith arith, const void *const *x, int64_t n, mpl_piece *y)
+{
+    static const mpl_kernel times[MPL_N_ARITH] = {times_float, times_double, times_int};
+    static const mpl_kernel plus[MPL_N_ARITH] = {sum_float, sum_double, sum_int};
+
+    (void)call;
+    times[arith](x[0], x[1], y, n, NULL);
+    plus[arith](y, x[2], y, n, NULL);
+}
+
+static void div_sqrt_piece(const mpl_op_call *call, mpl_arith arith, const void *const *x, int64_t n,
+                           mpl_piece *y)
+{
+    static const mpl_kernel root[MPL_N_ARITH] = {root_float, root_double, NULL};
+    static const mpl_kernel over[MPL_N_ARITH] = {over_float, over_double, NULL};
+    mpl_scalars s = {.a = mpl_attr_float(call->graph, call->op, MPL_ATTR_epsilon, 0)};
+
+    root[arith](x[1], NULL, y, n, &s);
+    over[arith](x[0], y, y, n, NULL);
+}
+
+mpl_status mpl_eval_fma(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    (void)ctx;
+    return joined(call, fma_piece);
+}
+
+mpl_status mpl_eval_div_sqrt(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    (void)ctx;
+    return joined(call, div_sqrt_piece);
+}
 
 /* ---- where ------------------------------------------------------------------------------------------------- */
 

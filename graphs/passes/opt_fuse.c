@@ -1,0 +1,180 @@
+/* opt_fuse.c -- passes that make one operation of several. See optimise.h. */
+#include "graphs/passes/optimise_priv.h"
+
+#include <math.h>
+
+mpl_status mpl_match_fma(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    const mpl_graph *g = m->g;
+    mpl_type type = (mpl_type)g->value_type[mpl_op_output(g, op, 0)];
+
+    if (g->op_kind[op] != MPL_OP_add || mpl_type_in(type, MPL_SET(f16) | MPL_SET(bf16)))
+        return MPL_OK; /* narrow floats would be rounded once less */
+    for (uint32_t i = 0; i < 2; i++) {
+        mpl_op product = mpl_only_for(g, mpl_op_input(g, op, i), MPL_OP_mul);
+
+        if (product == MPL_NONE)
+            continue;
+        *edit = (mpl_edit){
+            .kind = MPL_EDIT_REPLACE,
+            .op_kind = MPL_OP_fma,
+            .from = MPL_NONE,
+            .n_in = 3,
+            .in = {mpl_op_input(g, product, 0), mpl_op_input(g, product, 1), mpl_op_input(g, op, 1 - i)}};
+        break;
+    }
+    return MPL_OK;
+}
+
+mpl_status mpl_match_adagrad(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    const mpl_graph *g = m->g;
+    mpl_type type = (mpl_type)g->value_type[mpl_op_output(g, op, 0)];
+    mpl_op root, sum;
+    double least;
+
+    if (g->op_kind[op] != MPL_OP_div || !mpl_type_in(type, MPL_SET(f32) | MPL_SET(f64)))
+        return MPL_OK;
+    root = mpl_only_for(g, mpl_op_input(g, op, 1), MPL_OP_sqrt);
+    sum = root != MPL_NONE ? mpl_only_for(g, mpl_op_input(g, root, 0), MPL_OP_add) : MPL_NONE;
+    for (uint32_t i = 0; i < 2 && sum != MPL_NONE && edit->kind == MPL_EDIT_NONE; i++) {
+        mpl_value x = mpl_op_input(g, sum, 1 - i), out = mpl_op_output(g, sum, 0);
+
+        if (!mpl_is_uniform(g, mpl_op_input(g, sum, i), &least) || (float)least != 1e-32f ||
+            !mpl_same_form(g, x, out))
+            continue;
+        *edit = (mpl_edit){.kind = MPL_EDIT_REPLACE,
+                           .op_kind = MPL_OP_div_sqrt,
+                           .from = MPL_NONE,
+                           .n_in = 2,
+                           .in = {mpl_op_input(g, op, 0), x},
+                           .n_attr = 1,
+                           .number = least};
+        edit->attr[0] = (mpl_attr){MPL_ATTR_epsilon, 1, NULL, &edit->number, NULL};
+    }
+    return MPL_OK;
+}
+
+/* The matrix that the transpose behind v turns, or MPL_NONE. */
+static mpl_value turned(const mpl_graph *g, mpl_value v)
+{
+    mpl_op op = mpl_only_for(g, v, MPL_OP_transpose);
+    uint32_t n;
+    const int64_t *perm = op != MPL_NONE ? mpl_attr_ints(g, op, MPL_ATTR_perm, &n) : NULL;
+
+    if (op == MPL_NONE || g->value_shape[v].rank != 2 || (perm != NULL && perm[0] == 0))
+        return MPL_NONE; /* without perm, the axes are reversed */
+    return mpl_op_input(g, op, 0);
+}
+
+mpl_status mpl_match_dot_transpose(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    static const mpl_attr_key key[2] = {MPL_ATTR_trans_a, MPL_ATTR_trans_b};
+    const mpl_graph *g = m->g;
+    bool gemm = g->op_kind[op] == MPL_OP_gemm, found = false;
+
+    if (!gemm && (g->op_kind[op] != MPL_OP_matmul || g->value_shape[mpl_op_input(g, op, 0)].rank != 2 ||
+                  g->value_shape[mpl_op_input(g, op, 1)].rank != 2))
+        return MPL_OK;
+    for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
+        edit->in[i] = mpl_op_input(g, op, i);
+    for (uint32_t i = 0; i < 2; i++) {
+        mpl_value x = turned(g, edit->in[i]);
+
+        edit->ints[i] = gemm && mpl_attr_int(g, op, key[i], 0) != 0;
+        if (x != MPL_NONE) {
+            edit->in[i] = x;
+            edit->ints[i] = !edit->ints[i];
+            found = true;
+        }
+        edit->attr[i] = (mpl_attr){key[i], 1, &edit->ints[i], NULL, NULL};
+    }
+    edit->kind = found ? MPL_EDIT_REPLACE : MPL_EDIT_NONE;
+    edit->op_kind = MPL_OP_gemm;
+    edit->from = gemm ? op : MPL_NONE;
+    edit->n_in = mpl_op_n_in(g, op);
+    edit->n_attr = 2;
+    return MPL_OK;
+}
+
+/* ---- batch norm into the weights of a convolution ---- */
+
+enum { SCALE, BIAS, MEAN, VARIANCE, FILTER, OFFSET, N_PARAMETERS };
+
+/* All elements of weight v; *data is the caller's, NULL where v has no contents. */
+static mpl_status contents(mpl_match *m, mpl_value v, void **data)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    size_t size = mpl_type_bytes((mpl_type)g->value_type[v]);
+
+    if (g->value_role[v] != MPL_WEIGHT || (g->value_data[v] == NULL && m->weights == NULL))
+        return MPL_OK;
+    *data = mpl_alloc(m->ctx, g->value_bytes[v], 1);
+    if (*data == NULL)
+        return MPL_EMEM;
+    if (g->value_data[v] == NULL)
+        return m->weights->fill(m->weights->arg, g, v, *data);
+    for (uint64_t at = 0; at < g->value_bytes[v]; at += size)
+        memcpy((char *)*data + at, (const char *)g->value_data[v] + (g->value_splat[v] ? 0 : at), size);
+    return st;
+}
+
+/* y = (conv(x) - mean) * scale / sqrt(variance + epsilon) + bias is a convolution, too; in double, rounded once. */
+static void fold_norm(mpl_type type, void *const data[N_PARAMETERS], double epsilon, int64_t n_channels,
+                      int64_t n_each, void *filter, void *offset)
+{
+    for (int64_t c = 0; c < n_channels; c++) {
+        double factor = mpl_get(type, data[SCALE], c) / sqrt(mpl_get(type, data[VARIANCE], c) + epsilon);
+        double own = data[OFFSET] != NULL ? mpl_get(type, data[OFFSET], c) : 0;
+
+        for (int64_t i = c * n_each; i < (c + 1) * n_each; i++)
+            mpl_put(type, filter, i, mpl_get(type, data[FILTER], i) * factor);
+        mpl_put(type, offset, c,
+                (own - mpl_get(type, data[MEAN], c)) * factor + mpl_get(type, data[BIAS], c));
+    }
+}
+
+mpl_status mpl_match_conv_bn(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    void *data[N_PARAMETERS] = {NULL};
+    mpl_value parameter[N_PARAMETERS];
+    const mpl_shape *filter;
+    mpl_op conv;
+    mpl_type type;
+
+    if (g->op_kind[op] != MPL_OP_batch_norm ||
+        (conv = mpl_only_for(g, mpl_op_input(g, op, 0), MPL_OP_conv)) == MPL_NONE)
+        goto out;
+    for (uint32_t k = SCALE; k <= VARIANCE; k++)
+        parameter[k] = mpl_op_input(g, op, 1 + k);
+    parameter[FILTER] = mpl_op_input(g, conv, 1);
+    parameter[OFFSET] = mpl_op_input(g, conv, 2);
+    filter = &g->value_shape[parameter[FILTER]];
+    type = (mpl_type)g->value_type[parameter[FILTER]];
+    for (uint32_t k = 0; k < N_PARAMETERS; k++)
+        if (parameter[k] != MPL_NONE) {
+            if (g->value_type[parameter[k]] != type || g->value_bytes[parameter[k]] == 0)
+                goto out;
+            MPL_TRY(contents(m, parameter[k], &data[k]));
+            if (data[k] == NULL)
+                goto out;
+        }
+    MPL_TRY(mpl_edit_fresh(m->ctx, type, filter, false, &edit->fresh[0]));
+    MPL_TRY(mpl_edit_fresh(m->ctx, type, &(mpl_shape){1, {filter->dim[0]}}, false, &edit->fresh[1]));
+    fold_norm(type, data, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5), filter->dim[0],
+              mpl_count_dims(filter, 1, filter->rank), edit->fresh[0].data, edit->fresh[1].data);
+    edit->kind = MPL_EDIT_REPLACE;
+    edit->op_kind = MPL_OP_conv;
+    edit->from = conv;
+    edit->n_in = 3;
+    edit->in[0] = mpl_op_input(g, conv, 0);
+    edit->in[1] = MPL_FRESH(0);
+    edit->in[2] = MPL_FRESH(1);
+out:
+    for (uint32_t k = 0; k < N_PARAMETERS; k++)
+        mpl_free(m->ctx, data[k]);
+    return st;
+}
