@@ -397,7 +397,7 @@ static void test_blocks(void **state)
 static void test_updates(void **state)
 {
     static const char text[] = "graph g\ninput x f32 [3]\nweight w f32 [3]\ng2 = tanh(x)\n"
-                               "w2 = sgd_update(w, g2)\noutput w2\n";
+                               "w2 = sgd_update(g2, w)\noutput w2\n";
     mpl_ctx ctx;
     mpl_graph *g = NULL;
     mpl_pass_set set;
