@@ -15,6 +15,7 @@ typedef struct builder {
     mpl_store *s;
     pairs succ, use, def;
     pairs skip; /* node SKIP and body of each loop */
+    pairs late; /* step at which a case takes a bypass value over, and the value */
     uint32_t n_nodes;
 } builder;
 
@@ -102,6 +103,9 @@ static mpl_status add_dispatch(builder *b, mpl_op op, uint32_t dispatch)
     MPL_TRY(add_use(b, dispatch, g->op_in[g->op_in_begin[op]]));
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
         MPL_TRY(add_use(b, bypass, g->op_in[i]));
+    for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
+        if (g->op_in[i] != MPL_NONE && b->s->how[b->s->hold[g->op_in[i]]] != MPL_HOW_PINNED)
+            MPL_TRY(add(b, &b->late, b->s->program->op_step[op], b->s->hold[g->op_in[i]]));
 out:
     return st;
 }
@@ -330,6 +334,8 @@ static mpl_status solve(builder *b)
             if (mpl_row_has(in + (size_t)step * words, v))
                 mpl_row_set(mpl_row(s, v), step);
     }
+    for (size_t i = 0; i < b->late.n; i++)
+        mpl_row_set(mpl_row(s, b->late.item[i]), b->late.node[i]);
     MPL_TRY(mpl_new(s->ctx, s->skipped, (size_t)s->g->n_blocks * words));
     for (size_t i = 0; i < b->skip.n; i++)
         memcpy(s->skipped + (size_t)b->skip.item[i] * words, in + (size_t)b->skip.node[i] * words,
@@ -358,8 +364,8 @@ mpl_status mpl_store_live(mpl_store *s)
     MPL_TRY(add_steps(&b));
     MPL_TRY(solve(&b));
 out:
-    for (int i = 0; i < 4; i++) {
-        pairs *list = i == 0 ? &b.succ : i == 1 ? &b.use : i == 2 ? &b.def : &b.skip;
+    for (int i = 0; i < 5; i++) {
+        pairs *list = i == 0 ? &b.succ : i == 1 ? &b.use : i == 2 ? &b.def : i == 3 ? &b.skip : &b.late;
 
         mpl_free(s->ctx, list->node);
         mpl_free(s->ctx, list->item);
