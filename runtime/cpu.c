@@ -24,8 +24,10 @@ struct mpl_prepared {
     dnnl_primitive_t primitive; /* NULL: a copy of output 0's bytes, or loops */
     bool copy;
     int n_args;
-    dnnl_exec_arg_t *arg; /* [n_args] */
-    mpl_cpu_arg *source;  /* [n_args] */
+    dnnl_exec_arg_t *arg;                    /* [n_args] */
+    mpl_cpu_arg *source;                     /* [n_args] */
+    void (*finish)(const mpl_op_call *call); /* behind the primitive, or NULL */
+    struct mpl_prepared *next;               /* the operation's next primitive, or NULL */
 };
 
 static mpl_status status_of(mpl_device *dev, dnnl_status_t code, const char *what, const char *name)
@@ -82,10 +84,8 @@ out:
     return st;
 }
 
-static void release(mpl_device *dev, mpl_prepared *prepared)
+static void release_one(mpl_device *dev, mpl_prepared *prepared)
 {
-    if (prepared == NULL)
-        return;
     for (int i = 0; i < prepared->n_args && prepared->arg != NULL; i++)
         if (prepared->arg[i].memory != NULL)
             dnnl_memory_destroy(prepared->arg[i].memory);
@@ -94,6 +94,16 @@ static void release(mpl_device *dev, mpl_prepared *prepared)
     mpl_free(dev->ctx, prepared->arg);
     mpl_free(dev->ctx, prepared->source);
     mpl_free(dev->ctx, prepared);
+}
+
+static void release(mpl_device *dev, mpl_prepared *prepared)
+{
+    while (prepared != NULL) {
+        mpl_prepared *next = prepared->next;
+
+        release_one(dev, prepared);
+        prepared = next;
+    }
 }
 
 /* Shapes of the operands; false where oneDNN is not asked: a type other than f32, or no elements. */
@@ -127,8 +137,11 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepare
     const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(r->pd, dnnl_query_scratchpad_md, 0);
     const_dnnl_primitive_desc_t made;
 
-    *workspace_bytes = scratch != NULL ? dnnl_memory_desc_get_size(scratch) : 0;
-    if (*workspace_bytes > 0)
+    uint64_t bytes = scratch != NULL ? dnnl_memory_desc_get_size(scratch) : 0;
+
+    *workspace_bytes = mpl_max_u64(*workspace_bytes, bytes);
+    p->finish = r->finish;
+    if (bytes > 0)
         r->arg[r->n_args++] = (mpl_cpu_arg){DNNL_ARG_SCRATCHPAD, *scratch, MPL_FROM_WORKSPACE, 0};
     MPL_TRY(status_of(dev, dnnl_primitive_create(&p->primitive, r->pd), "preparing", name));
     MPL_TRY(mpl_new(dev->ctx, p->arg, r->n_args));
@@ -146,6 +159,45 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepare
                           name));
     }
 out:
+    return st;
+}
+
+/* All primitives of an operation, each behind the one before; none of them where oneDNN lacks one: p is then as it was. */
+static mpl_status make_stages(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p, uint64_t *workspace_bytes,
+                              const char **how)
+{
+    mpl_status st = MPL_OK;
+    mpl_prepared *first = NULL, **last = &first;
+    const char *name;
+    uint64_t workspace = 0;
+
+    do {
+        MPL_TRY(mpl_new(dev->ctx, r->arg, (size_t)r->n_in + r->n_out + 2));
+        r->n_args = 0;
+        r->more = false;
+        r->finish = NULL;
+        mpl_cpu_describe(r);
+        if (r->pd == NULL)
+            goto out;
+        MPL_TRY(mpl_new(dev->ctx, *last, 1));
+        MPL_TRY(make_primitive(dev, r, *last, &workspace, r->stage == 0 ? &name : NULL));
+        dnnl_primitive_desc_destroy(r->pd);
+        r->pd = NULL;
+        last = &(*last)->next;
+        r->stage++;
+    } while (r->more);
+    *p = *first;
+    mpl_free(dev->ctx, first);
+    first = NULL;
+    *workspace_bytes = workspace;
+    *how = name;
+out:
+    if (r->pd != NULL)
+        dnnl_primitive_desc_destroy(r->pd);
+    r->pd = NULL;
+    mpl_free(dev->ctx, r->arg);
+    r->arg = NULL;
+    release(dev, first);
     return st;
 }
 
@@ -178,25 +230,19 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
     MPL_TRY(mpl_new(ctx, p, 1));
     MPL_TRY(mpl_new(ctx, r.in, r.n_in));
     MPL_TRY(mpl_new(ctx, r.out, r.n_out));
-    MPL_TRY(mpl_new(ctx, r.arg, (size_t)r.n_in + r.n_out + 1));
     MPL_TRY(mpl_new(ctx, r.mds, r.n_in));
     p->copy = copies_bytes(g, op);
     if (p->copy)
         name = MPL_HOW_COPY;
     else if (read_operands(&r))
-        mpl_cpu_describe(&r);
-    if (r.pd != NULL)
-        MPL_TRY(make_primitive(dev, &r, p, &workspace, &name));
+        MPL_TRY(make_stages(dev, &r, p, &workspace, &name));
     *workspace_bytes = workspace;
     if (how != NULL)
         *how = name;
     *out = p, p = NULL;
 out:
-    if (r.pd != NULL)
-        dnnl_primitive_desc_destroy(r.pd);
     mpl_free(ctx, r.in);
     mpl_free(ctx, r.out);
-    mpl_free(ctx, r.arg);
     mpl_free(ctx, r.mds);
     release(dev, p);
     return st;
@@ -232,7 +278,15 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
     if (p->primitive == NULL)
         return mpl_eval(dev->ctx, call);
     omp_set_num_threads((int)dev->n_threads);
-    return run_primitive(dev, p, call);
+    for (; p != NULL; p = p->next) {
+        mpl_status st = run_primitive(dev, p, call);
+
+        if (st != MPL_OK)
+            return st;
+        if (p->finish != NULL)
+            p->finish(call);
+    }
+    return MPL_OK;
 }
 
 static mpl_status wait(mpl_device *dev)

@@ -66,11 +66,12 @@ static bool is_reference(const_dnnl_primitive_desc_t pd)
 }
 
 /* The first implementation that is not a reference one. */
-static void choose_with(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr)
+static void choose_hinted(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
+                          const_dnnl_primitive_desc_t hint)
 {
     dnnl_primitive_desc_iterator_t it;
 
-    if (dnnl_primitive_desc_iterator_create(&it, desc, attr, r->engine, NULL) != dnnl_success)
+    if (dnnl_primitive_desc_iterator_create(&it, desc, attr, r->engine, hint) != dnnl_success)
         return;
     do {
         r->pd = dnnl_primitive_desc_iterator_fetch(it);
@@ -82,9 +83,29 @@ static void choose_with(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primiti
     dnnl_primitive_desc_iterator_destroy(it);
 }
 
+static void choose_with(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr)
+{
+    choose_hinted(r, desc, attr, NULL);
+}
+
 static void choose(recipe *r, const_dnnl_op_desc_t desc)
 {
     choose_with(r, desc, r->attr);
+}
+
+void mpl_cpu_choose(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_desc_t hint)
+{
+    choose_hinted(r, desc, r->attr, hint);
+}
+
+void mpl_cpu_arg_add(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from, uint32_t index)
+{
+    arg(r, name, md, from, index);
+}
+
+dnnl_memory_desc_t mpl_cpu_plain(uint32_t rank, const int64_t *dim)
+{
+    return plain(rank, dim);
 }
 
 static int64_t attr_int(const recipe *r, mpl_attr_key key, int64_t otherwise)
@@ -290,10 +311,7 @@ static void arithmetic(recipe *r)
 
 /* ---- windows: convolution and pooling ------------------------------------------------------------------ */
 
-typedef struct window {
-    uint32_t n;                                               /* spatial dims */
-    dnnl_dims_t kernel, stride, dilation, pad_begin, pad_end; /* dilation counts the skipped: 0 is dense */
-} window;
+typedef mpl_cpu_window window;
 
 static void read_ints(const recipe *r, mpl_attr_key key, uint32_t n, int64_t otherwise, int64_t *out)
 {
@@ -337,6 +355,19 @@ static uint32_t split_groups(const mpl_shape *s, int64_t groups, int64_t *dim)
     dim[1] = s->dim[0] / groups;
     memcpy(dim + 2, s->dim + 1, (s->rank - 1) * sizeof *dim);
     return s->rank + 1;
+}
+
+void mpl_cpu_read_window(const recipe *r, const int64_t *kernel, window *w)
+{
+    read_window(r, kernel, w);
+}
+
+dnnl_memory_desc_t mpl_cpu_filter(const recipe *r, const mpl_shape *s)
+{
+    int64_t dim[MPL_MAX_RANK + 1];
+    uint32_t rank = split_groups(s, attr_int(r, MPL_ATTR_group, 1), dim);
+
+    return plain(rank, dim);
 }
 
 static bool window_rank_fits(const recipe *r)
@@ -433,6 +464,24 @@ static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
     arg(r, DNNL_ARG_DST, &dst, MPL_FROM_OUT, 0);
 }
 
+bool mpl_cpu_fit_pool(const recipe *r, const mpl_shape *x, const mpl_shape *y, window *w)
+{
+    bool average = r->g->op_kind[r->op] == MPL_OP_avg_pool || r->g->op_kind[r->op] == MPL_OP_avg_pool_grad;
+    bool counts_pads = attr_int(r, MPL_ATTR_count_include_pad, 0) != 0;
+
+    for (uint32_t i = 0; i < w->n; i++) {
+        int64_t end = (y->dim[2 + i] - 1) * w->stride[i] + reach(w, i) - x->dim[2 + i] - w->pad_begin[i];
+
+        if (end <= w->pad_end[i])
+            continue;
+        if (average &&
+            counts_pads) /* what ceil_mode reads beyond the pads does not count; oneDNN counts it */
+            return false;
+        w->pad_end[i] = end;
+    }
+    return true;
+}
+
 static void pool(recipe *r)
 {
     bool average = r->g->op_kind[r->op] == MPL_OP_avg_pool;
@@ -444,17 +493,8 @@ static void pool(recipe *r)
     if (!window_rank_fits(r) || n != r->in[0]->rank - 2 || (r->n_out > 1 && r->out[1] != NULL))
         return;
     read_window(r, kernel, &w);
-    for (uint32_t i = 0; i < w.n; i++) {
-        int64_t end =
-            (r->out[0]->dim[2 + i] - 1) * w.stride[i] + reach(&w, i) - r->in[0]->dim[2 + i] - w.pad_begin[i];
-
-        if (end <= w.pad_end[i])
-            continue;
-        if (average &&
-            counts_pads) /* what ceil_mode reads beyond the pads does not count; oneDNN counts it */
-            return;
-        w.pad_end[i] = end;
-    }
+    if (!mpl_cpu_fit_pool(r, r->in[0], r->out[0], &w))
+        return;
     pool_with(r,
               !average      ? dnnl_pooling_max
               : counts_pads ? dnnl_pooling_avg_include_padding
@@ -536,6 +576,24 @@ static dnnl_memory_desc_t matrix(const mpl_shape *s, bool turned)
     int64_t stride[2] = {turned ? 1 : s->dim[1], turned ? s->dim[1] : 1};
 
     return strided(2, dim, stride);
+}
+
+dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *s, bool turned)
+{
+    return matrix(s, turned);
+}
+
+void mpl_cpu_product(recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in, const dnnl_memory_desc_t *b,
+                     uint32_t b_in, const dnnl_memory_desc_t *y, uint32_t y_out)
+{
+    dnnl_matmul_desc_t desc;
+
+    if (dnnl_matmul_desc_init(&desc, a, b, NULL, y) != dnnl_success)
+        return;
+    choose(r, &desc);
+    arg(r, DNNL_ARG_SRC, a, MPL_FROM_IN, a_in);
+    arg(r, DNNL_ARG_WEIGHTS, b, MPL_FROM_IN, b_in);
+    arg(r, DNNL_ARG_DST, y, MPL_FROM_OUT, y_out);
 }
 
 /* alpha A B + C with C read once for each row. */
@@ -824,6 +882,9 @@ static void (*const describe[MPL_N_OPS])(recipe *r) = {
 
 void mpl_cpu_describe(recipe *r)
 {
-    if (describe[r->g->op_kind[r->op]] != NULL)
-        describe[r->g->op_kind[r->op]](r);
+    mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
+    mpl_cpu_describer *how = describe[kind] != NULL ? describe[kind] : mpl_cpu_gradient(kind);
+
+    if (how != NULL)
+        how(r);
 }

@@ -26,13 +26,42 @@ typedef struct mpl_cpu_recipe {
     dnnl_engine_t engine;
     dnnl_primitive_attr_t attr; /* scratchpads are the caller's */
     dnnl_primitive_desc_t pd;   /* NULL: oneDNN has nothing better than its own reference loops */
+    uint32_t stage;             /* of an operation that takes several primitives, one after another: from 0 */
+    bool more;                  /* another stage comes behind this one */
+    void (*finish)(const mpl_op_call *call); /* what is left to do behind the primitive; NULL: nothing */
     uint32_t n_args;
-    mpl_cpu_arg *arg;        /* [n_in + n_out + 1] */
+    mpl_cpu_arg *arg;        /* [n_in + n_out + 2] */
     dnnl_memory_desc_t *mds; /* [n_in] scratch of descriptors for operations of many inputs */
 } mpl_cpu_recipe;
 
-/* Fills pd and args where oneDNN computes the operation, on plain layouts; all operands are f32 and have
+/* Fills pd and args where oneDNN computes the operation, or its next stage, on plain layouts; all operands are f32 and have
  * elements. */
 void mpl_cpu_describe(mpl_cpu_recipe *r);
+
+/* cpu_grad.c: the same for gradients and batch norm in training; NULL: the operator is none of them. */
+typedef void mpl_cpu_describer(mpl_cpu_recipe *r);
+mpl_cpu_describer *mpl_cpu_gradient(mpl_op_kind kind);
+
+/* ---- cpu_ops.c, for cpu_grad.c ------------------------------------------------------------------------------- */
+
+/* Windows of convolutions and pools. */
+typedef struct mpl_cpu_window {
+    uint32_t n;                                               /* spatial dims */
+    dnnl_dims_t kernel, stride, dilation, pad_begin, pad_end; /* dilation counts the skipped: 0 is dense */
+} mpl_cpu_window;
+
+dnnl_memory_desc_t mpl_cpu_plain(uint32_t rank, const int64_t *dim); /* row-major f32; no dims: one element */
+dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *s, bool turned);
+/* Filters with their groups apart. */
+dnnl_memory_desc_t mpl_cpu_filter(const mpl_cpu_recipe *r, const mpl_shape *s);
+void mpl_cpu_read_window(const mpl_cpu_recipe *r, const int64_t *kernel, mpl_cpu_window *w);
+/* Pads behind what a pool's last window reaches. False where oneDNN would count other elements. */
+bool mpl_cpu_fit_pool(const mpl_cpu_recipe *r, const mpl_shape *x, const mpl_shape *y, mpl_cpu_window *w);
+void mpl_cpu_arg_add(mpl_cpu_recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from,
+                     uint32_t index);
+/* The first implementation that is not a reference one; hint: the forward primitive of a backward one, or NULL. */
+void mpl_cpu_choose(mpl_cpu_recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_desc_t hint);
+void mpl_cpu_product(mpl_cpu_recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in,
+                     const dnnl_memory_desc_t *b, uint32_t b_in, const dnnl_memory_desc_t *y, uint32_t y_out);
 
 #endif

@@ -1,0 +1,190 @@
+/* Training graphs on every backend that computes them: planned equal to unshared bit for bit, cpu near ref, state that starts afresh
+ * or is carried on. Catches: a weight updated too early or in the wrong place, a wrong primitive, state that leaks between runs. */
+#include "tests/test.h"
+
+#include "graphs/ops/ops_priv.h"
+#include "graphs/problem.h"
+#include "graphs/source.h"
+#include "planners/planner.h"
+#include "planners/verify.h"
+#include "runtime/exec.h"
+
+#include <math.h>
+
+typedef struct setting {
+    const char *spec;
+    double tolerance; /* of cpu against ref, relative to the largest element of an output */
+} setting;
+
+static const setting settings[] = {
+    {"mlp:batch=5,input=7,hidden=6,classes=4,mode=train,update=sgd", 1e-5},
+    {"mnist_conv:batch=3,image=8,mode=train,update=adagrad", 1e-4},
+    {"mnist_conv:batch=3,image=8,mode=train,update=adam,products=apart", 1e-2},
+    {"randwire:regime=cell,batch=2,image=32,channels=4,nodes=6,mode=train,update=momentum", 1e-3},
+    {"lstm:batch=2,layers=2,steps=4,hidden=5,mode=train,update=sgd,accumulate=chain", 1e-5},
+};
+
+/* NULL plan: unshared. Runs `n` times, copies all outputs of the last run. */
+static void *run_graph(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *planner,
+                       bool parallel, bool checked, bool iterate, uint32_t n)
+{
+    mpl_device *dev = NULL;
+    mpl_problem_options options = mpl_problem_options_default();
+    mpl_exec_options exec_options = {.checked = checked, .weight_seed = 1, .iterate = iterate};
+    mpl_problem *p = NULL;
+    mpl_value_map *map = NULL;
+    mpl_plan *plan = NULL;
+    mpl_exec *exec = NULL;
+    mpl_op *order = malloc((g->n_ops + 1) * sizeof *order);
+    uint64_t bytes = 0;
+    char *out;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        order[op] = op;
+    assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &dev));
+    options.parallel = parallel;
+    if (planner != NULL) {
+        mpl_run run;
+
+        mpl_run_init(&run, ctx);
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
+        assert_ok(ctx, mpl_planner_run(mpl_planner_find(planner), &run, p, &plan));
+        if (parallel)
+            assert_ok(ctx, mpl_verify_graph(ctx, g, map, p, plan));
+    }
+    assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan, &exec_options, &exec));
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        void *data = calloc(1, g->value_bytes[g->input[i]] + 8);
+
+        assert_ok(ctx, mpl_exec_make_input(ctx, g, i, 7, data));
+        assert_ok(ctx, mpl_exec_set_input(exec, i, data));
+        free(data);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        assert_ok(ctx, mpl_exec_run(exec, NULL));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        bytes += g->value_bytes[g->output[i]];
+    out = malloc(bytes + 1);
+    bytes = 0;
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        assert_ok(ctx, mpl_exec_output(exec, i, out + bytes));
+        bytes += g->value_bytes[g->output[i]];
+    }
+    mpl_exec_free(ctx, exec);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
+    mpl_value_map_free(ctx, map);
+    backend->close(dev);
+    free(order);
+    return out;
+}
+
+static uint64_t outputs_bytes(const mpl_graph *g)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        bytes += g->value_bytes[g->output[i]];
+    return bytes;
+}
+
+static void check_near(const setting *s, const mpl_graph *g, const char *want, const char *got)
+{
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        mpl_value v = g->output[i];
+        mpl_type type = (mpl_type)g->value_type[v];
+        uint64_t n = g->value_bytes[v] / mpl_type_bytes(type);
+        double most = 1e-3, off = 0;
+
+        for (uint64_t k = 0; k < n; k++) {
+            double a = mpl_get(type, want, (int64_t)k), b = mpl_get(type, got, (int64_t)k);
+
+            most = fmax(most, fabs(a));
+            off = a == a && b == b ? fmax(off, fabs(a - b)) : INFINITY;
+        }
+        if (!(off <= s->tolerance * most))
+            fail_msg("%s: '%s' on cpu is off by %g of %g", s->spec, g->value_name[v], off, most);
+        want += g->value_bytes[v], got += g->value_bytes[v];
+    }
+}
+
+static void training_runs(void **state)
+{
+    static const char *const names[] = {"ref", "cpu"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        mpl_ctx ctx;
+        mpl_graph *g = NULL;
+        char *whole[2] = {NULL, NULL};
+
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx, mpl_zoo_build(&ctx, settings[i].spec, &g));
+        for (int b = 0; b < 2; b++) {
+            const mpl_backend *backend = mpl_backend_find(names[b]);
+            uint64_t bytes = outputs_bytes(g);
+            char *planned, *parallel;
+
+            if (backend == NULL || mpl_backend_absent(backend) != NULL)
+                continue;
+            whole[b] = run_graph(&ctx, backend, g, NULL, false, false, false, 1);
+            planned = run_graph(&ctx, backend, g, "greedy_size", false, b == 1, false, 2);
+            parallel = run_graph(&ctx, backend, g, "nnc_2019", true, false, false, 1);
+            assert_memory_equal(whole[b], planned, bytes);
+            assert_memory_equal(whole[b], parallel, bytes);
+            free(planned);
+            free(parallel);
+        }
+        if (whole[0] != NULL && whole[1] != NULL)
+            check_near(&settings[i], g, whole[0], whole[1]);
+        free(whole[0]);
+        free(whole[1]);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+/* Several planners, several runs that carry weights on: the same weights to the last bit, and a loss that falls. */
+static void iterations_are_the_same_under_every_planner(void **state)
+{
+    static const char *const planners[] = {NULL, "greedy_size", "owl", "nnc_2019", "best_fit"};
+    static const char *const specs[] = {
+        "mlp:batch=8,input=12,hidden=10,classes=2,mode=train,update=adam,rate=20000",
+        "mnist_conv:batch=4,image=8,mode=train,update=adagrad"};
+    const mpl_backend *backend = mpl_backend_find("ref");
+
+    (void)state;
+    for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
+        mpl_ctx ctx;
+        mpl_graph *g = NULL;
+        char *first, *last;
+
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx, mpl_zoo_build(&ctx, specs[k], &g));
+        first = run_graph(&ctx, backend, g, NULL, false, false, true, 1);
+        last = run_graph(&ctx, backend, g, NULL, false, false, true, 8);
+        if (!(*(float *)last < 0.8f * *(float *)first))
+            fail_msg("%s: the loss is %g at first, %g in the end", specs[k], (double)*(float *)first,
+                     (double)*(float *)last);
+        for (size_t i = 1; i < sizeof planners / sizeof *planners; i++) {
+            char *out = run_graph(&ctx, backend, g, planners[i], false, false, true, 8);
+
+            assert_memory_equal(last, out, outputs_bytes(g));
+            free(out);
+        }
+        free(first);
+        free(last);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(training_runs),
+        cmocka_unit_test(iterations_are_the_same_under_every_planner),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
