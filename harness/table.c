@@ -294,6 +294,8 @@ const mpl_table_kind mpl_tables[] = {
      "a line a run: order, concats and loops, what they save in memory and copies, beside the first run of "
      "the graph",
      mpl_table_switches, MPL_N_FIELDS, false},
+    {"views", "programs of views and writes, a line a way of making SSA of them: copies, kernels, peak, time",
+     mpl_table_views, MPL_N_FIELDS, false},
     {"pebble",
      "the pebble game with sliding: least times within each space, all connected graphs of up to 6 vertices",
      mpl_table_pebble, MPL_N_FIELDS, true},

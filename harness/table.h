@@ -37,6 +37,9 @@ mpl_status mpl_table_executed(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
 /* table_switches.c: a line a run with the options that change its problem, beside the first of its graph and planner. */
 mpl_status mpl_table_switches(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                               bool tsv);
+/* table_views.c: programs, what each way of making SSA of them copies, runs and needs. */
+mpl_status mpl_table_views(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                           bool tsv);
 /* "resnet50", "A" of ../lists/A.1048576.csv: a row's graph in a table; text holds 200 bytes. */
 const char *mpl_graph_label(const mpl_record *row, char *text);
 /* "pool:level=0", "exec:minimalloc": a row's planner in a table; text holds 120 bytes. */

@@ -460,6 +460,16 @@ static void test_messages(void **state)
 
 /* ---- networks ----------------------------------------------------------------------------------------------- */
 
+/* What tensor_ssa makes ONNX has no operators for. */
+static bool has_boxes(const mpl_graph *g)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (g->op_kind[op] == MPL_OP_access || g->op_kind[op] == MPL_OP_assign ||
+            g->op_kind[op] == MPL_OP_fused)
+            return true;
+    return false;
+}
+
 /* At the smallest image: what is checked does not depend on it, and weights of dense layers do. */
 static void test_networks(void **state)
 {
@@ -477,7 +487,7 @@ static void test_networks(void **state)
             if (strcmp(param->key, "image") == 0)
                 snprintf(spec, sizeof spec, "%s:image=%d", mpl_zoo[i]->name, (int)param->min);
         assert_ok(&ctx, mpl_zoo_build(&ctx, spec, &g));
-        if (g->n_blocks == 1)
+        if (g->n_blocks == 1 && !has_boxes(g))
             assert_round_trip(&ctx, g);
         mpl_graph_free(&ctx, g);
     }

@@ -24,26 +24,31 @@ int64_t mpl_zoo_arg(const mpl_zoo_args *args, const char *key)
     return args->value[i];
 }
 
-void mpl_net_begin(mpl_net *net, mpl_ctx *ctx, const mpl_zoo_args *args)
+const char *mpl_zoo_name(const mpl_zoo_args *args, char name[256])
 {
     const mpl_zoo_param *param = args->entry->params;
-    char name[256];
-    size_t n = (size_t)snprintf(name, sizeof name, "%s", args->entry->name);
+    size_t n = (size_t)snprintf(name, 256, "%s", args->entry->name);
     char mark = ':';
 
     for (uint32_t i = 0; param[i].key != NULL; i++) {
         if (args->value[i] == param[i].otherwise)
             continue;
         if (param[i].choices != NULL)
-            n += (size_t)snprintf(name + n, sizeof name - n, "%c%s=%s", mark, param[i].key,
+            n += (size_t)snprintf(name + n, 256 - n, "%c%s=%s", mark, param[i].key,
                                   param[i].choices[args->value[i]]);
         else
-            n += (size_t)snprintf(name + n, sizeof name - n, "%c%s=%" PRId64, mark, param[i].key,
-                                  args->value[i]);
+            n += (size_t)snprintf(name + n, 256 - n, "%c%s=%" PRId64, mark, param[i].key, args->value[i]);
         mark = ',';
     }
+    return name;
+}
+
+void mpl_net_begin(mpl_net *net, mpl_ctx *ctx, const mpl_zoo_args *args)
+{
+    char name[256];
+
     *net = (mpl_net){.ctx = ctx, .args = args};
-    net->st = mpl_graph_new(ctx, name, &net->graph);
+    net->st = mpl_graph_new(ctx, mpl_zoo_name(args, name), &net->graph);
 }
 
 mpl_status mpl_net_end(mpl_net *net, mpl_value y, mpl_graph **out)

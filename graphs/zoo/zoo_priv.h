@@ -18,6 +18,9 @@ typedef struct mpl_zoo_args {
 /* Value of a parameter that the entry has. */
 int64_t mpl_zoo_arg(const mpl_zoo_args *args, const char *key);
 
+/* The network's name with the parameters that are not the default's, into name; returns it. */
+const char *mpl_zoo_name(const mpl_zoo_args *args, char name[256]);
+
 /* clang-format off */
 #define MPL_PARAM_BATCH(otherwise)   {"batch", otherwise, 1, 65536, "images or sequences at once", NULL}
 #define MPL_PARAM_IMAGE(size, least) {"image", size, least, 8192, "height and width [pixel]", NULL}

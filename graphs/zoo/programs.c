@@ -1,0 +1,347 @@
+/* programs.c -- programs of views and writes in place: an example, box decoders, a stencil by slices, a step of an environment.
+ *
+ * Source   views: the example of the TensorSSA proposal. offset2bbox: the decoder that it names, as detection libraries write it:
+ *          offsets to anchors of corners, variances 0.1 and 0.2. stencil: the heat equation as NumPy's users write it. ssd_boxes: W. Liu
+ *          et al., "SSD: Single Shot MultiBox Detector", ECCV 2016, section 2.2. yolo_boxes: J. Redmon and A. Farhadi, "YOLOv3",
+ *          arXiv 1804.02767, section 2.1. cart_pole: A. Barto, R. Sutton, C. Anderson, 1983, the equations and constants of OpenAI Gym's.
+ * Forms    ssa=full, views, copy: what tensor_ssa makes of it; ssa=program: as it is.
+ *
+ * What is written to is made by an operation first, as it is where a network ends: an input could not be overwritten. */
+#include "graphs/passes/passes.h"
+#include "graphs/zoo/zoo_priv.h"
+
+#include <stdarg.h>
+
+static const char *const levels[] = {"full", "views", "copy", "program"};
+
+#define PARAM_SSA                                                                                            \
+    {                                                                                                        \
+        "ssa", 0, 0, 3, "what becomes of views and writes", levels                                           \
+    }
+
+/* Text that grows; after a failure nothing more is added. */
+typedef struct script {
+    mpl_ctx *ctx;
+    const mpl_zoo_args *args;
+    mpl_status st;
+    char *text;
+    size_t n, cap;
+} script;
+
+static void say(script *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(script *s, const char *format, ...)
+{
+    va_list list;
+    char line[1000];
+    int n;
+
+    va_start(list, format);
+    n = vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    mpl_assert(n >= 0 && (size_t)n < sizeof line);
+    if (s->st == MPL_OK)
+        s->st = mpl_reserve(s->ctx, s->text, s->cap, s->n + (size_t)n + 1);
+    if (s->st == MPL_OK)
+        memcpy(s->text + s->n, line, (size_t)n + 1);
+    s->n += (size_t)n;
+}
+
+static script begin(mpl_ctx *ctx, const mpl_zoo_args *args)
+{
+    script s = {.ctx = ctx, .args = args};
+    char name[256];
+
+    say(&s, "program \"%s\"\n", mpl_zoo_name(args, name));
+    return s;
+}
+
+/* A scalar of that value. */
+static void scalar(script *s, const char *name, double value)
+{
+    say(s, "weight %s f32 [] = splat %g\n", name, value);
+}
+
+/* Reads the text, and makes SSA of it. */
+static mpl_status end(script *s, mpl_graph **out)
+{
+    static const mpl_ssa_level level[] = {MPL_SSA_FULL, MPL_SSA_VIEWS, MPL_SSA_COPY};
+    mpl_status st = MPL_OK;
+    mpl_graph *program = NULL;
+    int64_t ssa = mpl_zoo_arg(s->args, "ssa");
+
+    MPL_TRY(s->st);
+    MPL_TRY(mpl_text_read_memory(s->ctx, s->args->entry->name, s->text, s->n, &program));
+    if (ssa < 3) {
+        MPL_TRY(mpl_tensor_ssa(s->ctx, program, level[ssa], NULL, NULL, out));
+        goto out;
+    }
+    *out = program, program = NULL;
+out:
+    mpl_graph_free(s->ctx, program);
+    mpl_free(s->ctx, s->text);
+    return st;
+}
+
+/* ---- the example --------------------------------------------------------------------------------------- */
+
+static mpl_status build_views(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
+{
+    script s = begin(ctx, args);
+    int n = (int)mpl_zoo_arg(args, "columns");
+
+    say(&s, "input data f32 [3,%d]\n", n);
+    scalar(&s, "two", 2);
+    say(&s, "A = relu(data)\n"
+            "B = view(A) index=\"1,:\"\n"
+            "C = view(A) index=\"2,:\"\n"
+            "D = add(B, C)\n"
+            "add_into(C, two)\n"
+            "E = add(A, D)\n"
+            "output E\n");
+    return end(&s, out);
+}
+
+static const mpl_zoo_param views_params[] = {
+    {"columns", 65536, 1, 100000000, "of three rows", NULL}, PARAM_SSA, MPL_PARAM_END};
+
+const mpl_zoo_entry mpl_zoo_views = {
+    .name = "views", .about = "the example of TensorSSA", .params = views_params, .build = build_views};
+
+/* ---- boxes --------------------------------------------------------------------------------------------- */
+
+static mpl_status build_offset2bbox(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
+{
+    script s = begin(ctx, args);
+    int batch = (int)mpl_zoo_arg(args, "batch"), n = (int)mpl_zoo_arg(args, "boxes");
+
+    say(&s, "input anchors f32 [%d,4]\ninput head f32 [%d,%d,4]\nweight bias f32 [4]\n", n, batch, n);
+    scalar(&s, "half", 0.5);
+    scalar(&s, "tenth", 0.1);
+    scalar(&s, "fifth", 0.2);
+    say(&s, "a_min = view(anchors) index=\":,0:2\"\n"
+            "a_max = view(anchors) index=\":,2:4\"\n"
+            "size = sub(a_max, a_min)\n"
+            "a_half = mul(size, half)\n"
+            "center = add(a_min, a_half)\n"
+            "boxes = add(head, bias)\n"
+            "xy = view(boxes) index=\"...,0:2\"\n"
+            "wh = view(boxes) index=\"...,2:4\"\n"
+            "mul_into(xy, tenth)\n"
+            "mul_into(xy, size)\n"
+            "add_into(xy, center)\n"
+            "mul_into(wh, fifth)\n"
+            "exp_into(wh)\n"
+            "mul_into(wh, a_half)\n"
+            "low = sub(xy, wh)\n"
+            "high = add(xy, wh)\n"
+            "copy_into(xy, low)\n"
+            "copy_into(wh, high)\n"
+            "output boxes\n");
+    return end(&s, out);
+}
+
+static const mpl_zoo_param offset2bbox_params[] = {
+    MPL_PARAM_BATCH(8), {"boxes", 8732, 1, 10000000, "anchors", NULL}, PARAM_SSA, MPL_PARAM_END};
+
+const mpl_zoo_entry mpl_zoo_offset2bbox = {.name = "offset2bbox",
+                                           .about = "boxes from offsets to anchors, written in place",
+                                           .params = offset2bbox_params,
+                                           .build = build_offset2bbox};
+
+static mpl_status build_ssd(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
+{
+    script s = begin(ctx, args);
+    int batch = (int)mpl_zoo_arg(args, "batch"), n = (int)mpl_zoo_arg(args, "boxes");
+
+    say(&s,
+        "input priors f32 [%d,4]\ninput head f32 [%d,%d,4]\ninput conf f32 [%d,%d,%d]\nweight bias f32 [4]\n",
+        n, batch, n, batch, n, (int)mpl_zoo_arg(args, "classes") + 1);
+    scalar(&s, "zero", 0);
+    scalar(&s, "one", 1);
+    scalar(&s, "half", 0.5);
+    scalar(&s, "tenth", 0.1);
+    scalar(&s, "fifth", 0.2);
+    say(&s, "p_xy = view(priors) index=\":,:2\"\n"
+            "p_wh = view(priors) index=\":,2:\"\n"
+            "boxes = add(head, bias)\n"
+            "xy = view(boxes) index=\"...,:2\"\n"
+            "wh = view(boxes) index=\"...,2:\"\n"
+            "mul_into(xy, tenth)\n"
+            "mul_into(xy, p_wh)\n"
+            "add_into(xy, p_xy)\n"
+            "mul_into(wh, fifth)\n"
+            "exp_into(wh)\n"
+            "mul_into(wh, p_wh)\n"
+            "w_half = mul(wh, half)\n"
+            "sub_into(xy, w_half)\n"
+            "add_into(wh, xy)\n"
+            "max_into(boxes, zero)\n"
+            "min_into(boxes, one)\n"
+            "scores = softmax(conf) axis=-1\n"
+            "background = view(scores) index=\"...,0\"\n"
+            "copy_into(background, zero)\n"
+            "best = reduce_max(scores) axes=[-1] keepdims=0\n"
+            "output boxes\noutput scores\noutput best\n");
+    return end(&s, out);
+}
+
+static const mpl_zoo_param ssd_params[] = {MPL_PARAM_BATCH(8),
+                                           {"boxes", 8732, 1, 10000000, "priors", NULL},
+                                           MPL_PARAM_CLASSES(20),
+                                           PARAM_SSA,
+                                           MPL_PARAM_END};
+
+const mpl_zoo_entry mpl_zoo_ssd_boxes = {.name = "ssd_boxes",
+                                         .about = "boxes and scores as SSD decodes them, written in place",
+                                         .params = ssd_params,
+                                         .build = build_ssd};
+
+static mpl_status build_yolo(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
+{
+    script s = begin(ctx, args);
+    int batch = (int)mpl_zoo_arg(args, "batch"), cells = (int)mpl_zoo_arg(args, "cells");
+    int width = 5 + (int)mpl_zoo_arg(args, "classes");
+
+    say(&s, "input head f32 [%d,%d,%d,%d]\nweight bias f32 [%d,1,1]\ninput grid f32 [%d,%d,2]\n", batch,
+        3 * width, cells, cells, 3 * width, cells, cells);
+    say(&s, "weight anchors f32 [3,1,1,2] = data 10 13 16 30 33 23\n");
+    scalar(&s, "stride", 8);
+    scalar(&s, "half", 0.5);
+    say(&s,
+        "planes = add(head, bias)\n"
+        "apart = reshape(planes) shape=[%d,3,%d,%d,%d]\n"
+        "out = transpose(apart) perm=[0,1,3,4,2]\n",
+        batch, width, cells, cells);
+    say(&s, "xy = view(out) index=\"...,0:2\"\n"
+            "wh = view(out) index=\"...,2:4\"\n"
+            "object = view(out) index=\"...,4:5\"\n"
+            "class = view(out) index=\"...,5:\"\n"
+            "sigmoid_into(xy)\n"
+            "add_into(xy, grid)\n"
+            "mul_into(xy, stride)\n"
+            "exp_into(wh)\n"
+            "mul_into(wh, anchors)\n"
+            "w_half = mul(wh, half)\n"
+            "sub_into(xy, w_half)\n"
+            "add_into(wh, xy)\n"
+            "sigmoid_into(object)\n"
+            "sigmoid_into(class)\n"
+            "mul_into(class, object)\n");
+    say(&s, "boxes = reshape(out) shape=[%d,%d,%d]\noutput boxes\n", batch, 3 * cells * cells, width);
+    return end(&s, out);
+}
+
+static const mpl_zoo_param yolo_params[] = {MPL_PARAM_BATCH(1),
+                                            {"cells", 52, 1, 10000, "of the grid, along a side", NULL},
+                                            MPL_PARAM_CLASSES(80),
+                                            PARAM_SSA,
+                                            MPL_PARAM_END};
+
+const mpl_zoo_entry mpl_zoo_yolo_boxes = {
+    .name = "yolo_boxes",
+    .about = "one scale of boxes and scores as YOLOv3 decodes them, in place",
+    .params = yolo_params,
+    .build = build_yolo};
+
+/* ---- slices -------------------------------------------------------------------------------------------- */
+
+static mpl_status build_stencil(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
+{
+    script s = begin(ctx, args);
+    int side = (int)mpl_zoo_arg(args, "side");
+
+    say(&s, "input data f32 [%d,%d]\n", side, side);
+    scalar(&s, "four", 4);
+    scalar(&s, "rate", 0.1);
+    say(&s, "u = relu(data)\n"
+            "inner = view(u) index=\"1:-1,1:-1\"\n"
+            "up = view(u) index=\":-2,1:-1\"\n"
+            "down = view(u) index=\"2:,1:-1\"\n"
+            "left = view(u) index=\"1:-1,:-2\"\n"
+            "right = view(u) index=\"1:-1,2:\"\n"
+            "top = view(u) index=\"0,:\"\n"
+            "top_next = view(u) index=\"1,:\"\n"
+            "bottom = view(u) index=\"-1,:\"\n"
+            "bottom_next = view(u) index=\"-2,:\"\n");
+    for (int64_t i = 0; i < mpl_zoo_arg(args, "steps"); i++) {
+        int k = (int)i;
+
+        say(&s,
+            "rows%d = add(up, down)\ncolumns%d = add(left, right)\nsum%d = add(rows%d, columns%d)\n"
+            "own%d = mul(inner, four)\nflow%d = sub(sum%d, own%d)\nchange%d = mul(flow%d, rate)\n"
+            "add_into(inner, change%d)\ncopy_into(top, top_next)\ncopy_into(bottom, bottom_next)\n",
+            k, k, k, k, k, k, k, k, k, k, k, k);
+    }
+    say(&s, "output u\n");
+    return end(&s, out);
+}
+
+static const mpl_zoo_param stencil_params[] = {{"side", 512, 4, 100000, "of the plate", NULL},
+                                               {"steps", 4, 1, 1000, "in time", NULL},
+                                               PARAM_SSA,
+                                               MPL_PARAM_END};
+
+const mpl_zoo_entry mpl_zoo_stencil = {.name = "stencil",
+                                       .about = "the heat equation by NumPy-style slices, in place",
+                                       .params = stencil_params,
+                                       .build = build_stencil};
+
+/* ---- an environment ---------------------------------------------------------------------------------------- */
+
+static mpl_status build_cart_pole(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
+{
+    script s = begin(ctx, args);
+    int n = (int)mpl_zoo_arg(args, "batch");
+
+    say(&s, "input start f32 [%d,4]\ninput force f32 [%d]\n", n, n);
+    scalar(&s, "tau", 0.02);
+    scalar(&s, "gravity", 9.8);
+    scalar(&s, "per_mass", 1 / 1.1);
+    scalar(&s, "pole", 0.05);
+    scalar(&s, "share", 0.05 / 1.1);
+    scalar(&s, "length", 0.5);
+    scalar(&s, "third", 4.0 / 3);
+    scalar(&s, "mass", 0.1 / 1.1);
+    scalar(&s, "unit", 1);
+    say(&s, "s = mul(start, unit)\n"
+            "x = view(s) index=\":,0\"\n"
+            "speed = view(s) index=\":,1\"\n"
+            "angle = view(s) index=\":,2\"\n"
+            "turn = view(s) index=\":,3\"\n");
+    for (int64_t i = 0; i < mpl_zoo_arg(args, "steps"); i++) {
+        int k = (int)i;
+
+        say(&s,
+            "sin%d = sin(angle)\ncos%d = cos(angle)\nturn2%d = mul(turn, turn)\npull%d = mul(turn2%d, "
+            "sin%d)\n"
+            "push%d = mul(pull%d, pole)\nboth%d = add(force, push%d)\nt%d = mul(both%d, per_mass)\n",
+            k, k, k, k, k, k, k, k, k, k, k, k);
+        say(&s,
+            "fall%d = mul(sin%d, gravity)\nct%d = mul(cos%d, t%d)\nover%d = sub(fall%d, ct%d)\ncc%d = "
+            "mul(cos%d, cos%d)\n"
+            "cm%d = mul(cc%d, mass)\nu1%d = sub(third, cm%d)\nunder%d = mul(u1%d, length)\nturning%d = "
+            "div(over%d, "
+            "under%d)\n",
+            k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k);
+        say(&s,
+            "tc%d = mul(turning%d, cos%d)\ntcs%d = mul(tc%d, share)\npushing%d = sub(t%d, tcs%d)\n"
+            "dx%d = mul(speed, tau)\nadd_into(x, dx%d)\ndv%d = mul(pushing%d, tau)\nadd_into(speed, dv%d)\n"
+            "da%d = mul(turn, tau)\nadd_into(angle, da%d)\ndt%d = mul(turning%d, tau)\nadd_into(turn, "
+            "dt%d)\n",
+            k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k);
+    }
+    say(&s, "output s\n");
+    return end(&s, out);
+}
+
+static const mpl_zoo_param cart_pole_params[] = {{"batch", 65536, 1, 10000000, "environments at once", NULL},
+                                                 {"steps", 1, 1, 1000, "in time", NULL},
+                                                 PARAM_SSA,
+                                                 MPL_PARAM_END};
+
+const mpl_zoo_entry mpl_zoo_cart_pole = {
+    .name = "cart_pole",
+    .about = "a step of the cart-pole environment, its state written in place",
+    .params = cart_pole_params,
+    .build = build_cart_pole};
