@@ -30,6 +30,7 @@ static mpl_value depthwise(mpl_net *net, const char *name, mpl_value x, int64_t 
 /* Both halves of a split along channels. */
 static void halves(mpl_net *net, mpl_value x, mpl_value part[2])
 {
+    const int64_t n = mpl_net_dim(net, x, 1) / 2, sizes[] = {n, n};
     char name[2][80];
 
     part[0] = part[1] = MPL_NONE;
