@@ -38,8 +38,9 @@ static void halves(mpl_net *net, mpl_value x, mpl_value part[2])
         return;
     snprintf(name[0], sizeof name[0], "%s.keep", net->scope);
     snprintf(name[1], sizeof name[1], "%s.go", net->scope);
-    net->st = mpl_graph_add_op(net->ctx, net->graph, MPL_OP_split, name[0], 1, &x, 1,
-                               (mpl_attr[]){MPL_INT(axis, 1)}, 2, (const char *[]){name[0], name[1]}, part);
+    net->st = mpl_graph_add_op(net->ctx, net->graph, MPL_OP_split, name[0], 1, &x, 2,
+                               (mpl_attr[]){MPL_INT(axis, 1), MPL_INTS(split, 2, sizes)}, 2,
+                               (const char *[]){name[0], name[1]}, part);
 }
 
 /* Channel 2 k + i was channel k of half i. */
