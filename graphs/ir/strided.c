@@ -187,8 +187,7 @@ bool mpl_strided_expand(mpl_strided *v, const mpl_shape *to)
     return true;
 }
 
-/* Dims that are stepped along, neighbours that one stride can walk joined. The view is not empty. */
-static void join_dims(const mpl_strided *v, mpl_strided *out)
+void mpl_strided_join(const mpl_strided *v, mpl_strided *out)
 {
     memset(out, 0, sizeof *out);
     out->offset = v->offset;
@@ -221,7 +220,7 @@ bool mpl_strided_reshape(mpl_strided *v, const mpl_shape *to)
         *v = mpl_strided_all(to);
         return true;
     }
-    join_dims(v, &joined);
+    mpl_strided_join(v, &joined);
     at = joined.shape.rank;
     for (uint32_t i = to->rank; i-- > 0;) {
         if (to->dim[i] > 1 && left == 1) { /* the number of elements is equal: there is another one */
@@ -268,7 +267,7 @@ bool mpl_strided_compose(const mpl_strided *outer, const mpl_strided *inner, mpl
         return *out = mpl_strided_all(&inner->shape), true;
     if (!mpl_strided_bounds(inner, &least, &most) || (uint64_t)most >= count)
         return false;
-    join_dims(outer, &joined);
+    mpl_strided_join(outer, &joined);
     plain = mpl_strided_all(&joined.shape);
     made.offset = joined.offset;
     for (uint32_t g = 0; g < joined.shape.rank; g++) {

@@ -23,6 +23,8 @@ bool mpl_strided_contiguous(const mpl_strided *v);
 bool mpl_strided_whole(const mpl_strided *v, uint64_t count);
 /* Least and greatest element; false when the view is empty or an element lies outside of [0, 2^62). */
 bool mpl_strided_bounds(const mpl_strided *v, int64_t *least, int64_t *most);
+/* The same elements in the same order, over fewer dims: none of 1, neighbours that one stride can walk as one. Not of an empty view. */
+void mpl_strided_join(const mpl_strided *v, mpl_strided *out);
 /* No element stands at two indices: it may be written through. May say false of one that has none twice. */
 bool mpl_strided_distinct(const mpl_strided *v);
 

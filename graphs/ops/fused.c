@@ -162,95 +162,79 @@ out:
 
 /* ---- running it ------------------------------------------------------------------------------------------------------------ */
 
-/* Joins neighbouring dims that all loads and the box can walk with one stride; none of the dims is 0. */
-static void join(mpl_fused *f)
+/* The view over as few dims as can be, at least one: element k of its row-major order is the same. */
+static void join(mpl_strided *v)
 {
-    const mpl_shape dims = f->to.shape;
-    uint32_t rank = 0;
+    mpl_strided joined;
 
-    for (uint32_t i = 0; i < dims.rank; i++) {
-        bool joins = rank > 0 && f->to.stride[rank - 1] == f->to.stride[i] * dims.dim[i];
-
-        if (dims.dim[i] == 1)
-            continue;
-        for (uint32_t k = 0; k < f->n_loads && joins; k++)
-            joins = f->load[k].from.stride[rank - 1] == f->load[k].from.stride[i] * dims.dim[i];
-        if (joins)
-            f->to.shape.dim[rank - 1] *= dims.dim[i];
-        else
-            f->to.shape.dim[rank++] = dims.dim[i];
-        f->to.stride[rank - 1] = f->to.stride[i];
-        for (uint32_t k = 0; k < f->n_loads; k++)
-            f->load[k].from.stride[rank - 1] = f->load[k].from.stride[i];
-    }
-    if (rank == 0) {
-        f->to.shape.dim[rank++] = 1;
-        f->to.stride[0] = 1;
-    }
-    f->to.shape.rank = rank;
+    mpl_strided_join(v, &joined);
+    if (joined.shape.rank == 0)
+        joined = (mpl_strided){.shape = {1, {1}}, .stride = {1}, .offset = joined.offset};
+    *v = joined;
 }
 
-/* Where a run of indices begins, and how many of it are in one row. */
-typedef struct run {
-    int64_t index[MPL_MAX_RANK], offset, n;
-} run;
-
-static run run_at(const mpl_shape *dims, const mpl_strided *v, int64_t at)
+/* Copies rows of n elements; strides in elements, of rows and within. */
+MPL_INLINE void copy_rows(char *to, int64_t to_row, int64_t to_stride, const char *from, int64_t from_row,
+                          int64_t from_stride, int64_t n_rows, int64_t n, size_t bytes)
 {
-    run r = {.offset = v->offset};
-
-    for (uint32_t i = dims->rank; i-- > 0;) {
-        r.index[i] = at % dims->dim[i];
-        at /= dims->dim[i];
-        r.offset += r.index[i] * v->stride[i];
-    }
-    r.n = dims->dim[dims->rank - 1] - r.index[dims->rank - 1];
-    return r;
+    for (int64_t r = 0; r < n_rows; r++)
+        for (int64_t k = 0; k < n; k++)
+            memcpy(to + (r * to_row + k * to_stride) * (int64_t)bytes,
+                   from + (r * from_row + k * from_stride) * (int64_t)bytes, bytes);
 }
 
-/* To the first index of the next row. */
-static void next_row(const mpl_shape *dims, const mpl_strided *v, run *r)
+/* n_rows rows of n elements between a view, whose first is at `memory`, and a piece, where they follow one another. */
+static void move_rows(char *piece, char *memory, int64_t row, int64_t stride, int64_t n_rows, int64_t n,
+                      uint32_t bytes, bool out)
 {
-    uint32_t last = dims->rank - 1;
-
-    r->offset -= r->index[last] * v->stride[last];
-    r->index[last] = 0;
-    r->n = dims->dim[last];
-    mpl_step(dims->dim, last, r->index, 1, (const int64_t(*)[MPL_MAX_RANK])v->stride, &r->offset);
-}
-
-/* n elements from index `at` on: where they lie, or copied to buffer. */
-static void *fetch(const mpl_shape *dims, const mpl_strided *v, const char *data, uint32_t bytes, int64_t at,
-                   int64_t n, char *buffer)
-{
-    run r = run_at(dims, v, at);
-    int64_t stride = v->stride[dims->rank - 1];
-
-    if (r.n >= n && (stride == 1 || n == 1))
-        return (char *)(uintptr_t)(data + r.offset * bytes); /* only read */
-    for (int64_t done = 0;;) {
-        int64_t most = r.n < n - done ? r.n : n - done;
-
-        mpl_move_row(buffer + done * bytes, 1, data + r.offset * bytes, stride, most, bytes);
-        if ((done += most) == n)
-            return buffer;
-        next_row(dims, v, &r);
+    switch (bytes) { /* the size as a constant makes each copy one load and one store */
+    case 8:
+        out ? copy_rows(memory, row, stride, piece, n, 1, n_rows, n, 8)
+            : copy_rows(piece, n, 1, memory, row, stride, n_rows, n, 8);
+        break;
+    case 4:
+        out ? copy_rows(memory, row, stride, piece, n, 1, n_rows, n, 4)
+            : copy_rows(piece, n, 1, memory, row, stride, n_rows, n, 4);
+        break;
+    default:
+        out ? copy_rows(memory, row, stride, piece, n, 1, n_rows, n, 2)
+            : copy_rows(piece, n, 1, memory, row, stride, n_rows, n, 2);
     }
 }
 
-static void put(const mpl_shape *dims, const mpl_strided *v, char *data, uint32_t bytes, int64_t at,
-                int64_t n, const char *from)
+/* Moves elements [at, at + n) of a joined view between a piece and where they lie: whole rows together. */
+static void move_run(const mpl_strided *v, int64_t at, int64_t n, char *piece, char *data, uint32_t bytes,
+                     bool out)
 {
-    run r = run_at(dims, v, at);
+    const int64_t *dim = v->shape.dim;
+    uint32_t last = v->shape.rank - 1;
 
-    for (int64_t done = 0;;) {
-        int64_t most = r.n < n - done ? r.n : n - done;
+    while (n > 0) {
+        int64_t offset = v->offset, rest = at, within = at % dim[last], n_rows = 1, run;
 
-        mpl_move_row(data + r.offset * bytes, v->stride[dims->rank - 1], from + done * bytes, 1, most, bytes);
-        if ((done += most) == n)
-            return;
-        next_row(dims, v, &r);
+        for (uint32_t i = last + 1; i-- > 0; rest /= dim[i])
+            offset += rest % dim[i] * v->stride[i];
+        run = dim[last] - within < n ? dim[last] - within : n;
+        if (within == 0 && last > 0 && n >= dim[last]) {
+            int64_t left = dim[last - 1] - at / dim[last] % dim[last - 1];
+
+            n_rows = n / dim[last] < left ? n / dim[last] : left;
+        }
+        move_rows(piece, data + offset * bytes, last > 0 ? v->stride[last - 1] : 0, v->stride[last], n_rows,
+                  run, bytes, out);
+        piece += n_rows * run * bytes;
+        at += n_rows * run;
+        n -= n_rows * run;
     }
+}
+
+/* Elements [at, at + n) of a joined view: where they lie, one after the other, or copied to buffer. */
+static void *fetch(const mpl_strided *v, void *data, uint32_t bytes, int64_t at, int64_t n, void *buffer)
+{
+    if (v->shape.rank == 1 && v->stride[0] == 1)
+        return (char *)data + (v->offset + at) * bytes; /* only read */
+    move_run(v, at, n, buffer, data, bytes, false);
+    return buffer;
 }
 
 /* Elements [at, at + n), n <= PIECE, of the box: computed, and written. */
@@ -268,8 +252,7 @@ static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fuse
         mpl_tensor made = {type, {.rank = 1, .dim = {n}}, NULL};
 
         if (f->step[i].kind == MPL_N_OPS) {
-            made.data = fetch(&f->to.shape, &load->from, call->in[load->input].data, bytes, at, n,
-                              (char *)buffer[depth]);
+            made.data = fetch(&load->from, call->in[load->input].data, bytes, at, n, buffer[depth]);
             stack[depth++] = made;
             continue;
         }
@@ -280,7 +263,7 @@ static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fuse
                                                                        &stack[depth], &made, NULL}));
         stack[depth++] = made;
     }
-    put(&f->to.shape, &f->to, call->out[0].data, bytes, at, n, stack[0].data);
+    move_run(&f->to, at, n, stack[0].data, call->out[0].data, bytes, true);
 out:
     return st;
 }
@@ -299,7 +282,9 @@ mpl_status mpl_eval_fused(mpl_ctx *ctx, const mpl_op_call *call)
                (size_t)mpl_count(&call->out[0].shape) * mpl_type_bytes(call->out[0].type));
     if (count == 0)
         goto out;
-    join(&f);
+    join(&f.to);
+    for (uint32_t i = 0; i < f.n_loads; i++)
+        join(&f.load[i].from);
     for (int64_t at = 0; at < count; at += PIECE)
         MPL_TRY(do_piece(ctx, call, &f, at, count - at < PIECE ? count - at : PIECE));
 out:

@@ -38,6 +38,7 @@ typedef struct mpl_ssa {
     mpl_ssa_value *value;
     uint32_t *item;
     uint32_t *output; /* [g->n_outputs] values */
+    bool dropping;    /* what nobody reads is gone for good: rules have relied on it */
     mpl_ssa_facts *facts;
 } mpl_ssa;
 

@@ -64,12 +64,13 @@ static bool is_empty(const mpl_shape *shape)
     return mpl_shape_count(shape, &n) && n == 0;
 }
 
-/* An access of that box of v above node `at`: its value, or MPL_NONE. */
+/* An access of that box of v above node `at`: its value, or MPL_NONE. Before anything was dropped, one that nobody reads is as good:
+ * it stands above what wrote elsewhere in v since. */
 static uint32_t find_access(const mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at)
 {
     for (uint32_t i = 0; i < at; i++)
-        if (s->node[i].live && s->node[i].kind == MPL_OP_access && mpl_ssa_in(s, &s->node[i], 0) == v &&
-            mpl_strided_equal(&s->node[i].box, box) &&
+        if ((s->node[i].live || !s->dropping) && s->node[i].kind == MPL_OP_access &&
+            mpl_ssa_in(s, &s->node[i], 0) == v && mpl_strided_equal(&s->node[i].box, box) &&
             s->value[mpl_ssa_out(s, &s->node[i])].forward == MPL_NONE)
             return mpl_ssa_out(s, &s->node[i]);
     return MPL_NONE;
@@ -126,13 +127,29 @@ out:
     return st;
 }
 
+/* What was assigned to that box before and is read by nobody but the assigns behind it, up to v, is never seen. */
+static void drop_overwritten(mpl_ssa *s, uint32_t v, const mpl_strided *box, bool *changed)
+{
+    mpl_ssa_node *before = mpl_ssa_maker(s, v, MPL_OP_assign);
+
+    if (before != NULL)
+        mpl_ssa_count(s, false); /* rules have changed uses since the round began */
+    while (before != NULL && s->value[v].n_uses == 1) {
+        if (mpl_strided_equal(&before->box, box)) {
+            forward(s, before, mpl_ssa_in(s, before, 0), changed);
+            return;
+        }
+        v = mpl_ssa_in(s, before, 0);
+        before = mpl_ssa_maker(s, v, MPL_OP_assign);
+    }
+}
+
 static mpl_status reduce_assign(mpl_ssa *s, uint32_t at, bool *changed)
 {
     mpl_status st = MPL_OK;
     mpl_ssa_node *node = &s->node[at];
     uint32_t v = mpl_ssa_in(s, node, 0), what = mpl_ssa_in(s, node, 1);
-    const mpl_ssa_node *before = mpl_ssa_maker(s, v, MPL_OP_assign),
-                       *read = mpl_ssa_maker(s, what, MPL_OP_access);
+    const mpl_ssa_node *read = mpl_ssa_maker(s, what, MPL_OP_access);
 
     if (is_empty(&node->box.shape)) {
         forward(s, node, v, changed);
@@ -147,9 +164,8 @@ static mpl_status reduce_assign(mpl_ssa *s, uint32_t at, bool *changed)
         *changed = true;
     } else if (read != NULL && mpl_ssa_in(s, read, 0) == v && mpl_strided_equal(&read->box, &node->box)) {
         forward(s, node, v, changed);
-    } else if (before != NULL && s->value[v].n_uses == 1 && mpl_strided_equal(&before->box, &node->box)) {
-        MPL_TRY(mpl_ssa_set_in(s, at, 2, (const uint32_t[]){mpl_ssa_in(s, before, 0), what}));
-        *changed = true;
+    } else if (s->dropping) {
+        drop_overwritten(s, v, &node->box, changed);
     }
 out:
     return st;
@@ -220,7 +236,7 @@ out:
     return st;
 }
 
-mpl_status mpl_ssa_reduce(mpl_ssa *s, bool merge)
+static mpl_status apply_rules(mpl_ssa *s, bool merge)
 {
     mpl_status st = MPL_OK;
     bool changed;
@@ -239,6 +255,18 @@ mpl_status mpl_ssa_reduce(mpl_ssa *s, bool merge)
                 MPL_TRY(merge_assign(s, i, &changed));
         }
     } while (changed);
+out:
+    return st;
+}
+
+mpl_status mpl_ssa_reduce(mpl_ssa *s, bool merge)
+{
+    mpl_status st = MPL_OK;
+
+    if (!s->dropping)
+        MPL_TRY(apply_rules(s, false));
+    s->dropping = true;
+    MPL_TRY(apply_rules(s, merge));
 out:
     return st;
 }
