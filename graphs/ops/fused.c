@@ -8,9 +8,11 @@
  * Each operation is done by its own loops on pieces that stay in the cache, so each element is rounded as by the chain. */
 #include "graphs/ops/fused_priv.h"
 
+#include "graphs/ops/elementwise_priv.h"
+
 #include <stdlib.h>
 
-enum { PIECE = 512 }; /* elements */
+enum { PIECE = MPL_PIECE }; /* elements, of at most 8 bytes */
 
 uint32_t mpl_fused_arity(mpl_op_kind kind)
 {
@@ -177,7 +179,9 @@ static void join(mpl_strided *v)
 MPL_INLINE void copy_rows(char *to, int64_t to_row, int64_t to_stride, const char *from, int64_t from_row,
                           int64_t from_stride, int64_t n_rows, int64_t n, size_t bytes)
 {
-    for (int64_t r = 0; r < n_rows; r++)
+    for (int64_t r = 0; r < n_rows && to_stride == 1 && from_stride == 1; r++)
+        memcpy(to + r * to_row * (int64_t)bytes, from + r * from_row * (int64_t)bytes, (size_t)n * bytes);
+    for (int64_t r = 0; r < n_rows && (to_stride != 1 || from_stride != 1); r++)
         for (int64_t k = 0; k < n; k++)
             memcpy(to + (r * to_row + k * to_stride) * (int64_t)bytes,
                    from + (r * from_row + k * from_stride) * (int64_t)bytes, bytes);
@@ -237,15 +241,51 @@ static void *fetch(const mpl_strided *v, void *data, uint32_t bytes, int64_t at,
     return buffer;
 }
 
+/* A whole piece of f32 by the four operations that chains are mostly made of: the number of elements is a constant and nothing
+ * overlaps, so that a compiler can do several at once. The results are those of the operator's own loops. */
+#define WHOLE(name, sign)                                                                                    \
+    static void whole_##name(float *restrict y, const float *restrict a, const float *restrict b)            \
+    {                                                                                                        \
+        for (int k = 0; k < PIECE; k++)                                                                      \
+            y[k] = a[k] sign b[k];                                                                           \
+    }
+WHOLE(add, +)
+WHOLE(sub, -)
+WHOLE(mul, *)
+WHOLE(div, /)
+
+static bool do_whole(mpl_op_kind kind, float *y, const float *a, const float *b)
+{
+    switch (kind) {
+    case MPL_OP_add:
+        whole_add(y, a, b);
+        return true;
+    case MPL_OP_sub:
+        whole_sub(y, a, b);
+        return true;
+    case MPL_OP_mul:
+        whole_mul(y, a, b);
+        return true;
+    case MPL_OP_div:
+        whole_div(y, a, b);
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Elements [at, at + n), n <= PIECE, of the box: computed, and written. */
 static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fused *f, int64_t at, int64_t n)
 {
     mpl_status st = MPL_OK;
-    double buffer[MPL_FUSED_DEPTH][PIECE]; /* of any type: the widest has 8 bytes */
+    mpl_piece room[MPL_FUSED_DEPTH + 1];
+    void *buffer[MPL_FUSED_DEPTH + 1]; /* of each place on the stack, and one to spare */
     mpl_tensor stack[MPL_FUSED_DEPTH];
     mpl_type type = call->out[0].type;
     uint32_t depth = 0, bytes = mpl_type_bytes(type);
 
+    for (uint32_t i = 0; i <= MPL_FUSED_DEPTH; i++)
+        buffer[i] = &room[i];
     for (uint32_t i = 0; i < f->n_steps; i++) {
         const mpl_fused_load *load = &f->load[f->step[i].of];
         mpl_tensor *top = &stack[depth];
@@ -257,7 +297,14 @@ static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fuse
             continue;
         }
         depth -= mpl_fused_arity(f->step[i].kind);
-        made.data = buffer[depth];
+        made.data = buffer[MPL_FUSED_DEPTH];
+        buffer[MPL_FUSED_DEPTH] = buffer[depth];
+        buffer[depth] = made.data;
+        if (type == MPL_TYPE_f32 && n == PIECE && top - &stack[depth] == 2 &&
+            do_whole(f->step[i].kind, made.data, stack[depth].data, stack[depth + 1].data)) {
+            stack[depth++] = made;
+            continue;
+        }
         MPL_TRY(mpl_op_table[f->step[i].kind].eval(ctx, &(mpl_op_call){call->graph, call->op,
                                                                        (uint32_t)(top - &stack[depth]), 1,
                                                                        &stack[depth], &made, NULL}));
