@@ -6,6 +6,7 @@
 
 #include "harness/command.h"
 #include "harness/measure.h"
+#include "harness/train.h"
 
 /* What a run leaves behind. */
 typedef struct outcome {
@@ -231,6 +232,10 @@ mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
         MPL_FAIL(ctx, MPL_EINPUT, "run: %s is a list of buffers: it can be planned, not executed", job.text);
     if (job.backend == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "run: the plan names no backend; plan with --backend B, or name one here");
+    if (options->given[MPL_OPT_iterations]) {
+        MPL_TRY(mpl_train(ctx, options, &job, plan));
+        goto out;
+    }
     MPL_TRY(mpl_bindings_read(ctx, "--expect", &options->expect, &expect));
     MPL_TRY(execute(ctx, options, &job, plan, &expect, &o));
     MPL_TRY(report(ctx, options, &job, row, &o, expect.n > 0));

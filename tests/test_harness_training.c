@@ -1,0 +1,148 @@
+/* memplan run --iterations: the same losses to the last digit under every planner, a loss that falls, MNIST's files, refusals. */
+#include "tests/test.h"
+
+#include "harness/digits.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define TRAINED "mnist_conv:batch=32,image=8,mode=train,update=sgd,rate=50000"
+
+/* What a command prints, up to its exit status. */
+static int run(const char *arguments, char *text, size_t size)
+{
+    const char *program = getenv("MEMPLAN");
+    char command[1000];
+    size_t n = 0;
+    FILE *f;
+
+    snprintf(command, sizeof command, "%s %s 2>&1", program != NULL ? program : "build/memplan", arguments);
+    f = popen(command, "r");
+    assert_non_null(f);
+    while (n + 1 < size && fgets(text + n, (int)(size - n), f) != NULL) {
+        char *end = strstr(text + n, ", \"run_ns"); /* times differ */
+
+        if (end != NULL)
+            strcpy(end, "\n");
+        n += strlen(text + n);
+    }
+    text[n] = '\0';
+    return WEXITSTATUS(pclose(f));
+}
+
+static double loss_at(const char *text, int iteration)
+{
+    char key[40];
+    const char *at;
+
+    snprintf(key, sizeof key, "{\"iteration\": %d, \"loss\": ", iteration);
+    at = strstr(text, key);
+    assert_non_null(at);
+    return atof(at + strlen(key));
+}
+
+static void every_planner_trains_alike(void **state)
+{
+    static const char *const planners[] = {"greedy_size", "owl", "nnc_2019", "none"};
+    static char first[10000], text[10000];
+    double late = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof planners / sizeof *planners; i++) {
+        char arguments[300];
+
+        snprintf(arguments, sizeof arguments,
+                 "run " TRAINED " --planner %s --backend cpu --iterations %d --json", planners[i],
+                 i == 0 ? 60 : 5);
+        assert_int_equal(run(arguments, i == 0 ? first : text, sizeof text), 0);
+        assert_memory_equal(first, i == 0 ? first : text, strlen(i == 0 ? first : text));
+    }
+    for (int i = 56; i <= 60; i++)
+        late += loss_at(first, i) / 5;
+    assert_true(late < 0.9 * loss_at(first, 1));
+}
+
+static void drawn_digits_are_said_to_be_drawn(void **state)
+{
+    static char text[10000];
+
+    (void)state;
+    assert_int_equal(run("run " TRAINED " --planner owl --backend ref --iterations 1", text, sizeof text), 0);
+    assert_non_null(strstr(text, "drawn"));
+    assert_non_null(strstr(text, "bit for bit"));
+}
+
+static void other_graphs_are_refused(void **state)
+{
+    static const char *const graphs[] = {"mlp", "mlp:mode=train", "resnet18:image=32,mode=train,update=sgd",
+                                         "mnist_conv:classes=3,image=8,mode=train,update=sgd"};
+    static char text[10000];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        char arguments[300];
+
+        snprintf(arguments, sizeof arguments, "run %s --planner owl --backend ref --iterations 1", graphs[i]);
+        assert_int_equal(run(arguments, text, sizeof text), 2);
+        assert_non_null(strstr(text, "--iterations"));
+    }
+}
+
+static void write_file(const char *folder, const char *name, const uint8_t *data, size_t n)
+{
+    char path[300];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, n, f), n);
+    fclose(f);
+}
+
+/* Two pictures of 2 x 2; then cut ones, and ones of another kind. */
+static void mnist_files_are_read(void **state)
+{
+    static const uint8_t images[] = {0, 0, 8, 3, 0, 0,   0,  2, 0, 0, 0, 2,
+                                     0, 0, 0, 2, 0, 255, 51, 0, 1, 2, 3, 4};
+    static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 7, 9};
+    char folder[] = "/tmp/memplan-digits-XXXXXX", path[100];
+    mpl_digits d = {0};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_non_null(mkdtemp(folder));
+    assert_status(&ctx, mpl_digits_read(&ctx, folder, &d), MPL_EINPUT);
+    write_file(folder, "train-images-idx3-ubyte", images, sizeof images);
+    write_file(folder, "train-labels-idx1-ubyte", labels, sizeof labels);
+    assert_ok(&ctx, mpl_digits_read(&ctx, folder, &d));
+    assert_int_equal(d.n, 2);
+    assert_int_equal(d.side, 2);
+    assert_true(d.pixel[1] == 1 && d.pixel[2] == 51.0f / 255 && d.pixel[7] == 4.0f / 255);
+    assert_true(d.label[0] == 7 && d.label[1] == 9);
+    mpl_digits_fini(&ctx, &d);
+    write_file(folder, "train-images-idx3-ubyte", images, sizeof images - 1);
+    assert_status(&ctx, mpl_digits_read(&ctx, folder, &d), MPL_EINPUT);
+    write_file(folder, "train-images-idx3-ubyte", labels, sizeof labels);
+    assert_status(&ctx, mpl_digits_read(&ctx, folder, &d), MPL_EINPUT);
+    assert_int_equal(ctx.n_live, 0);
+    snprintf(path, sizeof path, "%s/train-images-idx3-ubyte", folder);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/train-labels-idx1-ubyte", folder);
+    unlink(path);
+    rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_planner_trains_alike),
+        cmocka_unit_test(drawn_digits_are_said_to_be_drawn),
+        cmocka_unit_test(other_graphs_are_refused),
+        cmocka_unit_test(mnist_files_are_read),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
