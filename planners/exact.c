@@ -290,6 +290,9 @@ static mpl_status merge(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t 
     mpl_status st = MPL_OK;
     uint64_t before = s->effort.ticks;
 
+    *verdict = MPL_EXACT_STOPPED;
+    if (s->effort.tick_limit < before || s->effort.tick_limit - before < FIRST_TICKS * (uint64_t)part->n)
+        return MPL_OK; /* a run cannot stop before all is merged once: what is left would not pay for it */
     MPL_TRY(mpl_exact_part_merge(part, cap, runs, ticks * part->n, &s->effort, verdict));
     part->search_ticks += s->effort.ticks - before;
 out:
