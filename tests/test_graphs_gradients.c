@@ -325,14 +325,18 @@ static void every_network_trains(void **state)
         mpl_graph *g = NULL, *again = NULL;
         char spec[200], *text = NULL;
         size_t size;
-        bool looped;
+        bool refused;
+        mpl_value v;
 
         mpl_ctx_init(&ctx);
         assert_ok(&ctx, mpl_zoo_build(&ctx, (*z)->name, &g));
-        looped = g->n_blocks > 1;
+        refused = g->n_blocks > 1;
+        for (v = 0; v < g->n_values && (g->value_role[v] != MPL_WEIGHT || g->value_data[v] != NULL);)
+            v++;
+        refused = refused || v == g->n_values;
         mpl_graph_free(&ctx, g);
         snprintf(spec, sizeof spec, "%s:mode=train%s", (*z)->name, ways[n % 5]);
-        if (looped) {
+        if (refused) {
             assert_status(&ctx, mpl_zoo_build(&ctx, spec, &g), MPL_EINPUT);
             continue;
         }

@@ -24,6 +24,21 @@ static const setting settings[] = {
     {"lstm:batch=2,layers=2,steps=4,hidden=5,mode=train,update=sgd,accumulate=chain", 1e-5},
 };
 
+/* Outputs lie one after the other, each aligned. */
+static uint64_t slot(const mpl_graph *g, uint32_t i)
+{
+    return (g->value_bytes[g->output[i]] + 63) / 64 * 64;
+}
+
+static uint64_t outputs_bytes(const mpl_graph *g)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        bytes += slot(g, i);
+    return bytes;
+}
+
 /* NULL plan: unshared. Runs `n` times, copies all outputs of the last run. */
 static void *run_graph(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *planner,
                        bool parallel, bool checked, bool iterate, uint32_t n)
@@ -62,13 +77,10 @@ static void *run_graph(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph
     }
     for (uint32_t i = 0; i < n; i++)
         assert_ok(ctx, mpl_exec_run(exec, NULL));
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        bytes += g->value_bytes[g->output[i]];
-    out = malloc(bytes + 1);
-    bytes = 0;
+    out = calloc(1, outputs_bytes(g) + 1);
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         assert_ok(ctx, mpl_exec_output(exec, i, out + bytes));
-        bytes += g->value_bytes[g->output[i]];
+        bytes += slot(g, i);
     }
     mpl_exec_free(ctx, exec);
     mpl_plan_free(ctx, plan);
@@ -77,15 +89,6 @@ static void *run_graph(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph
     backend->close(dev);
     free(order);
     return out;
-}
-
-static uint64_t outputs_bytes(const mpl_graph *g)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        bytes += g->value_bytes[g->output[i]];
-    return bytes;
 }
 
 static void check_near(const setting *s, const mpl_graph *g, const char *want, const char *got)
@@ -104,7 +107,7 @@ static void check_near(const setting *s, const mpl_graph *g, const char *want, c
         }
         if (!(off <= s->tolerance * most))
             fail_msg("%s: '%s' on cpu is off by %g of %g", s->spec, g->value_name[v], off, most);
-        want += g->value_bytes[v], got += g->value_bytes[v];
+        want += slot(g, i), got += slot(g, i);
     }
 }
 

@@ -54,6 +54,11 @@ const mpl_shape *mpl_grad_in_shape(const mpl_grad *d, uint32_t i)
     return &d->g->value_shape[old_in(d, i)];
 }
 
+const mpl_shape *mpl_grad_out_shape(const mpl_grad *d, uint32_t i)
+{
+    return &d->g->value_shape[d->g->op_out[d->g->op_out_begin[d->op] + i]];
+}
+
 void mpl_grad_fail(mpl_grad *d, const char *why)
 {
     if (d->st == MPL_OK)
@@ -202,22 +207,23 @@ void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_v
 
 void mpl_grad_give_summed(mpl_grad *d, uint32_t i, mpl_value part)
 {
-    const mpl_shape *x = mpl_grad_in_shape(d, i), *y;
+    const mpl_shape *x = mpl_grad_in_shape(d, i);
+    mpl_shape y;
     int64_t axes[MPL_MAX_RANK];
     uint32_t n = 0;
     mpl_attr attr[2];
 
     if (d->st != MPL_OK)
         return;
-    y = &d->to->value_shape[part];
-    for (uint32_t k = 0; k < y->rank; k++)
-        if (k + x->rank < y->rank || x->dim[k + x->rank - y->rank] != y->dim[k])
+    y = d->to->value_shape[part]; /* a copy: adding an operation may move the array */
+    for (uint32_t k = 0; k < y.rank; k++)
+        if (k + x->rank < y.rank || x->dim[k + x->rank - y.rank] != y.dim[k])
             axes[n++] = k;
     attr[0] = MPL_INTS(axes, n, axes);
     attr[1] = MPL_INT(keepdims, 1);
-    if (mpl_shape_equal(x, y))
+    if (mpl_shape_equal(x, &y))
         mpl_grad_give(d, i, part);
-    else if (x->rank == y->rank)
+    else if (x->rank == y.rank)
         mpl_grad_make(d, i, MPL_OP_reduce_sum, 1, &part, 2, attr);
     else {
         if (n > 0)
@@ -664,6 +670,10 @@ static mpl_status check(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_opt
                  "graph '%s': gradients that no update reads must be outputs; name an update, or "
                  "gradients=pinned",
                  g->name);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (mpl_op_table[g->op_kind[op]].traits & (MPL_PROGRAM | MPL_MUTATES))
+            MPL_FAIL(ctx, MPL_EINPUT, "graph '%s': operation '%.100s' (%s) of a program has no gradient",
+                     g->name, g->op_name[op], mpl_op_table[g->op_kind[op]].name);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0)
             MPL_FAIL(ctx, MPL_EINPUT,

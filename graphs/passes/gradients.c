@@ -163,7 +163,7 @@ static void joint(mpl_grad *d, mpl_op_kind kind, bool has_third)
 
 static void grad_conv(mpl_grad *d)
 {
-    const mpl_shape *y = &d->to->value_shape[mpl_grad_out(d, 0)];
+    const mpl_shape *y = mpl_grad_out_shape(d, 0);
     static const int64_t axes[] = {0, 2, 3, 4};
     mpl_value dy = mpl_grad_dy(d, 0);
     mpl_attr attr[MOST_ATTRS];
@@ -209,7 +209,7 @@ static void grad_gemm(mpl_grad *d)
     bool trans_a = mpl_attr_int(d->g, d->op, MPL_ATTR_trans_a, 0) != 0;
     bool trans_b = mpl_attr_int(d->g, d->op, MPL_ATTR_trans_b, 0) != 0;
     double beta = mpl_attr_float(d->g, d->op, MPL_ATTR_beta, 1);
-    const mpl_shape *y = &d->to->value_shape[mpl_grad_out(d, 0)];
+    const mpl_shape *y = mpl_grad_out_shape(d, 0);
     bool added = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op] > 2 && mpl_grad_wants(d, 2);
     mpl_attr alpha;
     uint32_t n_alpha = mpl_attr_get(d->g, d->op, MPL_ATTR_alpha, &alpha);
@@ -451,7 +451,7 @@ static void grad_slice(mpl_grad *d)
     const int64_t *starts = mpl_attr_ints(d->g, d->op, MPL_ATTR_starts, &n);
     const int64_t *axes = mpl_attr_ints(d->g, d->op, MPL_ATTR_axes, &n_axes);
     const int64_t *steps = mpl_attr_ints(d->g, d->op, MPL_ATTR_steps, &n_steps);
-    const mpl_shape *y = &d->to->value_shape[mpl_grad_out(d, 0)];
+    const mpl_shape *y = mpl_grad_out_shape(d, 0);
     int64_t pads[2 * MPL_MAX_RANK] = {0};
 
     for (uint32_t i = 0; i < n; i++) {

@@ -38,7 +38,9 @@ bool mpl_grad_wants(const mpl_grad *d, uint32_t i);    /* input i gets a part */
 mpl_value mpl_grad_in(const mpl_grad *d, uint32_t i);  /* in the new graph; MPL_NONE: left out */
 mpl_value mpl_grad_out(const mpl_grad *d, uint32_t i); /* in the new graph */
 mpl_value mpl_grad_dy(mpl_grad *d, uint32_t i);        /* zeros where the loss does not depend on it */
-const mpl_shape *mpl_grad_in_shape(const mpl_grad *d, uint32_t i);
+const mpl_shape *mpl_grad_in_shape(const mpl_grad *d,
+                                   uint32_t i); /* of the old graph: it stays where it is */
+const mpl_shape *mpl_grad_out_shape(const mpl_grad *d, uint32_t i); /* likewise */
 
 /* One output, for the rule's own use. */
 mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
