@@ -334,6 +334,9 @@ static void every_network_trains(void **state)
         for (v = 0; v < g->n_values && (g->value_role[v] != MPL_WEIGHT || g->value_data[v] != NULL);)
             v++;
         refused = refused || v == g->n_values;
+        for (mpl_op op = 0; op < g->n_ops; op++) /* what programs became */
+            refused = refused || g->op_kind[op] == MPL_OP_fused || g->op_kind[op] == MPL_OP_access ||
+                      g->op_kind[op] == MPL_OP_assign;
         mpl_graph_free(&ctx, g);
         snprintf(spec, sizeof spec, "%s:mode=train%s", (*z)->name, ways[n % 5]);
         if (refused) {
