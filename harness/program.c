@@ -46,7 +46,7 @@ mpl_status mpl_program_to_ssa(mpl_ctx *ctx, const mpl_options *options, mpl_sour
 {
     mpl_status st = MPL_OK;
     mpl_graph *made = NULL;
-    mpl_ssa_level level;
+    mpl_ssa_level level = MPL_SSA_FULL;
     dump d = {.ctx = ctx, .folder = options->dump_ssa};
 
     *is_program = source->graph != NULL && source->graph->program;

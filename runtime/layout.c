@@ -68,7 +68,7 @@ static mpl_status place_staging(mpl_exec *exec, uint32_t b)
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_op owner = g->block_owner[b];
-    uint64_t bytes = 0, offset;
+    uint64_t bytes = 0, offset = 0;
 
     if (g->op_kind[owner] != MPL_OP_while)
         return MPL_OK;

@@ -314,7 +314,7 @@ out:
 static mpl_status take_condition(onnx_node *n, onnx_loop *l)
 {
     mpl_status st = MPL_OK;
-    int64_t begins;
+    int64_t begins = 0;
     bool can;
 
     l->go = onnx_in(n, 1);
