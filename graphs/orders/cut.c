@@ -1,10 +1,13 @@
-/* cut.c -- a bound of every order: each operation has to run at some set of operations done. See orders_priv.h.
+/* cut.c -- where each operation costs least: a bound of every order, and better orders. See orders_priv.h.
  *
  * Idea     When v runs, a closed set is done that has all of v's ancestors and none of its descendants. The fewest live bytes of
  *          such a set are a minimum cut: operations done on the source's side, with them a node for each buffer that is
  *          freed, which needs all of its users; a buffer that is made and not freed pays its bytes on the arc between.
  *          An operation may save the bytes of its output where one operand's other users are done: tried for each operand.
- * Source   live bytes as a cut: this project; Dinic's algorithm: E. A. Dinic, 1970.
+ *          The set of such a cut also tells how to mend an order: those of it first, then v, then the others, each as they
+ *          stood. Then v costs least, and so does what stood before v and still does, and what stood behind it and still
+ *          does, for cuts are submodular; what changed sides may cost more, and is looked at next.
+ * Source   live bytes as a cut, and mending: this project; Dinic's algorithm: E. A. Dinic, 1970.
  * Cost     One or a few maximum flows for each operation that costs more in the order at hand than is proved. */
 #include "graphs/orders/orders_priv.h"
 
@@ -27,7 +30,10 @@ typedef struct cutter {
     network net;
     uint32_t source, sink;
     uint8_t *side; /* [n] 1: done, 2: not done, 0: open */
+    uint8_t *best; /* [n] 1: done where the operation last asked for costs least */
     uint32_t *stack;
+    uint32_t *group; /* [n_group] operations, the first of which is asked for: the others are not done */
+    uint32_t n_group;
 } cutter;
 
 static void set_arc(network *g, uint32_t i, uint32_t from, uint32_t to, uint64_t capacity)
@@ -206,6 +212,8 @@ static bool pose(cutter *c, uint32_t v, uint32_t b)
 
     memset(c->side, 0, m->n);
     possible = mark(c, v, &m->after, 2);
+    for (uint32_t i = 0; possible && i < c->n_group; i++)
+        possible = mark(c, c->group[i], &m->after, 2);
     for (uint32_t i = m->before.begin[v]; possible && i < m->before.begin[v + 1]; i++)
         possible = mark(c, m->before.item[i], &m->before, 1);
     for (uint32_t i = b == MPL_NONE ? 0 : m->users.begin[b];
@@ -214,19 +222,60 @@ static bool pose(cutter *c, uint32_t v, uint32_t b)
     return possible && (b == MPL_NONE || !m->kept[b]);
 }
 
-/* The least cost of v in any order, as far as `enough`. */
-static uint64_t least_cost(cutter *c, uint32_t v, uint64_t enough)
+/* What the source still reaches, or all that does not reach the sink any more: the smallest and the largest set of a
+ * minimum cut. Into best[]. */
+static void read_cut(cutter *c, bool largest)
+{
+    network *g = &c->net;
+    uint32_t n = 0;
+
+    if (!largest) { /* as the last search for a path left it */
+        for (uint32_t v = 0; v < c->m->n; v++)
+            c->best[v] = g->level[v] != MPL_NONE;
+        return;
+    }
+    memset(g->level, 0xff, g->n_nodes * sizeof *g->level);
+    g->level[c->sink] = 0;
+    g->queue[n++] = c->sink;
+    for (uint32_t head = 0; head < n; head++)
+        for (uint32_t i = g->begin[g->queue[head]]; i < g->begin[g->queue[head] + 1]; i++) {
+            uint32_t from = g->to[g->arc[i]];
+
+            if (g->left[g->arc[i] ^ 1] == 0 || g->level[from] != MPL_NONE)
+                continue;
+            g->level[from] = 0;
+            g->queue[n++] = from;
+        }
+    c->effort->ticks += n / 4 + 1;
+    for (uint32_t v = 0; v < c->m->n; v++)
+        c->best[v] = g->level[v] == MPL_NONE;
+}
+
+typedef enum wanted { COST, SMALLEST, LARGEST } wanted;
+
+/* The least cost of v in any order where none of the group comes before it, as far as `enough`; UINT64_MAX: there is no such order.
+ * Where the set is wanted, too, best[] is one, if the cost is below `enough`. */
+static uint64_t least_cost(cutter *c, uint32_t v, uint64_t enough, wanted what)
 {
     const mpl_order_model *m = c->m;
     uint64_t own = m->base + m->extra[v], least;
 
     for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
         own += m->bytes[m->makes.item[i]];
-    pose(c, v, MPL_NONE);
+    if (!pose(c, v, MPL_NONE))
+        return UINT64_MAX;
     least = own + max_flow(c, enough);
-    for (uint32_t i = m->over.begin[v]; i < m->over.begin[v + 1]; i++)
-        if (pose(c, v, m->over.item[i]))
-            least = mpl_min_u64(least, own - m->saves[v] + max_flow(c, enough));
+    if (what != COST)
+        read_cut(c, what == LARGEST);
+    for (uint32_t i = m->over.begin[v]; i < m->over.begin[v + 1]; i++) {
+        uint64_t cost;
+
+        if (!pose(c, v, m->over.item[i]) || (cost = own - m->saves[v] + max_flow(c, enough)) >= least)
+            continue;
+        least = cost;
+        if (what != COST)
+            read_cut(c, what == LARGEST);
+    }
     return least;
 }
 
@@ -244,11 +293,24 @@ static int by_cost(const void *a, const void *b)
     return (x->v > y->v) - (x->v < y->v);
 }
 
+static mpl_status cutter_init(cutter *c)
+{
+    mpl_status st = MPL_OK;
+
+    mpl_assert(!c->m->backward);
+    MPL_TRY(mpl_new(c->ctx, c->side, c->m->n));
+    MPL_TRY(mpl_new(c->ctx, c->best, c->m->n));
+    MPL_TRY(mpl_new(c->ctx, c->stack, c->m->n));
+    MPL_TRY(make_network(c));
+out:
+    return st;
+}
+
 static void cutter_fini(cutter *c)
 {
     network *g = &c->net;
-    void *const arrays[] = {g->begin, g->arc,   g->from, g->to,   g->capacity, g->left,
-                            g->level, g->queue, g->next, g->path, c->side,     c->stack};
+    void *const arrays[] = {g->begin, g->arc,  g->from, g->to,   g->capacity, g->left, g->level,
+                            g->queue, g->next, g->path, c->side, c->best,     c->stack};
 
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(c->ctx, arrays[i]);
@@ -262,23 +324,190 @@ mpl_status mpl_order_cut_bound(mpl_ctx *ctx, const mpl_order_model *m, const uin
     mpl_order_walk walk = {0};
     costly *at = NULL;
 
-    mpl_assert(!m->backward);
     *bound = known;
+    MPL_TRY(cutter_init(&c));
     MPL_TRY(mpl_order_walk_init(ctx, m, &walk));
     MPL_TRY(mpl_new(ctx, at, m->n));
-    MPL_TRY(mpl_new(ctx, c.side, m->n));
-    MPL_TRY(mpl_new(ctx, c.stack, m->n));
     for (uint32_t i = 0; i < m->n; i++) {
         at[i] = (costly){mpl_order_walk_cost(&walk, order[i]), order[i]};
         mpl_order_walk_run(&walk, order[i]);
     }
     qsort(at, m->n, sizeof *at, by_cost);
-    MPL_TRY(make_network(&c));
     for (uint32_t i = 0; i < m->n && at[i].cost > *bound && !mpl_effort_spent(effort); i++)
-        *bound = mpl_max_u64(*bound, least_cost(&c, at[i].v, at[i].cost));
+        *bound = mpl_max_u64(*bound, least_cost(&c, at[i].v, at[i].cost, COST));
 out:
     cutter_fini(&c);
     mpl_order_walk_fini(ctx, &walk);
     mpl_free(ctx, at);
+    return st;
+}
+
+/* ---- mending ------------------------------------------------------------------------------------------------------------ */
+
+/* Those of best[] first, then v, then the others, each as they stood. */
+static void mend_at(const cutter *c, uint32_t v, uint32_t *order, uint32_t *scratch)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->m->n; i++)
+        if (c->best[order[i]])
+            scratch[n++] = order[i];
+    scratch[n++] = v;
+    for (uint32_t i = 0; i < c->m->n; i++)
+        if (!c->best[order[i]] && order[i] != v)
+            scratch[n++] = order[i];
+    memcpy(order, scratch, n * sizeof *order);
+}
+
+/* The operation that costs most, the first of several. */
+static uint32_t costliest(mpl_order_walk *walk, const uint32_t *order, uint64_t *most)
+{
+    uint32_t found = order[0];
+
+    *most = 0;
+    mpl_order_walk_reset(walk);
+    for (uint32_t i = 0; i < walk->m->n; i++) {
+        uint64_t cost = mpl_order_walk_cost(walk, order[i]);
+
+        if (cost > *most) {
+            *most = cost;
+            found = order[i];
+        }
+        mpl_order_walk_run(walk, order[i]);
+    }
+    return found;
+}
+
+enum { MOST_TURNS = 4 }; /* how often one operation is looked at */
+
+mpl_status mpl_order_mend(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor, bool largest,
+                          mpl_effort *effort, uint32_t *order, uint64_t *peak)
+{
+    mpl_status st = MPL_OK;
+    cutter c = {.ctx = ctx, .m = m, .effort = effort};
+    mpl_order_walk walk = {0};
+    uint32_t *now = NULL, *scratch = NULL, v;
+    uint8_t *turns = NULL;
+    uint64_t most;
+
+    if (m->n == 0 || *peak <= floor)
+        return MPL_OK;
+    MPL_TRY(cutter_init(&c));
+    MPL_TRY(mpl_order_walk_init(ctx, m, &walk));
+    MPL_TRY(mpl_new(ctx, now, m->n));
+    MPL_TRY(mpl_new(ctx, scratch, m->n));
+    MPL_TRY(mpl_new(ctx, turns, m->n));
+    memcpy(now, order, m->n * sizeof *now);
+    v = costliest(&walk, now, &most);
+    while (most > floor && turns[v] < MOST_TURNS && !mpl_effort_spent(effort)) {
+        turns[v]++;
+        least_cost(&c, v, UINT64_MAX, largest ? LARGEST : SMALLEST);
+        mend_at(&c, v, now, scratch);
+        v = costliest(&walk, now, &most);
+        effort->ticks += m->n;
+        if (most >= *peak)
+            continue;
+        *peak = most;
+        memcpy(order, now, m->n * sizeof *order);
+        memset(turns, 0, m->n);
+    }
+out:
+    cutter_fini(&c);
+    mpl_order_walk_fini(ctx, &walk);
+    mpl_free(ctx, now);
+    mpl_free(ctx, scratch);
+    mpl_free(ctx, turns);
+    return st;
+}
+
+/* ---- the first of several ---------------------------------------------------------------------------------------------- */
+
+enum { MOST_GROUP = 64 };
+
+/* The operation of the group that costs least where it is the first of them. */
+static uint32_t cheapest(cutter *c, uint64_t *least)
+{
+    uint32_t found = c->group[0];
+
+    *least = UINT64_MAX;
+    for (uint32_t i = 0; i < c->n_group; i++) {
+        uint64_t cost = least_cost(c, c->group[i], *least, COST);
+
+        if (cost < *least) {
+            *least = cost;
+            found = c->group[i];
+        }
+    }
+    return found;
+}
+
+/* The dearest operation on the way from the start to v, which is entry n - 1 of `order`, once the way is mended; MPL_NONE: the way
+ * stays below `peak`. */
+static mpl_status dearest(cutter *c, const uint32_t *order, uint32_t n, uint64_t peak, uint32_t *found)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_model *way = NULL;
+    mpl_order_walk walk = {0};
+    uint32_t *ids = NULL, at;
+    uint64_t most;
+
+    MPL_TRY(mpl_order_model_part(c->ctx, c->m, order, 0, n, &way));
+    MPL_TRY(mpl_order_walk_init(c->ctx, way, &walk));
+    MPL_TRY(mpl_new(c->ctx, ids, n));
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = i;
+    most = mpl_order_model_peak(&walk, ids);
+    MPL_TRY(mpl_order_mend(c->ctx, way, peak - 1, false, c->effort, ids, &most));
+    at = costliest(&walk, ids, &most);
+    *found = most < peak ? MPL_NONE : order[at];
+out:
+    mpl_order_model_free(c->ctx, way);
+    mpl_order_walk_fini(c->ctx, &walk);
+    mpl_free(c->ctx, ids);
+    return st;
+}
+
+mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order, uint64_t known,
+                                 mpl_effort *effort, uint64_t *bound)
+{
+    mpl_status st = MPL_OK;
+    cutter c = {.ctx = ctx, .m = m, .effort = effort};
+    mpl_order_walk walk = {0};
+    uint32_t *now = NULL, *scratch = NULL, v;
+    uint64_t peak, least;
+
+    *bound = known;
+    if (m->n == 0)
+        return MPL_OK;
+    MPL_TRY(cutter_init(&c));
+    MPL_TRY(mpl_new(ctx, c.group, MOST_GROUP));
+    MPL_TRY(mpl_order_walk_init(ctx, m, &walk));
+    MPL_TRY(mpl_new(ctx, now, m->n));
+    MPL_TRY(mpl_new(ctx, scratch, m->n));
+    v = costliest(&walk, order, &peak);
+    while (c.n_group < MOST_GROUP && *bound < peak && !mpl_effort_spent(effort)) {
+        c.group[c.n_group++] = v;
+        v = cheapest(&c, &least);
+        *bound = mpl_max_u64(*bound, mpl_min_u64(least, peak));
+        if (least >= peak)
+            break;
+        /* What is dear on the way to where v is cheap joins the group. */
+        least_cost(&c, v, UINT64_MAX, SMALLEST);
+        uint32_t n = 1;
+
+        memcpy(now, order, m->n * sizeof *now);
+        mend_at(&c, v, now, scratch);
+        while (now[n - 1] != v)
+            n++;
+        MPL_TRY(dearest(&c, now, n, peak, &v));
+        if (v == MPL_NONE)
+            break;
+    }
+out:
+    cutter_fini(&c);
+    mpl_free(ctx, c.group);
+    mpl_order_walk_fini(ctx, &walk);
+    mpl_free(ctx, now);
+    mpl_free(ctx, scratch);
     return st;
 }
