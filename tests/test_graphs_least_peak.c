@@ -137,7 +137,8 @@ static void check_parts(mpl_ctx *ctx, const mpl_order_model *m, uint64_t least, 
     given = peak_of(ctx, m, order);
     assert_ok(ctx, mpl_order_cut_bound(ctx, m, order, 0, &effort, &bound));
     assert_true(bound <= least);
-    for (int start = 0; start < 3; start++) { /* the group bound, from the order of the ids and from mended ones */
+    for (int start = 0; start < 3;
+         start++) { /* the group bound, from the order of the ids and from mended ones */
         peak = given;
         memcpy(result, order, m->n * sizeof *order);
         if (start > 0)

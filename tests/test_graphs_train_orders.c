@@ -50,7 +50,8 @@ static void check_readers(const mpl_graph *g, const mpl_op *order)
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_op maker = g->value_op[v];
 
-        shows[v] = maker != MPL_NONE && mpl_may_be_view(g, maker) ? shows[g->op_in[g->op_in_begin[maker]]] : v;
+        shows[v] =
+            maker != MPL_NONE && mpl_may_be_view(g, maker) ? shows[g->op_in[g->op_in_begin[maker]]] : v;
     }
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++) {
@@ -67,7 +68,8 @@ static void check_readers(const mpl_graph *g, const mpl_op *order)
 }
 
 /* What the model says of an order. */
-static uint64_t model_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o, const mpl_op *order)
+static uint64_t model_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o,
+                           const mpl_op *order)
 {
     mpl_order_model *m = NULL;
     mpl_order_walk walk;

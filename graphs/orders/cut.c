@@ -467,8 +467,8 @@ out:
     return st;
 }
 
-mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order, uint64_t known,
-                                 mpl_effort *effort, uint64_t *bound)
+mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
+                                 uint64_t known, mpl_effort *effort, uint64_t *bound)
 {
     mpl_status st = MPL_OK;
     cutter c = {.ctx = ctx, .m = m, .effort = effort};
