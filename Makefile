@@ -89,6 +89,11 @@ $O/lib/libmemplan.a: $(LIBOBJ)
 	$(Q)mkdir -p $(@D) && ld -r -o $O/lib/memplan.o $^ && objcopy --localize-hidden $O/lib/memplan.o
 	$(Q)rm -f $@ && ar rcs $@ $O/lib/memplan.o
 
+# Loops over pieces of tensors: gcc takes several elements at once only where it is asked to.
+ifeq ($(MODE),release)
+$O/runtime/chain.o $O/runtime/chain_steps.o: CFLAGS += -O3
+endif
+
 $O/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 

@@ -5,6 +5,7 @@
  * Scratchpads are the caller's (workspaces). What oneDNN lacks, and types other than f32, run by the plain
  * loops of graphs/ops on one thread, under the name "ref loops". oneDNN's matrix product takes pack
  * buffers of its own for the time of a call. */
+#include "runtime/chain.h"
 #include "runtime/cpu_priv.h"
 #include "runtime/host_priv.h"
 #include "runtime/machine.h"
@@ -23,6 +24,7 @@ struct mpl_library {
 struct mpl_prepared {
     dnnl_primitive_t primitive; /* NULL: a copy of output 0's bytes, or loops */
     bool copy;
+    mpl_chain *chain; /* or NULL */
     int n_args;
     dnnl_exec_arg_t *arg;                    /* [n_args] */
     mpl_cpu_arg *source;                     /* [n_args] */
@@ -91,6 +93,7 @@ static void release_one(mpl_device *dev, mpl_prepared *prepared)
             dnnl_memory_destroy(prepared->arg[i].memory);
     if (prepared->primitive != NULL)
         dnnl_primitive_destroy(prepared->primitive);
+    mpl_chain_free(dev->ctx, prepared->chain);
     mpl_free(dev->ctx, prepared->arg);
     mpl_free(dev->ctx, prepared->source);
     mpl_free(dev->ctx, prepared);
@@ -236,6 +239,8 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         name = MPL_HOW_COPY;
     else if (read_operands(&r))
         MPL_TRY(make_stages(dev, &r, p, &workspace, &name));
+    if (p->primitive == NULL && !p->copy)
+        MPL_TRY(mpl_chain_new(ctx, g, op, &p->chain, &name));
     *workspace_bytes = workspace;
     if (how != NULL)
         *how = name;
@@ -273,6 +278,10 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
     if (p->copy) {
         memmove(call->out[0].data, call->in[0].data,
                 call->graph->value_bytes[call->graph->op_out[call->graph->op_out_begin[call->op]]]);
+        return MPL_OK;
+    }
+    if (p->chain != NULL) {
+        mpl_chain_run(p->chain, call, dev->n_threads);
         return MPL_OK;
     }
     if (p->primitive == NULL)

@@ -6,9 +6,10 @@
  * of base is the box that is written or apart from it, so base may be overwritten.
  *
  * Each operation is done by its own loops on pieces that stay in the cache, so each element is rounded as by the chain. */
-#include "graphs/ops/fused_priv.h"
+#include "graphs/ops/fused.h"
 
 #include "graphs/ops/elementwise_priv.h"
+#include "graphs/ops/strided_priv.h"
 
 #include <stdlib.h>
 
@@ -78,8 +79,7 @@ static bool take_step(const char **at, mpl_fused *f, uint32_t *depth)
     return true;
 }
 
-/* The attributes, but for what must hold of them. */
-static mpl_status parse(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_fused *f)
+mpl_status mpl_fused_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_fused *f)
 {
     mpl_status st = MPL_OK;
     uint32_t rank, n, depth = 0;
@@ -129,7 +129,7 @@ mpl_status mpl_shape_fused(mpl_ctx *ctx, const mpl_shape_call *call)
     uint64_t count;
     mpl_fused f;
 
-    MPL_TRY(parse(ctx, call->graph, call->op, &f));
+    MPL_TRY(mpl_fused_read(ctx, call->graph, call->op, &f));
     if (!mpl_shape_count(&f.to.shape, &count))
         MPL_FAIL(ctx, MPL_EINPUT, "dims are negative, or of more than 2^63 elements");
     for (uint32_t i = 0; i < call->n_in; i++) {
@@ -321,7 +321,7 @@ mpl_status mpl_eval_fused(mpl_ctx *ctx, const mpl_op_call *call)
     mpl_fused f;
     int64_t count;
 
-    MPL_TRY(parse(ctx, call->graph, call->op, &f));
+    MPL_TRY(mpl_fused_read(ctx, call->graph, call->op, &f));
     count = mpl_count(&f.to.shape);
     if (call->in[0].data != NULL && call->in[0].data != call->out[0].data &&
         !mpl_strided_whole(&f.to, (uint64_t)mpl_count(&call->out[0].shape)))

@@ -6,7 +6,8 @@
 #define MPL_TENSOR_SSA_PRIV_H
 
 #include "graphs/ir/views.h"
-#include "graphs/ops/fused_priv.h"
+#include "graphs/ops/fused.h"
+#include "graphs/ops/strided_priv.h"
 #include "graphs/passes/passes.h"
 
 typedef struct mpl_ssa_value {

@@ -1,8 +1,9 @@
-/* fused_priv.h -- the little programs of the operator `fused`. */
-#ifndef MPL_FUSED_PRIV_H
-#define MPL_FUSED_PRIV_H
+/* fused.h -- the little programs of the operator `fused`, for the pass that makes them and for backends. */
+#ifndef MPL_FUSED_H
+#define MPL_FUSED_H
 
-#include "graphs/ops/strided_priv.h"
+#include "graphs/graph.h"
+#include "graphs/ir/strided.h"
 
 enum { MPL_FUSED_LOADS = 12, MPL_FUSED_STEPS = 32, MPL_FUSED_DEPTH = 8 };
 
@@ -23,5 +24,8 @@ typedef struct mpl_fused {
 
 /* Operands of an operator that a step may be: 1 or 2, of floats, without attributes; 0: it may not. */
 uint32_t mpl_fused_arity(mpl_op_kind kind);
+
+/* What the attributes of a `fused` operation say. MPL_EINPUT where they are none; what else must hold is for the shape rule. */
+mpl_status mpl_fused_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_fused *f);
 
 #endif
