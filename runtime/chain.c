@@ -11,9 +11,11 @@
 void GOMP_parallel(void (*run)(void *), void *arg, unsigned n_threads, unsigned flags);
 int omp_get_thread_num(void);
 
+#define INLINE static inline __attribute__((always_inline))
+
 enum {
     PIECE = 512,       /* elements */
-    LONG_ROW = 64,     /* from here on pieces do not go past the end of a row */
+    LONG_ROW = 256,    /* from here on pieces do not go past the end of a row */
     SHARE = 16 * 1024, /* elements that are worth a thread of their own */
 };
 
@@ -156,7 +158,7 @@ mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_chain 
     MPL_TRY(read_chain(ctx, g, op, c, &is_one));
     for (uint32_t i = 0; i < c->f.n_steps; i++)
         if (c->f.step[i].kind != MPL_N_OPS)
-            c->step[i] = mpl_chain_step_of(c->f.step[i].kind);
+            c->step[i] = mpl_chain_step_of(c->f.step[i].kind, mpl_chain_widest());
     if (!is_one)
         goto out;
     c->n = mpl_count(&c->f.to.shape);
@@ -171,7 +173,7 @@ mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_chain 
         }
     }
     if (how != NULL)
-        *how = mpl_chain_how();
+        *how = mpl_chain_how[mpl_chain_widest()];
     *out = c, c = NULL;
 out:
     mpl_free(ctx, c);
@@ -223,51 +225,67 @@ static bool in_a_row(const cursor *c, int64_t n)
     return c->v->stride[last] == 1 && c->v->shape.dim[last] - c->index[last] >= n;
 }
 
-/* Rows of n elements; row and step are strides in memory, in a piece all lies one after the other. */
-#define MOVE_ROWS(n)                                                                                         \
-    for (int64_t r = 0; r < n_rows; r++)                                                                     \
-        for (int64_t k = 0; k < (n); k++)                                                                    \
-            if (out)                                                                                         \
-                memory[r * row + k * step] = piece[r * (n) + k];                                             \
-            else                                                                                             \
-                piece[r * (n) + k] = memory[r * row + k * step];
+/* One element after another; `into` is the piece. */
+#define MOVE_ONE(into, from)                                                                                 \
+    do {                                                                                                     \
+        if (out)                                                                                             \
+            from = into;                                                                                     \
+        else                                                                                                 \
+            into = from;                                                                                     \
+    } while (0)
 
-static inline __attribute__((always_inline)) void move(float *restrict piece, float *restrict memory,
-                                                       int64_t row, int64_t step, int64_t n_rows, int64_t n,
-                                                       bool out)
+/* Rows of n elements, `row` apart in memory and one after the other in a piece. */
+INLINE void move_rows(float *restrict piece, float *restrict memory, int64_t row, int64_t n_rows, size_t n,
+                      bool out)
 {
-    if (n >= 16 && step == 1) {
-        for (int64_t r = 0; r < n_rows; r++)
-            memcpy(out ? memory + r * row : piece + r * n, out ? piece + r * n : memory + r * row,
-                   (size_t)n * sizeof *piece);
+    for (int64_t r = 0; r < n_rows; r++)
+        memcpy(out ? memory + r * row : piece + r * (int64_t)n,
+               out ? piece + r * (int64_t)n : memory + r * row, n * sizeof *piece);
+}
+
+/* The same, where elements are `step` apart in memory. */
+INLINE void move_apart(float *restrict piece, float *restrict memory, int64_t row, int64_t step,
+                       int64_t n_rows, int64_t n, bool out)
+{
+    if (n_rows > 1 && (row == 1 || n < 8)) { /* along the rows */
+        for (int64_t k = 0; k < n; k++) {
+            float *column = memory + k * step;
+
+            if (row == 1) /* where the next rows begin; nobody else sees that columns are read side by side */
+                __builtin_prefetch(column + n_rows + 15, out);
+            for (int64_t r = 0; r < n_rows; r++)
+                MOVE_ONE(piece[r * n + k], column[r * row]);
+        }
         return;
     }
-    switch (n) { /* as a constant, so that no loop is left */
-    case 1:
-        MOVE_ROWS(1)
-        break;
-    case 2:
-        if (step == 1) /* one element of twice the size */
-            for (int64_t r = 0; r < n_rows; r++)
-                memcpy(out ? memory + r * row : piece + r * 2, out ? piece + r * 2 : memory + r * row, 8);
-        else
-            MOVE_ROWS(2)
-        break;
-    case 4:
-        if (step == 1)
-            for (int64_t r = 0; r < n_rows; r++)
-                memcpy(out ? memory + r * row : piece + r * 4, out ? piece + r * 4 : memory + r * row, 16);
-        else
-            MOVE_ROWS(4)
-        break;
-    default:
-        MOVE_ROWS(n)
+    for (int64_t r = 0; r < n_rows; r++)
+        for (int64_t k = 0; k < n; k++)
+            MOVE_ONE(piece[r * n + k], memory[r * row + k * step]);
+}
+
+INLINE void move(float *restrict piece, float *restrict memory, int64_t row, int64_t step, int64_t n_rows,
+                 int64_t n, bool out)
+{
+    if (n == 1) {
+        move_apart(piece, memory, 0, row, 1, n_rows, out);
+    } else if (step != 1) {
+        move_apart(piece, memory, row, step, n_rows, n, out);
+    } else { /* a size that is known is one load and one store */
+        switch (n) {
+        case 2:
+            move_rows(piece, memory, row, n_rows, 2, out);
+            break;
+        case 4:
+            move_rows(piece, memory, row, n_rows, 4, out);
+            break;
+        default:
+            move_rows(piece, memory, row, n_rows, (size_t)n, out);
+        }
     }
 }
 
 /* Moves the next n elements between a piece and where they lie: whole rows together. */
-static inline __attribute__((always_inline)) void move_run(cursor *c, float *piece, float *data, int64_t n,
-                                                           bool out)
+INLINE void move_run(cursor *c, float *piece, float *data, int64_t n, bool out)
 {
     const mpl_strided *v = c->v;
     uint32_t last = v->shape.rank - 1;

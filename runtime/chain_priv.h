@@ -7,11 +7,20 @@
 /* y[k] = f(a[k], b[k]) for k < n; y apart from both; b is a where the operator has one operand. */
 typedef void mpl_chain_step(float *restrict y, const float *a, const float *b, int64_t n);
 
-/* The operator's loop for the widest vectors of this processor; NULL: it has none. Results do not depend on the width: no operation
- * is contracted, and none is done across elements. */
-mpl_chain_step *mpl_chain_step_of(mpl_op_kind kind);
+/* Widths of vectors that the loops are made for. Results do not depend on them: no operation is contracted, and none is done across
+ * elements. */
+typedef enum mpl_chain_width {
+    MPL_CHAIN_PLAIN,
+    MPL_CHAIN_AVX2,
+    MPL_CHAIN_AVX512,
+    MPL_N_CHAIN_WIDTHS
+} mpl_chain_width;
 
-/* "chain:avx512", "chain:avx2" or "chain": the vectors in use. */
-const char *mpl_chain_how(void);
+extern const char *const mpl_chain_how[MPL_N_CHAIN_WIDTHS]; /* "chain", "chain:avx2", "chain:avx512" */
+
+/* The widest that this processor has. */
+mpl_chain_width mpl_chain_widest(void);
+/* The operator's loop; NULL: it has none. */
+mpl_chain_step *mpl_chain_step_of(mpl_op_kind kind, mpl_chain_width width);
 
 #endif
