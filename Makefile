@@ -25,7 +25,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 .PHONY: all check certify-mutations lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 .PHONY: views-oracle views-planted
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
-.PHONY: cluster-test follow-docs determinism exact-oracle ilp-oracle paper paper-check
+.PHONY: cluster-test follow-docs determinism exact-oracle ilp-oracle paper paper-check peers
 MAKEFLAGS += --no-builtin-rules
 , := ,
 
@@ -234,6 +234,11 @@ certify-mutations: deps-test $O/tests/test_planners_certify $O/tests/test_planne
 # All of results/ and the numbers of PAPER.md, measured anew; and whether they are what the committed rows make.
 paper: all $O/tests/bench_speed $O/tests/bench_exact
 	$(Q)scripts/paper.sh $O/memplan $O/tests/bench_speed $O/tests/bench_exact
+# Other toolkits beside memplan, where PYTHON has them (scripts/peers/README.md): make peers PYTHON=peers/bin/python
+PYTHON ?= python3
+peers: $O/memplan
+	$(Q)for peer in ort pytorch tflite cpsat; do $(PYTHON) scripts/peers/$$peer.py --memplan $O/memplan || exit 1; done
+
 paper-check: $O/memplan
 	$(Q)$O/memplan paper --check
 

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""ONNX Runtime beside memplan: arena bytes, and latency with one thread and with two.
+
+  scripts/peers/ort.py [GRAPH ..]      .onnx files or zoo graphs, which memplan exports
+
+ONNX Runtime's arena is what its BFC arena took from the system in three runs (from its log), without what it reserved for
+weights: as it comes, and with arena_extend_strategy=kSameAsRequested, the frugal one. Its pattern is the one block that it asks
+for from the second run on, once it has seen what the first allocated. The programs run in turns, a process each; a time is the
+median of the rounds' medians. Needs onnxruntime and numpy.
+"""
+
+import glob
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+
+import common
+
+RUNS = 7
+ZOO = ["resnet50", "mobilenet_v2", "squeezenet", "inception_v3"]
+
+
+def measure(path, threads, strategy):
+    """One session; prints {"ns": [..]}, the log goes to standard error, a line "run N" before each of the first runs."""
+    import numpy as np
+    import onnxruntime as ort
+
+    ort.set_default_logger_severity(1)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    if strategy == "frugal":
+        memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+        same_as_requested, choose = 1, -1
+        ort.create_and_register_allocator(
+            memory,
+            ort.OrtArenaCfg({"arena_extend_strategy": same_as_requested, "max_mem": 0, "initial_chunk_size_bytes": choose,
+                             "max_dead_bytes_per_chunk": choose, "initial_growth_chunk_size_bytes": choose}))
+        options.add_session_config_entry("session.use_env_allocators", "1")
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    feeds = {}
+    for value in session.get_inputs():
+        shape = [d if isinstance(d, int) else 1 for d in value.shape]
+        feeds[value.name] = np.random.default_rng(1).random(shape, dtype=np.float32)
+    for run in range(3):
+        print(f"run {run}", file=sys.stderr, flush=True)
+        session.run(None, feeds)
+    ort.set_default_logger_severity(3)
+    times = []
+    for _ in range(RUNS):
+        start = time.perf_counter_ns()
+        session.run(None, feeds)
+        times.append(time.perf_counter_ns() - start)
+    print(json.dumps({"ns": times}))
+
+
+def arena_bytes(log):
+    """(what the arena took without what was reserved for weights, the block of the second run)."""
+    if "Creating BFCArena" not in log:
+        raise common.Failed("onnxruntime: no arena in its log: another version's words?")
+    took = [int(n) for n in re.findall(r"Extended allocation by (\d+) bytes", log)]
+    asked = [int(n) for n in re.findall(r"\(requested\) num_bytes: (\d+)", log.split("run 1", 1)[1])]
+    return sum(took), max(asked, default=0)
+
+
+def peer(path, threads, strategy="default"):
+    result, log = common.itself(__file__, path, str(threads), strategy)
+    return result["ns"], arena_bytes(log)
+
+
+def compare(program, graph, rounds, folder, extra):
+    path = graph
+    if not graph.endswith(".onnx"):
+        path = os.path.join(folder, re.sub(r"\W", "_", graph) + ".onnx")
+        common.command([program, "export", graph, "--format", "onnx", "-o", path])
+    ours, theirs = {1: [], 2: []}, {1: [], 2: []}
+    planned = arena = 0
+    for _ in range(rounds):
+        for threads in (1, 2):
+            row = common.memplan(program, "run", graph, "--backend", "cpu", "--threads", str(threads), "--repeat",
+                                 str(RUNS), *extra)
+            ours[threads].append(common.median(row["run_ns"]))
+            planned = row["planned_bytes"]
+            times, (arena, _) = peer(path, threads)
+            theirs[threads].append(common.median(times))
+    _, (frugal, pattern) = peer(path, 1, "frugal")
+    line = [common.case_name(graph), common.mib(planned)]
+    for theirs_bytes in (arena, frugal, pattern):
+        line += [common.mib(theirs_bytes), common.ratio(planned, theirs_bytes)]
+    for threads in (1, 2):
+        a, b = common.median(ours[threads]), common.median(theirs[threads])
+        line += [f"{a / 1e6:.1f}", f"{b / 1e6:.1f}", common.ratio(a, b)]
+    return line
+
+
+def main():
+    light = sorted(glob.glob(os.path.join(common.ROOT, "..", "shared", "data", "onnx-light", "*.onnx")))
+    parser = common.options(__doc__.splitlines()[0], light + ZOO)
+    parser.add_argument("--run", default="", help="further options of memplan run, one text")
+    args = parser.parse_args()
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for graph in args.cases:
+            common.say(f"ort: {graph}")
+            lines.append(compare(args.memplan, graph, args.rounds, folder, args.run.split()))
+    heads = ["graph", "planned MiB", "arena MiB", "planned over arena", "frugal arena MiB", "planned over frugal",
+             "pattern MiB", "planned over pattern", "~run ms", "~ORT ms", "~run over ORT", "~run ms 2 threads", "~ORT ms 2 threads", "~run over ORT 2 threads"]
+    common.write_table(common.table_path(args.output, "ort"), heads, lines)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        measure(sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    else:
+        try:
+            main()
+        except common.Failed as error:
+            sys.exit(f"ort: {error}")
