@@ -5,6 +5,8 @@
 #include "graphs/base/file.h"
 #include "graphs/base/rng.h"
 
+#include <math.h>
+
 void mpl_digits_fini(mpl_ctx *ctx, mpl_digits *digits)
 {
     mpl_free(ctx, digits->pixel);
@@ -81,13 +83,20 @@ static const uint8_t segments[10] = {0x3f, 0x06, 0x5b, 0x4f, 0x66, 0x6d, 0x7d, 0
 static const uint8_t ends[7][4] = {{0, 0, 1, 0}, {1, 0, 1, 1}, {1, 1, 1, 2}, {0, 2, 1, 2},
                                    {0, 1, 0, 2}, {0, 0, 0, 1}, {0, 1, 1, 1}};
 
+/* A place in [0, room), at most a fourteenth of it and one pixel from the middle: MNIST's digits are centred too. */
+static uint32_t near_middle(uint32_t room, mpl_rng *rng)
+{
+    uint32_t most = room / 14 + 1, least = room / 2 > most ? room / 2 - most : 0;
+
+    return least + (uint32_t)mpl_rng_below(rng, mpl_min_u64(2 * most + 1, room - least));
+}
+
 static void draw(mpl_digits *d, uint32_t i, mpl_rng *rng)
 {
     uint32_t side = d->side, width = side / 3, height = side / 4, thick = side > 14 ? side / 14 : 1;
     float *pixel = d->pixel + (size_t)i * side * side, ink = 0.6f + 0.4f * mpl_rng_float(rng);
-    uint32_t left = (uint32_t)mpl_rng_below(rng, side - width - thick), top;
+    uint32_t left = near_middle(side - width - thick, rng), top = near_middle(side - 2 * height - thick, rng);
 
-    top = (uint32_t)mpl_rng_below(rng, side - 2 * height - thick);
     for (uint32_t k = 0; k < side * side; k++)
         pixel[k] = 0.2f * mpl_rng_float(rng);
     for (int s = 0; s < 7; s++) {
@@ -97,6 +106,21 @@ static void draw(mpl_digits *d, uint32_t i, mpl_rng *rng)
             for (uint32_t x = left + ends[s][0] * width; x < left + ends[s][2] * width + thick; x++)
                 pixel[y * side + x] = ink;
     }
+}
+
+void mpl_digits_centre(mpl_digits *d)
+{
+    size_t n = (size_t)d->n * d->side * d->side;
+    double sum = 0, squares = 0, mean, scale;
+
+    for (size_t i = 0; i < n; i++) {
+        sum += d->pixel[i];
+        squares += (double)d->pixel[i] * d->pixel[i];
+    }
+    mean = sum / (double)n;
+    scale = squares / (double)n > mean * mean ? 1 / sqrt(squares / (double)n - mean * mean) : 1;
+    for (size_t i = 0; i < n; i++)
+        d->pixel[i] = (float)((d->pixel[i] - mean) * scale);
 }
 
 mpl_status mpl_digits_draw(mpl_ctx *ctx, uint32_t n, uint32_t side, uint64_t seed, mpl_digits *out)

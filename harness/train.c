@@ -172,6 +172,7 @@ mpl_status mpl_train(mpl_ctx *ctx, const mpl_options *options, const mpl_job *jo
 
     MPL_TRY(find_inputs(&t));
     MPL_TRY(get_digits(&t));
+    mpl_digits_centre(&t.digits);
     MPL_TRY(open_both(&t));
     for (uint64_t i = 0; i < options->iterations; i++)
         MPL_TRY(iterate(&t, i));

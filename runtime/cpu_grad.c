@@ -121,45 +121,45 @@ static void conv_grad_input(recipe *r)
 
 /* ---- matrix products ------------------------------------------------------------------------------------------------ */
 
-/* Sum over the rows. */
-static void column_sums(recipe *r)
+/* Sums over the rows, in double as the plain loops have them. */
+static void column_sums(const mpl_op_call *call)
 {
-    dnnl_reduction_desc_t desc;
-    dnnl_memory_desc_t src = plain_shape(r->in[0]);
-    dnnl_memory_desc_t dst = mpl_cpu_plain(2, (const int64_t[]){1, r->in[0]->dim[1]});
+    const float *dy = call->in[0].data;
+    int64_t rows = call->in[0].shape.dim[0], columns = call->in[0].shape.dim[1];
+    float *sums = call->out[1].data;
 
-    if (dnnl_reduction_desc_init(&desc, dnnl_reduction_sum, &src, &dst, 0, 0) != dnnl_success)
-        return;
-    mpl_cpu_choose(r, &desc, NULL);
-    mpl_cpu_arg_add(r, DNNL_ARG_SRC, &src, MPL_FROM_IN, 0);
-    mpl_cpu_arg_add(r, DNNL_ARG_DST, &dst, MPL_FROM_OUT, 1);
+    for (int64_t k = 0; k < columns; k++) {
+        double sum = 0;
+
+        for (int64_t i = 0; i < rows; i++)
+            sum += dy[i * columns + k];
+        sums[k] = (float)sum;
+    }
 }
 
-/* With y = op(a) op(b): op(b)' = op(a)T dy, op(a)' = dy op(b)T, written through the strides of b and a. */
+/* With y = op(a) op(b): op(b)' = op(a)T dy, op(a)' = dy op(b)T. Where b or a lies turned, so does the product: oneDNN multiplies
+ * fast only into row-major results. */
 static void gemm_grad(recipe *r)
 {
     bool trans_a = mpl_attr_int(r->g, r->op, MPL_ATTR_trans_a, 0) != 0;
     bool trans_b = mpl_attr_int(r->g, r->op, MPL_ATTR_trans_b, 0) != 0;
-    dnnl_memory_desc_t dy = plain_shape(r->in[0]), left, right, out;
-    uint32_t part = r->stage; /* 0: b, 1: c, 2: a */
+    bool first = r->stage == 0, dy_left = first ? trans_b : !trans_a;
+    uint32_t from = first ? 1 : 2, to = first ? 0 : 2;
+    dnnl_memory_desc_t dy, other, out;
 
     if (mpl_attr_float(r->g, r->op, MPL_ATTR_alpha, 1) != 1 ||
         mpl_attr_float(r->g, r->op, MPL_ATTR_beta, 1) != 1)
         return;
-    if (part == 1 && !asked(r, 1))
-        part = 2;
-    if (part == 0) {
-        left = mpl_cpu_matrix(r->in[1], !trans_a);
-        out = mpl_cpu_matrix(r->out[0], trans_b);
-        mpl_cpu_product(r, &left, 1, &dy, 0, &out, 0);
-    } else if (part == 1) {
-        column_sums(r);
-    } else {
-        right = mpl_cpu_matrix(r->in[2], !trans_b);
-        out = mpl_cpu_matrix(r->out[2], trans_a);
-        mpl_cpu_product(r, &dy, 0, &right, 2, &out, 2);
-    }
-    r->more = part < 2 && (asked(r, 2) || (part == 0 && asked(r, 1)));
+    dy = mpl_cpu_matrix(r->in[0], first ? trans_b : trans_a);
+    other = mpl_cpu_matrix(r->in[from], trans_a == trans_b);
+    out = plain_shape(r->out[to]);
+    if (dy_left)
+        mpl_cpu_product(r, &dy, 0, &other, from, &out, to);
+    else
+        mpl_cpu_product(r, &other, from, &dy, 0, &out, to);
+    if (first && asked(r, 1))
+        r->finish = column_sums;
+    r->more = first && asked(r, 2);
 }
 
 /* ---- pooling, softmax, element-wise ------------------------------------------------------------------------------------- */

@@ -3,8 +3,9 @@
  *
  * The range of a pseudo-random weight is chosen by what reads it, so that activations neither vanish nor
  * explode through a hundred layers: matrices and filters are uniform with variance 2 / fan_in (He, Zhang,
- * Ren, Sun, "Delving deep into rectifiers", 2015, equation 10), scales and variances lie in [0.5, 1.5],
- * shifts, means and biases in [-0.1, 0.1]. */
+ * Ren, Sun, "Delving deep into rectifiers", 2015, equation 10), a tenth of that where a softmax reads the product, so that training
+ * begins with all classes about equally likely; scales and variances lie in [0.5, 1.5], shifts, means and biases in
+ * [-0.1, 0.1]. */
 #include "graphs/base/rng.h"
 #include "runtime/exec_priv.h"
 
@@ -56,6 +57,20 @@ static range arithmetic(const mpl_shape *s, range parameter)
     return mpl_shape_count(s, &n) && n > 1 ? parameter : FIXED;
 }
 
+/* Whether a softmax reads what the operation makes. */
+static bool is_logits(const mpl_graph *g, mpl_op op)
+{
+    mpl_value y = g->op_out[g->op_out_begin[op]];
+
+    for (uint32_t k = g->value_use_begin[y]; k < g->value_use_begin[y + 1]; k++) {
+        mpl_op_kind kind = (mpl_op_kind)g->op_kind[g->value_use[k]];
+
+        if (kind == MPL_OP_softmax || kind == MPL_OP_log_softmax || kind == MPL_OP_softmax_cross_entropy)
+            return true;
+    }
+    return false;
+}
+
 static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
 {
     switch (g->op_kind[op]) {
@@ -67,7 +82,7 @@ static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl
                               : (range){-1, 1, true};
     case MPL_OP_gemm:
     case MPL_OP_matmul:
-        return operand < 2 ? he(product_depth(g, op, operand, s)) : SHIFT;
+        return operand == 2 ? SHIFT : he(product_depth(g, op, operand, s) * (is_logits(g, op) ? 100 : 1));
     case MPL_OP_batch_norm:
     case MPL_OP_batch_norm_train:
         return operand == 1 || operand == 4 ? SCALE : SHIFT;
