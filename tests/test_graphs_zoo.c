@@ -16,13 +16,14 @@ static const struct {
     uint64_t params;
     double mega, tolerance;
 } published[] = {
-    {"resnet18", 11689512, 1810, 10},      {"resnet34", 21797672, 3660, 10},
-    {"resnet50", 25557032, 4090, 10},      {"resnet101", 44549160, 7800, 10},
-    {"resnet152", 60192808, 11510, 10},    {"densenet121", 7978856, 2830, 10},
-    {"densenet169", 14149480, 3360, 10},   {"densenet201", 20013928, 4290, 10},
-    {"inception_v1", 6998552, 0, 0},       {"inception_v3", 23834568, 5710, 10},
-    {"inception_v4", 42679816, 12280, 30}, {"vgg16", 138357544, 15470, 10},
-    {"mobilenet_v1", 4231976, 569, 1},     {"mobilenet_v2", 3504872, 300, 1},
+    {"resnet18", 11689512, 1810, 10},       {"resnet34", 21797672, 3660, 10},
+    {"resnet50", 25557032, 4090, 10},       {"resnet101", 44549160, 7800, 10},
+    {"resnet152", 60192808, 11510, 10},     {"densenet121", 7978856, 2830, 10},
+    {"densenet169", 14149480, 3360, 10},    {"densenet201", 20013928, 4290, 10},
+    {"inception_v1", 6998552, 0, 0},        {"inception_v3", 23834568, 5710, 10},
+    {"inception_v4", 42679816, 12280, 30},  {"vgg16", 138357544, 15470, 10},
+    {"mobilenet_v1", 4231976, 569, 1},      {"mobilenet_v2", 3504872, 300, 1},
+    {"mask_rcnn:form=owl", 64158584, 0, 0}, /* that of 2017 on 81 classes; means and variances counted */
 };
 
 static mpl_graph *build(mpl_ctx *ctx, const char *spec)
@@ -45,7 +46,7 @@ static uint64_t n_params(const mpl_graph *g)
     uint64_t n = 0;
 
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (g->value_role[v] == MPL_WEIGHT && g->value_shape[v].rank > 0)
+        if (g->value_role[v] == MPL_WEIGHT && g->value_shape[v].rank > 0 && g->value_data[v] == NULL)
             n += count(g, v);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (g->op_kind[op] == MPL_OP_batch_norm)
@@ -94,14 +95,24 @@ static const struct {
     const char *name;
     uint32_t conv, norm, max, avg, concat, sum; /* avg: global pools, too; sum: add, too */
 } counts[] = {
-    {"resnet18", 20, 20, 1, 1, 0, 8},         {"resnet34", 36, 36, 1, 1, 0, 16},
-    {"resnet50", 53, 53, 1, 1, 0, 16},        {"resnet101", 104, 104, 1, 1, 0, 33},
-    {"resnet152", 155, 155, 1, 1, 0, 50},     {"densenet121", 121, 121, 1, 4, 58, 0},
-    {"densenet169", 169, 169, 1, 4, 82, 0},   {"densenet201", 201, 201, 1, 4, 98, 0},
-    {"inception_v1", 57, 0, 13, 1, 9, 0},     {"inception_v3", 94, 94, 4, 10, 15, 0},
-    {"inception_v4", 149, 149, 4, 15, 19, 0}, {"vgg16", 13, 0, 5, 0, 0, 0},
-    {"mobilenet_v1", 27, 27, 0, 1, 0, 0},     {"mobilenet_v2", 52, 52, 0, 1, 0, 10},
+    {"resnet18", 20, 20, 1, 1, 0, 8},
+    {"resnet34", 36, 36, 1, 1, 0, 16},
+    {"resnet50", 53, 53, 1, 1, 0, 16},
+    {"resnet101", 104, 104, 1, 1, 0, 33},
+    {"resnet152", 155, 155, 1, 1, 0, 50},
+    {"densenet121", 121, 121, 1, 4, 58, 0},
+    {"densenet169", 169, 169, 1, 4, 82, 0},
+    {"densenet201", 201, 201, 1, 4, 98, 0},
+    {"inception_v1", 57, 0, 13, 1, 9, 0},
+    {"inception_v3", 94, 94, 4, 10, 15, 0},
+    {"inception_v4", 149, 149, 4, 15, 19, 0},
+    {"vgg16", 13, 0, 5, 0, 0, 0},
+    {"mobilenet_v1", 27, 27, 0, 1, 0, 0},
+    {"mobilenet_v2", 52, 52, 0, 1, 0, 10},
     {"mnist_conv", 1, 0, 1, 0, 0, 0},
+    /* The backbone's 104, 8 of the pyramid, 15 of the proposals on five levels, 7 of the heads; of these 6 are normalised. The
+     * pyramid adds 3 times. */
+    {"mask_rcnn", 104 + 8 + 15 + 7, 104 + 6, 2, 0, 7, 33 + 3 + 40},
 };
 
 static void assert_count(const mpl_graph *g, mpl_op_kind a, mpl_op_kind b, uint32_t want)
@@ -134,6 +145,18 @@ static void test_counts(void **state)
     }
 }
 
+/* Whether nothing is computed for nobody; of top_k, the values may be. */
+static bool all_is_read(const mpl_graph *g)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t k = g->op_out_begin[op] + (g->op_kind[op] == MPL_OP_top_k); k < g->op_out_begin[op + 1];
+             k++)
+            if (g->op_out[k] != MPL_NONE && g->value_role[g->op_out[k]] != MPL_OUTPUT &&
+                g->value_use_begin[g->op_out[k]] == g->value_use_begin[g->op_out[k] + 1])
+                return false;
+    return true;
+}
+
 /* The same request gives the same graph; names are unique; the least image still gives a graph. */
 static void test_every_network(void **state)
 {
@@ -148,11 +171,8 @@ static void test_every_network(void **state)
         assert_string_equal(g->name, mpl_zoo[i]->name);
         assert_true(mpl_zoo_find(g->name, strlen(g->name)) == mpl_zoo[i]);
         assert_true(mpl_graph_hash(g) == mpl_graph_hash(again));
-        assert_true(g->n_outputs == 1 || g->n_outputs == 3); /* ssd_boxes */
-        for (mpl_op op = 0; op < g->n_ops; op++)             /* nothing is computed for nobody */
-            for (uint32_t k = g->op_out_begin[op]; k < g->op_out_begin[op + 1]; k++)
-                assert_true(g->op_out[k] == MPL_NONE || g->value_role[g->op_out[k]] == MPL_OUTPUT ||
-                            g->value_use_begin[g->op_out[k]] < g->value_use_begin[g->op_out[k] + 1]);
+        assert_true(g->n_outputs >= 1 && g->n_outputs <= 3); /* mask_rcnn, ssd_boxes */
+        assert_true(all_is_read(g));
         mpl_graph_free(&ctx, g);
         mpl_graph_free(&ctx, again);
         for (const mpl_zoo_param *p = mpl_zoo[i]->params; p->key != NULL; p++)
@@ -175,6 +195,9 @@ static const struct {
     {"inception_v1:image=128", "inception_v1:image=128", "[1,3,128,128]", "[1,1000]", 143},
     {"inception_v3:image=299,batch=2", "inception_v3:batch=2", "[2,3,299,299]", "[2,1000]", 315},
     {"resnet50:form=owl", "resnet50:form=owl", "[1,3,224,224]", "[1,1000]", 447 + 53},
+    {"resnet50:stride=1x1", "resnet50:stride=1x1", "[1,3,224,224]", "[1,1000]", 176},
+    {"mask_rcnn:image=128,rois=9,detections=3,classes=4", "mask_rcnn:image=128,classes=4,rois=9,detections=3",
+     "[1,3,128,128]", "[3,6]", 663},
     {"inception_v4:form=plain", "inception_v4", "[1,3,299,299]", "[1,1000]", 489},
     {"mobilenet_v2", "mobilenet_v2", "[1,3,224,224]", "[1,1000]", 154},
     {"mnist_conv", "mnist_conv", "[100,1,28,28]", "[100,10]", 9},
@@ -669,6 +692,129 @@ static void test_random_wiring(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* ---- regions of mask_rcnn ------------------------------------------------------------------------------------ */
+
+/* Weights under which a deep network neither vanishes nor explodes. */
+static void fill_deep(interpreter *it)
+{
+    const mpl_graph *g = it->g;
+
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        const mpl_shape *s = &g->value_shape[v];
+        float *x = it->data[v], fan_in = 1, scale = 0.1f, shift = 0;
+
+        if ((g->value_role[v] != MPL_INPUT && g->value_role[v] != MPL_WEIGHT) || g->value_data[v] != NULL)
+            continue;
+        for (uint32_t i = 1; i < s->rank; i++)
+            fan_in *= (float)s->dim[i];
+        if (g->value_role[v] == MPL_INPUT || s->rank > 1)
+            scale = g->value_role[v] == MPL_INPUT ? 1 : sqrtf(6 / fan_in);
+        else if (strstr(g->value_name[v], ".var") != NULL || strstr(g->value_name[v], ".scale") != NULL)
+            shift = 1;
+        fill(it, v, g->value_name[v], 0);
+        for (uint64_t i = 0; i < count(g, v); i++)
+            x[i] = x[i] * scale + shift;
+    }
+}
+
+static const float *data_of(const interpreter *it, const char *scope, const char *name, mpl_shape *shape)
+{
+    char text[100];
+    mpl_value v;
+
+    snprintf(text, sizeof text, "%s%s%s", scope, scope[0] != '\0' ? "." : "", name);
+    v = mpl_graph_find(it->g, text);
+    if (v == MPL_NONE)
+        fail_msg("%s: no such value", text);
+    if (shape != NULL)
+        *shape = it->g->value_shape[v];
+    return it->data[v];
+}
+
+/* The most likely anchors, shifted; both sides of the boxes. */
+static void assert_proposals(const interpreter *it, uint32_t n_rois)
+{
+    static const char *const side[2][2] = {{"y.from", "y.to"}, {"x.from", "x.to"}};
+    mpl_shape shape;
+    const float *score = data_of(it, "rpn", "scores", &shape), *shift = data_of(it, "rpn", "shifts", NULL);
+    const float *anchor = data_of(it, "", "anchors", NULL);
+    bool *taken = calloc((size_t)shape.dim[0], sizeof *taken);
+
+    for (uint32_t r = 0; r < n_rois; r++) {
+        int64_t best = -1;
+
+        for (int64_t i = 0; i < shape.dim[0]; i++)
+            if (!taken[i] && (best < 0 || score[2 * i + 1] > score[2 * best + 1]))
+                best = i;
+        taken[best] = true;
+        for (int k = 0; k < 2; k++) {
+            const float *a = anchor + 4 * best, *d = shift + 4 * best;
+            double length = a[2 + k] - a[k], middle = a[k] + length / 2 + 0.1 * d[k] * length;
+            double half = length * exp(fmin(fmax(0.2 * d[2 + k], -log(62.5)), log(62.5))) / 2;
+            double from = data_of(it, "proposals", side[k][0], NULL)[r];
+            double to = data_of(it, "proposals", side[k][1], NULL)[r];
+
+            assert_float_equal(from, fmin(fmax(middle - half, 0), 1), 1e-5);
+            assert_float_equal(to, fmin(fmax(middle + half, 0), 1), 1e-5);
+        }
+    }
+    free(taken);
+}
+
+/* Every bin of every region is a bilinear sample of the level that fits its box. */
+static void assert_regions(const interpreter *it, const char *from, const char *to, double image)
+{
+    mpl_shape shape, level_shape;
+    const float *region = data_of(it, to, "region", &shape);
+    int64_t bins = shape.dim[2];
+
+    for (int64_t i = 0; i < shape.dim[0] * shape.dim[1] * bins * bins; i += 7) {
+        int64_t r = i / (shape.dim[1] * bins * bins), c = i / (bins * bins) % shape.dim[1];
+        double y1 = data_of(it, from, "y.from", NULL)[r], y2 = data_of(it, from, "y.to", NULL)[r];
+        double x1 = data_of(it, from, "x.from", NULL)[r], x2 = data_of(it, from, "x.to", NULL)[r];
+        int level = (int)fmin(fmax(round(4 + log2(sqrt((y2 - y1) * (x2 - x1)) * image / 224)), 2), 5);
+        char scope[16];
+        const float *map;
+        double side, y, x, fy, fx, want = 0;
+
+        snprintf(scope, sizeof scope, "fpn%d", level);
+        map = data_of(it, scope, "conv", &level_shape);
+        side = (double)level_shape.dim[2];
+        y = (y1 + (y2 - y1) * (double)(i / bins % bins) / (double)(bins - 1)) * (side - 1);
+        x = (x1 + (x2 - x1) * (double)(i % bins) / (double)(bins - 1)) * (side - 1);
+        fy = y - floor(y), fx = x - floor(x);
+        for (int k = 0; k < 4; k++) {
+            int64_t row = (int64_t)fmin(floor(y) + k / 2, side - 1),
+                    column = (int64_t)fmin(floor(x) + k % 2, side - 1);
+
+            want += (k / 2 == 1 ? fy : 1 - fy) * (k % 2 == 1 ? fx : 1 - fx) *
+                    map[(c * (int64_t)side + row) * (int64_t)side + column];
+        }
+        if (!(fabs(region[i] - want) <= 1e-3 * (1 + fabs(want))))
+            fail_msg("%s: element %" PRId64 " is %g; %g is expected", to, i, (double)region[i], want);
+    }
+}
+
+static void test_mask_rcnn(void **state)
+{
+    mpl_ctx ctx;
+    mpl_graph *g;
+    interpreter it;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    g = build(&ctx, "mask_rcnn:image=64,rois=6,detections=2,classes=3");
+    it = interpret_begin(&ctx, g);
+    fill_deep(&it);
+    assert_ok(&ctx, interpret(&it));
+    assert_proposals(&it, 6);
+    assert_regions(&it, "proposals", "rois", 64);
+    assert_regions(&it, "detections", "mask_rois", 64);
+    interpret_end(&it);
+    mpl_graph_free(&ctx, g);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -679,6 +825,7 @@ int main(void)
         cmocka_unit_test(test_piecewise),     cmocka_unit_test(test_seq2seq),
         cmocka_unit_test(test_wrong),         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_models),        cmocka_unit_test(test_random_wiring),
+        cmocka_unit_test(test_mask_rcnn),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,6 +84,9 @@ mpl_value mpl_net_dense(mpl_net *net, const char *name, mpl_value x, int64_t uni
 /* What most classifiers end in: one value a channel (avg_pool over the whole image), flatten, dense, softmax. */
 mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout);
 
+/* resnet.c: the image and the four stages of resnet101, strides on the first 1x1; entries that call it have batch and image. */
+void mpl_net_resnet101(mpl_net *net, mpl_value stage[4]);
+
 /* Control flow: what is made between open and close stands in the block. */
 uint32_t mpl_net_open(mpl_net *net, const char *name); /* the block */
 mpl_value mpl_net_param(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape);
