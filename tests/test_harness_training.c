@@ -75,10 +75,10 @@ static void loss_falls(void **state)
         char arguments[300];
         double late = 0;
 
-        snprintf(
-            arguments, sizeof arguments,
-            "run mnist_conv:batch=50,mode=train,update=%s --planner greedy_size --backend cpu --iterations 60 --json",
-            updates[i]);
+        snprintf(arguments, sizeof arguments,
+                 "run mnist_conv:batch=50,mode=train,update=%s --planner greedy_size --backend cpu "
+                 "--iterations 60 --json",
+                 updates[i]);
         assert_int_equal(run(arguments, text, sizeof text), 0);
         for (int k = 56; k <= 60; k++)
             late += loss_at(text, k) / 5;
