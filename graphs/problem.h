@@ -128,6 +128,27 @@ typedef struct mpl_value_map {
     mpl_places *places;    /* NULL: no control flow. Owned. */
 } mpl_value_map;
 
+/* What control flow copies, since it does not lie where it is needed: all that a plan with these places ever moves, but for
+ * operations of the graph. A copy whose two sides turn out to be at one address in some round is not made then. */
+typedef enum mpl_copy_when {
+    MPL_COPY_ENTRY,   /* a carried value's first, once on entry to loop body `block` */
+    MPL_COPY_SLICE,   /* a slice of a scan, as each round of `block` begins */
+    MPL_COPY_CARRIED, /* a carried value, as each round of `block` ends */
+    MPL_COPY_ROW,     /* a row, to where it is stacked, as each round of `block` ends */
+    MPL_COPY_BRANCH,  /* a result, as branch `block` ends */
+    MPL_COPY_BYPASS,  /* what a case in `block` hands on when no branch runs */
+} mpl_copy_when;
+typedef struct mpl_copy {
+    mpl_copy_when when;
+    uint32_t block;
+    mpl_value from, to;
+    uint64_t bytes; /* each time [byte] */
+} mpl_copy;
+/* *list, in the order of the operations, is the caller's (mpl_free); *n = 0 without control flow. O(size). */
+mpl_status mpl_copies_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map, mpl_copy **list,
+                         uint32_t *n);
+const char *mpl_copy_name(mpl_copy_when when); /* "entry", "slice", "carried", "row", "branch", "bypass" */
+
 /* Operands of a concat: copied into its result, or made inside it wherever their bytes follow one another there (`inside`). */
 typedef enum mpl_concat {
     MPL_CONCAT_AUTO, /* those made inside that do not raise the peak live bytes of the order above that of copying all */

@@ -123,6 +123,19 @@ const mpl_export_format mpl_export_formats[] = {
     {NULL, NULL, false, false, NULL},
 };
 
+/* Offsets of buffers are not all that there is to a plan with loops: formats of other tools cannot say the rest. */
+static void note_bindings(const mpl_export_format *format, const mpl_export *what)
+{
+    bool whole = format->write == mpl_export_onnx || format->write == mpl_export_onnx_metadata;
+
+    if (what->plan != NULL && !whole && !what->options->quiet && what->job->source.graph != NULL &&
+        what->job->map->places != NULL && what->job->map->places->n > 0)
+        fprintf(stderr,
+                "memplan: export %s: %s has loops or branches; where its values lie from round to round, its "
+                "bindings, is not in this format, but in a plan file (plan -o)\n",
+                format->name, what->job->text);
+}
+
 mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
@@ -149,6 +162,7 @@ mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)
         MPL_FAIL(ctx, MPL_EINPUT, "export %s: %s is a list of buffers, not a graph", format->name, job.text);
     what = (mpl_export){options, &job, row, plan};
     MPL_TRY(format->write(ctx, &what, path));
+    note_bindings(format, &what);
 out:
     mpl_plan_free(ctx, plan);
     mpl_record_free(ctx, row);

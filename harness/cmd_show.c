@@ -243,6 +243,42 @@ out:
     return st;
 }
 
+/* What loops and branches copy, the largest first; ties in the order of the operations. */
+static mpl_status show_copies(mpl_ctx *ctx, const mpl_job *job)
+{
+    static const char *const when[] = {"on entry to",        "as a round begins in",
+                                       "as a round ends in", "as a round ends in",
+                                       "as it ends, branch", "where no branch runs, in"};
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = job->source.graph;
+    mpl_copy *copy = NULL;
+    uint64_t bytes = 0, carried = 0;
+    uint32_t n, n_carried = 0;
+
+    MPL_TRY(mpl_copies_of(ctx, g, job->map, &copy, &n));
+    for (uint32_t i = 0; i < n; i++) {
+        bytes += copy[i].bytes;
+        carried += copy[i].when == MPL_COPY_CARRIED ? copy[i].bytes : 0;
+        n_carried += copy[i].when == MPL_COPY_CARRIED;
+    }
+    printf("copies       %6" PRIu32 "  %14" PRIu64
+           " bytes by loops and branches, each time; from round to round %" PRIu32 " of %" PRIu64 " bytes\n",
+           n, bytes, n_carried, carried);
+    for (uint32_t shown = 0; shown < LARGEST && shown < n; shown++) {
+        uint32_t best = 0;
+
+        for (uint32_t i = 1; i < n; i++)
+            best = copy[i].bytes > copy[best].bytes ? i : best;
+        printf("             '%s' to '%s', %" PRIu64 " bytes, %s '%s'\n", g->value_name[copy[best].from],
+               g->value_name[copy[best].to], copy[best].bytes, when[copy[best].when],
+               g->block_name[copy[best].block]);
+        copy[best].bytes = 0;
+    }
+out:
+    mpl_free(ctx, copy);
+    return st;
+}
+
 /* What allocators without a plan would take for the same buffers: a model of a framework's, and the device's own. */
 static mpl_status show_allocators(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
 {
@@ -310,6 +346,8 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
            job.bound_kind);
     if (job.order_found.ns > 0)
         show_order(options, &job);
+    if (job.source.graph != NULL && job.source.graph->n_blocks > 1)
+        MPL_TRY(show_copies(ctx, &job));
     MPL_TRY(show_witness(ctx, job.problem));
     if (workspaces != NULL)
         MPL_TRY(show_workspaces(ctx, &job, workspaces));

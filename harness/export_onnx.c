@@ -6,7 +6,8 @@
  *     memplan.planner       as in the row
  *     memplan.arena_bytes   what the arena of the values takes
  *     memplan.offsets       JSON: the name of each value in an arena, with [offset, bytes]; a third number, where there are
- *                           several memories, is the memory. Views have the place of what they view.
+ *                           several memories, is the memory. Views have the place of what they view. Values that
+ *                           loops and branches move are not among them: their bindings are in the plan
  *     memplan.plan          the whole plan file, which memplan reads from the model where it takes a plan */
 #include <stdlib.h>
 #include <unistd.h>
@@ -69,6 +70,7 @@ static mpl_status make_notes(mpl_ctx *ctx, const mpl_export *what, notes *list)
     if (what->plan == NULL)
         return MPL_OK;
     MPL_TRY(mpl_record_write(ctx, what->row, &fields));
+    MPL_TRY(mpl_plan_add_bindings(ctx, what->job->source.graph, what->job->map, &fields));
     MPL_TRY(mpl_plan_text(ctx, what->job->problem, what->plan, fields, &list->plan));
     MPL_TRY((stream = open_memstream(&list->offsets, &size)) != NULL ? MPL_OK : MPL_EMEM);
     MPL_TRY(write_offsets(ctx, what, stream));

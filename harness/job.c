@@ -465,6 +465,7 @@ mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gra
                  ", %016" PRIx64,
                  path, file->problem->n, mpl_problem_hash(file->problem), graph, job->problem->n,
                  mpl_problem_hash(job->problem));
+    MPL_TRY(mpl_plan_check_bindings(ctx, path, file->fields_json, job->source.graph, job->map));
 out:
     mpl_free(ctx, workspaces);
     return st;

@@ -457,6 +457,7 @@ memplan_status memplan_write(const memplan_plan *plan, const char *path)
     char *fields = NULL;
 
     MPL_TRY(make_fields(ctx, plan, &fields));
+    MPL_TRY(mpl_plan_add_bindings(ctx, plan->task->graph, plan->task->map, &fields));
     MPL_TRY(mpl_plan_write(ctx, path, plan->task->problem, plan->plan, fields));
 out:
     mpl_free(ctx, fields);

@@ -17,7 +17,7 @@ typedef struct flow {
     mpl_ctx *ctx;
     const mpl_graph *g;
     mpl_program *program;
-    uint32_t n_words, n_value_words; /* of a state; those of its values */
+    uint32_t n_words, n_value_words; /* of a state; those of its values, and of loops and cases */
     size_t *node_begin; /* [n_steps + 1] nodes of each step: by class of rounds, the innermost loop's first */
     size_t n_nodes;
     uint32_t
@@ -61,6 +61,12 @@ static void set(uint64_t *state, mpl_value v, bool on)
 static mpl_value holder(const flow *f, mpl_value v)
 {
     return mpl_flow_holder(&f->map, v);
+}
+
+/* A loop or case has a bit too: that it has run since its block was entered, or the round began. */
+static uint32_t ran(const flow *f, mpl_op op)
+{
+    return f->g->n_values + op;
 }
 
 /* Planned inputs and weights have two more bits: that they came for certain, and that they did not. Until one comes its own bit
@@ -314,11 +320,27 @@ out:
     return st;
 }
 
+/* Where control flow left something is known only once it has come by. */
+static mpl_status settled(const flow *f, const uint64_t *state, mpl_value v, mpl_where w)
+{
+    mpl_status st = MPL_OK;
+    mpl_op op = mpl_where_unsettled(&f->map, w, state, f->g->n_values);
+    char rounds[200];
+
+    if (op != MPL_NONE)
+        MPL_FAIL(f->ctx, MPL_EINVALID,
+                 "'%.80s' lies where '%.80s' leaves it%s, which need not have run by then",
+                 f->g->value_name[v], f->g->op_name[op], rounds_text(f, rounds));
+out:
+    return st;
+}
+
 /* Writes `writer` at w: what was there is gone, and it stands if `good`. */
 static mpl_status write_at(flow *f, uint64_t *state, mpl_value writer, mpl_where w, bool good)
 {
     mpl_status st = MPL_OK;
 
+    MPL_TRY(settled(f, state, writer, w));
     f->spots.n = 0;
     MPL_TRY(mpl_where_spots(&f->map, w, f->g->value_bytes[writer], &f->spots));
     MPL_TRY(destroy(f, state, writer, w));
@@ -347,6 +369,7 @@ static mpl_status hand_on(flow *f, uint64_t *state, mpl_value to, mpl_where ther
 
     if (there.kind == MPL_WHERE_NOWHERE)
         goto out;
+    MPL_TRY(settled(f, state, to, there));
     MPL_TRY(mpl_where_same(&f->map, there, here, &same));
     if (copied && !same)
         return write_at(f, state, to, there, standing);
@@ -380,11 +403,14 @@ static void forget(flow *f, uint64_t *state, mpl_op op)
         if (has(state, v) &&
             (f->g->value_op[v] == op || mpl_where_depends(&f->map, mpl_flow_where(&f->map, v), op)))
             set(state, v, false);
+    set(state, ran(f, op), false);
 }
 
 /* Values of a block and of those in it end with it. */
 static void leave_block(const flow *f, uint64_t *state, uint32_t block)
 {
+    for (mpl_op op = f->g->block_op_begin[block]; op < f->g->block_op_end[block]; op++)
+        set(state, ran(f, op), false);
     for (mpl_value v = 0; v < f->g->n_values; v++)
         if (has(state, v) && mpl_block_within(f->g, f->g->value_block[v], block))
             set(state, v, false);
@@ -674,6 +700,7 @@ static mpl_status begin_round(flow *f, uint32_t body)
         w = mpl_flow_where(&f->map, slice);
         if (w.kind == MPL_WHERE_NOWHERE)
             continue;
+        MPL_TRY(settled(f, f->now, slice, w));
         MPL_TRY(mpl_where_slice(&f->map, w, mpl_flow_where(&f->map, l.in[in]), body, f->g->value_bytes[slice],
                                 is_reversed(f, &l, i), &is));
         if (l.in_copied[in] && !is) {
@@ -747,32 +774,61 @@ out:
     return st;
 }
 
+/* Makes all copies that wait for nobody; *moved: whether there were any. */
+static mpl_status copy_what_can(flow *f, const loop *l, transfer *t, bool *moved)
+{
+    mpl_status st = MPL_OK;
+
+    *moved = false;
+    for (uint32_t i = 0; i < l->n_carried; i++) {
+        bool waits = false;
+
+        for (uint32_t k = 0; t[i].pending && k < l->n_carried && !waits; k++)
+            if (t[k].pending && t[k].from.kind != MPL_WHERE_NOWHERE)
+                MPL_TRY(must_wait(f, &t[i], &t[k], &waits));
+        *moved = *moved || (t[i].pending && !waits);
+        t[i].pending = t[i].pending && waits;
+    }
+out:
+    return st;
+}
+
+/* The first of those left that another waits for; MPL_NONE: none is left. */
+static mpl_status first_waited_for(flow *f, const loop *l, transfer *t, uint32_t *first)
+{
+    mpl_status st = MPL_OK;
+    bool waits = false;
+
+    for (uint32_t k = 0; k < l->n_carried; k++)
+        for (uint32_t i = 0; t[k].pending && t[k].from.kind != MPL_WHERE_NOWHERE && i < l->n_carried; i++) {
+            if (t[i].pending)
+                MPL_TRY(must_wait(f, &t[i], &t[k], &waits));
+            *first = k;
+            if (waits)
+                return MPL_OK;
+        }
+    *first = MPL_NONE;
+out:
+    return st;
+}
+
 /* Copies all that nobody waits for, by way of the staging buffer where they wait for each other. */
 static mpl_status order_copies(flow *f, const loop *l, transfer *t, bool *staged)
 {
     mpl_status st = MPL_OK;
     uint64_t used = 0;
     mpl_buffer staging = f->map.map->places->staging[l->body];
-    bool waits, any = true, moved;
+    uint32_t stuck = MPL_NONE;
+    bool moved;
 
     *staged = false;
-    while (any) {
-        uint32_t stuck = MPL_NONE;
-
-        any = moved = false;
-        for (uint32_t i = 0; i < l->n_carried; i++) {
-            waits = false;
-            for (uint32_t k = 0; t[i].pending && k < l->n_carried && !waits; k++)
-                if (t[k].pending && t[k].from.kind != MPL_WHERE_NOWHERE)
-                    MPL_TRY(must_wait(f, &t[i], &t[k], &waits));
-            if (waits && stuck == MPL_NONE)
-                stuck = i;
-            moved = moved || (t[i].pending && !waits);
-            t[i].pending = t[i].pending && waits;
-            any = any || t[i].pending;
-        }
-        if (!any || moved)
+    for (;;) {
+        MPL_TRY(copy_what_can(f, l, t, &moved));
+        if (moved)
             continue;
+        MPL_TRY(first_waited_for(f, l, t, &stuck));
+        if (stuck == MPL_NONE)
+            break;
         used += t[stuck].bytes;
         if (staging == MPL_NONE || used > f->map.p->bytes[staging])
             MPL_FAIL(f->ctx, MPL_EINVALID,
@@ -811,6 +867,21 @@ static mpl_status use_staging(flow *f, const loop *l)
     return st == MPL_OK ? destroy(f, f->now, MPL_NONE, w) : st;
 }
 
+/* Where the loop leaves things, should this be its last round. */
+static mpl_status check_finals(const flow *f, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    mpl_op inner = mpl_flow_finals_unsettled(&f->map, op, f->now, f->g->n_values);
+    char rounds[200];
+
+    if (inner != MPL_NONE)
+        MPL_FAIL(f->ctx, MPL_EINVALID,
+                 "'%.80s' leaves something where '%.80s' does%s, which need not have run", f->g->op_name[op],
+                 f->g->op_name[inner], rounds_text(f, rounds));
+out:
+    return st;
+}
+
 /* The results of the round at hand become the parameters of the next. */
 static mpl_status carry(flow *f, const loop *l, transfer *t)
 {
@@ -837,9 +908,13 @@ static mpl_status carry(flow *f, const loop *l, transfer *t)
     MPL_TRY(order_copies(f, l, t, &staged));
     if (staged)
         MPL_TRY(use_staging(f, l));
+    MPL_TRY(check_finals(f, l->op));
     leave_block(f, f->now, l->body);
     f->map.round[l->body] = next;
     for (uint32_t i = 0; i < l->n_carried; i++) {
+        if (t[i].to.kind != t[i].from.kind ||
+            t[i].to.id != t[i].from.id) /* else it is where its source was left */
+            MPL_TRY(settled(f, f->now, t[i].param, t[i].to));
         f->killer[t[i].param] = MPL_NONE;
         set(f->now, t[i].param, t[i].standing && t[i].to.kind != MPL_WHERE_NOWHERE);
     }
@@ -972,6 +1047,8 @@ static mpl_status run_op(flow *f, uint32_t step, mpl_op op)
         MPL_TRY(need(f, f->now, g->op_in[g->op_in_begin[op]], g->op_name[op]));
         memcpy(f->after, f->now, f->n_words * sizeof *f->after);
         MPL_TRY(leave_loop(f, &l, f->after, f->map.round[body]));
+    } else {
+        set(f->now, ran(f, op), true);
     }
     MPL_TRY(go_on(f, step + 1));
 out:
@@ -1114,7 +1191,7 @@ static mpl_status make_states(flow *f)
     mpl_status st = MPL_OK;
     uint64_t n = 0;
 
-    f->n_value_words = f->g->n_values / 64 + 1;
+    f->n_value_words = (f->g->n_values + f->g->n_ops) / 64 + 1;
     f->n_words = f->n_value_words + (f->n_given > 0 ? 2 * f->n_given / 64 + 1 : 0);
     MPL_TRY(mpl_new(f->ctx, f->node_begin, (size_t)f->program->n_steps + 1));
     for (uint32_t step = 0; step < f->program->n_steps; step++) {

@@ -84,6 +84,11 @@ mpl_status mpl_where_spots(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_flo
 /* Whether it may depend on what operation `op`, a while or case, does. */
 bool mpl_where_depends(const mpl_flow_map *m, mpl_where w, mpl_op op);
 
+/* A loop or case that decides where w is, and need not have run; MPL_NONE: all have. Bit `first` + op of ran[]: op has run. */
+mpl_op mpl_where_unsettled(const mpl_flow_map *m, mpl_where w, const uint64_t *ran, uint32_t first);
+/* The same of where loop `op` leaves things, as they are at the end of a round. */
+mpl_op mpl_flow_finals_unsettled(const mpl_flow_map *m, mpl_op op, const uint64_t *ran, uint32_t first);
+
 /* An output in which a loop stacks rows. */
 typedef struct mpl_flow_row_info {
     uint32_t block;

@@ -487,6 +487,67 @@ bool mpl_where_depends(const mpl_flow_map *m, mpl_where w, mpl_op op)
     return w.kind == MPL_WHERE_PLACE && place_depends(m, w.id, op);
 }
 
+/* ---- what has run ------------------------------------------------------------------------------------------------ */
+
+typedef struct past {
+    const mpl_flow_map *m;
+    const mpl_where *w;
+    const uint64_t *ran;
+    uint32_t first;
+} past;
+
+static bool has_run(const past *p, mpl_op op)
+{
+    uint32_t bit = p->first + op;
+
+    return p->m->taken[op] != 0 || (p->ran[bit / 64] >> (bit % 64) & 1) != 0;
+}
+
+static mpl_op unsettled(const past *p, uint32_t id)
+{
+    const mpl_flow_map *m = p->m;
+    const mpl_place *place = place_of(m, id);
+    uint32_t begin = 0, end = place->n;
+    bool inside = false;
+    mpl_op op = place->of, found = MPL_NONE;
+
+    if (place->kind == MPL_PLACE_BUFFER || place->kind == MPL_PLACE_PINNED)
+        return MPL_NONE;
+    if (place->kind == MPL_PLACE_CYCLE || place->kind == MPL_PLACE_SLICE) {
+        inside = round_of(m, p->w, place->of) != MPL_NONE;
+        op = m->g->block_owner[place->of];
+    } else if (place->kind == MPL_PLACE_FINAL) { /* item 1 was looked at as each round ended */
+        end = m->taken[op] == 1 || (m->taken[op] == 0 && m->rounds[op] <= 0) ? 1 : 0;
+    } else { /* what a branch left was looked at as it ended */
+        begin = m->taken[op] != 0 ? m->taken[op] - 1 : 0;
+        end = m->taken[op] != 0 ? begin + 1 : 0;
+    }
+    if (!inside && !has_run(p, op))
+        return op;
+    for (uint32_t i = begin; i < end && found == MPL_NONE; i++)
+        found = unsettled(p, item_of(m, place, i));
+    return found;
+}
+
+mpl_op mpl_where_unsettled(const mpl_flow_map *m, mpl_where w, const uint64_t *ran, uint32_t first)
+{
+    past p = {m, &w, ran, first};
+
+    return w.kind == MPL_WHERE_PLACE ? unsettled(&p, w.id) : MPL_NONE;
+}
+
+mpl_op mpl_flow_finals_unsettled(const mpl_flow_map *m, mpl_op op, const uint64_t *ran, uint32_t first)
+{
+    mpl_where here = {.kind = MPL_WHERE_PLACE};
+    past p = {m, &here, ran, first};
+    mpl_op found = MPL_NONE;
+
+    for (uint32_t i = 0; i < m->map->places->n && found == MPL_NONE; i++)
+        if (place_of(m, i)->kind == MPL_PLACE_FINAL && place_of(m, i)->of == op)
+            found = unsettled(&p, item_of(m, place_of(m, i), 1));
+    return found;
+}
+
 bool mpl_flow_row(const mpl_graph *g, mpl_value out, mpl_flow_row_info *row)
 {
     mpl_op op = g->value_op[out];

@@ -21,7 +21,7 @@ typedef struct ranges {
 } ranges;
 
 struct mpl_witness {
-    /* [n_values] the output that a row, made where it is stacked, is a part of; MPL_NONE */
+    /* [n_values] the output that a row, made where it is stacked, is a part of, not those it is copied to; MPL_NONE */
     mpl_value *stack_of;
     uint64_t *sum;       /* [n_values] of its bytes, */
     mpl_spot *sum_at;    /* [n_values] where it was, */
@@ -36,6 +36,16 @@ struct mpl_witness {
 static mpl_value holder(const mpl_exec *exec, mpl_value v)
 {
     return exec->control->holder != NULL ? exec->control->holder[v] : v;
+}
+
+/* Result i of a body is a row: where it is made in place, a part of the output. Of several outputs, one nobody reads is none. */
+static void note_stack(mpl_exec *exec, uint32_t b, uint32_t i)
+{
+    const mpl_graph *g = exec->g;
+    mpl_value out = g->op_out[g->op_out_begin[g->block_owner[b]] + i - 1];
+
+    if (out != MPL_NONE && !mpl_control_result_copied(exec, b, i))
+        exec->witness->stack_of[holder(exec, mpl_control_results(g, b)[i])] = out;
 }
 
 mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p)
@@ -63,8 +73,7 @@ mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p)
     for (uint32_t b = 1; b < g->n_blocks; b++)
         for (uint32_t i = 1 + mpl_control_n_carried(g, g->block_owner[b]);
              g->op_kind[g->block_owner[b]] == MPL_OP_while && i < g->block_n_results[b]; i++)
-            w->stack_of[holder(exec, mpl_control_results(g, b)[i])] =
-                g->op_out[g->op_out_begin[g->block_owner[b]] + i - 1];
+            note_stack(exec, b, i);
 out:
     return st;
 }

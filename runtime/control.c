@@ -23,7 +23,7 @@ static bool in_copied(const mpl_exec *exec, mpl_op op, uint32_t i)
     return exec->control->unshared || exec->control->in_copied[exec->g->op_in_begin[op] + i];
 }
 
-static bool result_copied(const mpl_exec *exec, uint32_t b, uint32_t i)
+bool mpl_control_result_copied(const mpl_exec *exec, uint32_t b, uint32_t i)
 {
     return exec->control->unshared || exec->control->result_copied[exec->g->block_result_begin[b] + i];
 }
@@ -205,7 +205,7 @@ static mpl_status hand_on_rows(mpl_exec *exec, uint32_t b)
         MPL_TRY(hand_on(
             exec, row, mpl_exec_spot(exec, row),
             slice_spot(exec, out, slice_number(exec, op, n_scans + i, exec->control->round[b]), bytes), bytes,
-            result_copied(exec, b, 1 + n + i), out));
+            mpl_control_result_copied(exec, b, 1 + n + i), out));
     }
 out:
     return st;
@@ -221,19 +221,36 @@ static uint64_t result_bytes(const mpl_graph *g, uint32_t at)
     return g->value_bytes[g->block_result[at]];
 }
 
-/* Result number `at` cannot be put in place yet: another that is still to be copied lies there, or itself in part. */
-static bool must_wait(const mpl_exec *exec, uint32_t at, uint32_t begin, uint32_t end)
+enum { DONE, PENDING, STAGED };
+
+/* Result number `at` cannot be put in place before number `i`, which lies there; which may be itself, in part. */
+static bool waits_for(const mpl_exec *exec, uint32_t at, uint32_t i)
 {
     const mpl_control *c = exec->control;
 
+    return c->pending[i] != DONE &&
+           overlap(c->to[at], c->from[i], result_bytes(exec->g, at), result_bytes(exec->g, i));
+}
+
+static bool must_wait(const mpl_exec *exec, uint32_t at, uint32_t begin, uint32_t end)
+{
     for (uint32_t i = begin; i < end; i++)
-        if (c->pending[i] &&
-            overlap(c->to[at], c->from[i], result_bytes(exec->g, at), result_bytes(exec->g, i)))
+        if (waits_for(exec, at, i))
             return true;
     return false;
 }
 
-enum { DONE, PENDING, STAGED };
+/* The first that is waited for, where all wait: the same that the plan had in mind when it gave room for staging. */
+static uint32_t first_waited_for(const mpl_exec *exec, uint32_t begin, uint32_t end)
+{
+    const mpl_control *c = exec->control;
+
+    for (uint32_t i = begin; i < end; i++)
+        for (uint32_t at = begin; at < end && c->pending[i] == PENDING; at++)
+            if (c->pending[at] != DONE && waits_for(exec, at, i))
+                return i;
+    return MPL_NONE;
+}
 
 /* Saves one result in the staging buffer, at *used, so that what waits for its bytes can go on. */
 static mpl_status stage(mpl_exec *exec, uint32_t b, uint32_t at, uint64_t *used)
@@ -274,14 +291,9 @@ static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
     for (uint32_t left = end; left != MPL_NONE;) {
         bool moved = false;
 
-        left = MPL_NONE;
         for (uint32_t i = begin; i < end; i++) {
-            if (c->pending[i] == DONE)
+            if (c->pending[i] == DONE || must_wait(exec, i, begin, end))
                 continue;
-            if (must_wait(exec, i, begin, end)) {
-                left = left == MPL_NONE ? i : left;
-                continue;
-            }
             MPL_TRY(copy_bytes(exec, c->to[i], c->from[i], result_bytes(exec->g, i)));
             c->copied_bytes += result_bytes(exec->g, i);
             c->carried_bytes += result_bytes(exec->g, i);
@@ -290,7 +302,8 @@ static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
             c->pending[i] = DONE;
             moved = true;
         }
-        if (left != MPL_NONE && !moved) {
+        left = moved ? end : first_waited_for(exec, begin, end);
+        if (!moved && left != MPL_NONE) {
             MPL_TRY(stage(exec, b, left, &used));
             n_staged++;
         }
@@ -317,9 +330,9 @@ static mpl_status carry(mpl_exec *exec, uint32_t b)
         mpl_spot from = c->from[begin + i], to = param_spot(exec, b, 1 + i, from);
 
         c->to[begin + i] = to;
-        c->pending[begin + i] = result_copied(exec, b, 1 + i) && g->value_bytes[result] > 0 &&
+        c->pending[begin + i] = mpl_control_result_copied(exec, b, 1 + i) && g->value_bytes[result] > 0 &&
                                 from.slab != MPL_NONE && !same_spot(from, to);
-        if (!result_copied(exec, b, 1 + i))
+        if (!mpl_control_result_copied(exec, b, 1 + i))
             MPL_TRY(hand_on(exec, result, from, to, g->value_bytes[result], false, param));
     }
     MPL_TRY(copy_pending(exec, b));
@@ -454,7 +467,7 @@ static mpl_status end_branch(mpl_exec *exec, uint32_t b, uint32_t *next)
     mpl_op op = g->block_owner[b];
 
     for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-        MPL_TRY(hand_out(exec, op, i, mpl_control_results(g, b)[i], result_copied(exec, b, i)));
+        MPL_TRY(hand_out(exec, op, i, mpl_control_results(g, b)[i], mpl_control_result_copied(exec, b, i)));
     *next = exec->control->program->op_step[op];
 out:
     return st;

@@ -183,6 +183,8 @@ void mpl_control_bind(mpl_exec *exec, mpl_value v, mpl_spot spot);
 mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *apart_ns);
 /* What control->needs calls the point that control comes to with `step`, from where it is. */
 uint32_t mpl_control_point(const mpl_exec *exec, uint32_t step);
+/* Whether result i of block b is copied to where it goes, if that is elsewhere. */
+bool mpl_control_result_copied(const mpl_exec *exec, uint32_t b, uint32_t i);
 /* Before a run. */
 void mpl_control_reset(mpl_exec *exec);
 /* Lists what may have to arrive before which step: where something reads it, and it is needed. */

@@ -93,7 +93,7 @@ static void before_owner(const mpl_needs *needs, mpl_op op, uint64_t *row)
             pass(needs, row, out[i], mpl_control_params(g, g->op_body[g->op_body_begin[op]])[1 + i]);
 }
 
-/* Behind a round comes the next, or what is behind the loop: both look for the parameters. */
+/* Behind a round comes the next, if there can be two, or what is behind the loop: both look for the parameters. */
 static void before_round_ends(const mpl_needs *needs, uint32_t b, uint64_t *row)
 {
     const mpl_graph *g = needs->g;
@@ -103,7 +103,8 @@ static void before_round_ends(const mpl_needs *needs, uint32_t b, uint64_t *row)
     uint64_t *behind = needs->scratch;
     uint32_t n = mpl_control_n_carried(g, op);
 
-    join(needs, row, row_at(needs, p->begin_step[b]));
+    if (mpl_while_most_rounds(g, op) != 1)
+        join(needs, row, row_at(needs, p->begin_step[b]));
     join(needs, row, row_at(needs, p->op_step[op]));
     memcpy(behind, row, needs->words * sizeof *row);
     for (uint32_t i = 0; i < n; i++)

@@ -287,6 +287,7 @@ static mpl_status allocate(mpl_store *s)
     MPL_TRY(mpl_new(s->ctx, s->at, g->n_values));
     MPL_TRY(mpl_new(s->ctx, s->ref0, g->n_values));
     MPL_TRY(mpl_new(s->ctx, s->ref1, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->same, g->n_values));
     MPL_TRY(mpl_new(s->ctx, s->dep_begin, g->n_values));
     MPL_TRY(mpl_new(s->ctx, s->dep_n, g->n_values));
     MPL_TRY(mpl_new(s->ctx, s->row, (size_t)s->most_items * s->words));
@@ -308,10 +309,10 @@ out:
 
 static void store_fini(mpl_store *s)
 {
-    void *arrays[] = {s->hold,      s->wanted, s->out_live,  s->how,           s->of,      s->at,
-                      s->dep_begin, s->ref0,   s->ref1,      s->dep_n,         s->row,     s->parent,
-                      s->next,      s->turn,   s->bytes,     s->named,         s->copy,    s->turns,
-                      s->refs,      s->deps,   s->in_copied, s->result_copied, s->staging, s->skipped};
+    void *arrays[] = {s->hold,          s->wanted,  s->out_live, s->how,   s->of,     s->at,   s->dep_begin,
+                      s->ref0,          s->ref1,    s->dep_n,    s->row,   s->parent, s->next, s->turn,
+                      s->bytes,         s->named,   s->copy,     s->turns, s->refs,   s->deps, s->in_copied,
+                      s->result_copied, s->staging, s->skipped,  s->same};
 
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(s->ctx, arrays[i]);

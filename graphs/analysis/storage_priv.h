@@ -51,6 +51,7 @@ typedef struct mpl_store {
     uint32_t *
         ref0; /* [n_values] FINAL: what holds it when no round ran; BRANCH: the item that branches leave it in */
     uint32_t *ref1;      /* [n_values] FINAL: what held it in the last round */
+    uint32_t *same;      /* [n_values] FINAL: the item that always lies there; MPL_NONE: that depends */
     uint32_t *dep_begin; /* [n_values] into deps; of FINAL and BRANCH: items that may hold it */
     uint32_t *dep_n;     /* [n_values] */
     uint32_t *deps;

@@ -17,11 +17,12 @@ typedef struct pair {
     uint32_t age; /* hops to the source; in a ring or leading to one: to the ring's entry */
     uint32_t
         chain; /* the pair at the chain's head: whose source is no parameter, or the lowest of the ring */
-    uint32_t first;                    /* the item that stands for its initial value */
-    uint32_t cell;                     /* of a head: its first cell's item; the others follow */
-    uint32_t n_cells;                  /* of a head: 0: the source is not of the body */
-    uint32_t dep, n_deps;              /* of a copied one: items that may hold its source, in deps */
-    bool wanted, ring, shared, copied; /* shared: other pairs start with the same value */
+    uint32_t first;   /* the item that stands for its initial value */
+    uint32_t cell;    /* of a head: its first cell's item; the others follow */
+    uint32_t n_cells; /* of a head: 0: the source is not of the body */
+    uint32_t dep,
+        n_deps; /* items in deps: what may hold its initial value, then, of a copied one, its source */
+    bool wanted, ring, shared, copied; /* shared: others may start in the same place */
 } pair;
 
 typedef struct loop {
@@ -58,6 +59,33 @@ static int64_t known_rounds(const loop *l)
     return most >= 0 && most < trips ? most : trips;
 }
 
+/* The item that always lies where `item` does, and stays there: itself, or one that a loop inside left where it was. MPL_NONE: that
+ * depends on control flow. */
+static uint32_t same_place(mpl_store *s, uint32_t item)
+{
+    while (item != MPL_NONE) {
+        bool cell = item >= s->g->n_values || s->how[item] == MPL_HOW_CELL;
+        const mpl_turn *turn =
+            cell && s->turn[mpl_cell(s, item)] != MPL_NONE ? &s->turns[s->turn[mpl_cell(s, item)]] : NULL;
+
+        if (turn != NULL)
+            item = turn->n_first == 0 && turn->n_cycle == 1 ? s->refs[turn->begin] : MPL_NONE;
+        else if (cell || s->how[item] == MPL_HOW_PINNED)
+            break;
+        else
+            item = s->how[item] == MPL_HOW_FINAL ? s->same[item] : MPL_NONE;
+    }
+    return item;
+}
+
+/* What a round hands on is often what it took over, through a loop inside. */
+static mpl_value source_of(mpl_store *s, mpl_value result)
+{
+    uint32_t item = s->how[result] == MPL_HOW_FINAL ? same_place(s, result) : MPL_NONE;
+
+    return item < s->g->n_values ? item : result;
+}
+
 static void find_pairs(loop *l)
 {
     mpl_store *s = l->s;
@@ -71,7 +99,7 @@ static void find_pairs(loop *l)
         p->in = g->op_in_begin[l->op] + 2 + i;
         p->result = g->block_result_begin[l->body] + 1 + i;
         p->init = s->spec->root[g->op_in[p->in]];
-        p->source = s->spec->root[g->block_result[p->result]];
+        p->source = source_of(s, s->spec->root[g->block_result[p->result]]);
         p->out = out != MPL_NONE && s->out_live[out] && s->how[out] == MPL_HOW_CELL ? out : MPL_NONE;
         p->wanted = s->how[p->param] == MPL_HOW_CELL;
         p->first = p->init;
@@ -79,10 +107,20 @@ static void find_pairs(loop *l)
     }
 }
 
+/* The round number, and a slice that is copied, are made anew as each round begins. */
+static bool is_given_anew(const loop *l, mpl_value v)
+{
+    for (uint32_t i = 0; i < l->g->block_n_params[l->body]; i++)
+        if (mpl_param(l->g, l->body, i) == v)
+            return i == 0 || i > l->n;
+    return false;
+}
+
 /* Whether the source of a pair is made in the body and has a cell to be in; cells of blocks inside are settled. */
 static bool is_made_here(const loop *l, mpl_value v)
 {
-    return l->s->how[v] == MPL_HOW_CELL && l->g->value_op[v] != MPL_NONE && l->g->value_block[v] == l->body;
+    return l->s->how[v] == MPL_HOW_CELL && l->g->value_block[v] == l->body &&
+           (l->g->value_op[v] != MPL_NONE || is_given_anew(l, v));
 }
 
 static bool is_outside(const loop *l, mpl_value v)
@@ -133,13 +171,37 @@ static void link_pairs(loop *l)
     }
 }
 
-static void find_shared(loop *l)
+/* Whether two lists of items have one of the same cell. */
+static bool lists_meet(mpl_store *s, const uint32_t *a, uint32_t n_a, const uint32_t *b, uint32_t n_b)
 {
+    for (uint32_t i = 0; i < n_a; i++)
+        for (uint32_t k = 0; k < n_b; k++)
+            if (mpl_cell(s, a[i]) == mpl_cell(s, b[k]))
+                return true;
+    return false;
+}
+
+/* Pairs that start with the same value, or with values that control flow may have left in one place. */
+static mpl_status find_shared(loop *l)
+{
+    mpl_status st = MPL_OK;
+    mpl_store *s = l->s;
+    uint32_t n_deps = s->n_deps;
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        l->pair[i].dep = s->n_deps;
+        MPL_TRY(mpl_add_deps(s, s->hold[l->pair[i].init]));
+        l->pair[i].n_deps = s->n_deps - l->pair[i].dep;
+    }
     for (uint32_t i = 0; i < l->n; i++)
         for (uint32_t k = 0; k < l->n; k++)
             if (k != i && (l->pair[k].wanted || l->pair[k].out != MPL_NONE) &&
-                l->s->hold[l->pair[k].init] == l->s->hold[l->pair[i].init])
+                lists_meet(s, s->deps + l->pair[i].dep, l->pair[i].n_deps, s->deps + l->pair[k].dep,
+                           l->pair[k].n_deps))
                 l->pair[i].shared = true;
+out:
+    s->n_deps = n_deps;
+    return st;
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
@@ -191,8 +253,11 @@ static bool may_overwrite(const loop *l, uint32_t head, uint32_t age)
     const mpl_store *s = l->s;
     mpl_value source = l->pair[head].source, param = MPL_NONE;
     mpl_op op = l->g->value_op[source];
-    uint32_t step = s->program->op_step[op];
+    uint32_t step;
 
+    if (op == MPL_NONE)
+        return false;
+    step = s->program->op_step[op];
     for (uint32_t i = 0; i < l->n; i++)
         if (l->pair[i].chain == head && l->pair[i].age == age && l->pair[i].wanted && !l->pair[i].copied) {
             if (param != MPL_NONE)
@@ -520,6 +585,9 @@ static mpl_status place_out(loop *l, uint32_t i, bool *good)
     s->of[p->out] = l->op;
     s->ref0[p->out] = l->rounds <= 0 ? p->first : p->source;
     s->ref1[p->out] = p->source;
+    s->same[p->out] = same_place(s, s->ref0[p->out]);
+    if (same_place(s, p->source) != s->same[p->out])
+        s->same[p->out] = MPL_NONE;
     s->dep_begin[p->out] = first_dep;
     s->dep_n[p->out] = s->n_deps - first_dep;
     *good = mpl_hold(s, p->out, mpl_row(s, p->out));
@@ -565,31 +633,41 @@ static bool waits_for(const loop *l, uint32_t i, uint32_t k)
     return false;
 }
 
-/* Bytes that are staged when pairs are copied one after the other, each as soon as it waits for nobody; where all wait, the first is
- * staged. `left` has a 1 for each copied pair. */
+/* Makes all copies that wait for nobody; whether there were any. */
+static bool copy_what_can(const loop *l, uint8_t *left)
+{
+    bool moved = false;
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        bool waits = false;
+
+        for (uint32_t k = 0; k < l->n && left[i] && !waits; k++)
+            waits = left[k] && waits_for(l, i, k);
+        moved = moved || (left[i] && !waits);
+        left[i] = left[i] && waits;
+    }
+    return moved;
+}
+
+/* Bytes that are staged when pairs are copied one after the other, each as soon as it waits for nobody; where all wait, the first
+ * that another waits for is staged. Whoever copies, and sees which places really are the same, does likewise: then it
+ * stages some of these, and no others. `left` has a 1 for each copied pair. */
 static uint64_t staged_bytes(const loop *l, uint8_t *left)
 {
     uint64_t bytes = 0;
     uint32_t stuck;
 
     do {
-        bool moved = false;
-
-        stuck = MPL_NONE;
-        for (uint32_t i = 0; i < l->n; i++) {
-            bool waits = false;
-
-            for (uint32_t k = 0; k < l->n && left[i] == 1 && !waits; k++)
-                waits = left[k] == 1 && waits_for(l, i, k);
-            if (waits && stuck == MPL_NONE)
-                stuck = i;
-            moved = moved || (left[i] != 0 && !waits);
-            left[i] = waits ? left[i] : 0;
+        while (copy_what_can(l, left)) {
         }
-        if (stuck == MPL_NONE || moved)
-            continue;
-        bytes += l->g->value_bytes[l->pair[stuck].param];
-        l->pair[stuck].n_deps = 0; /* nobody waits for it any more */
+        stuck = MPL_NONE;
+        for (uint32_t k = 0; k < l->n && stuck == MPL_NONE; k++)
+            for (uint32_t i = 0; i < l->n && left[k] && stuck == MPL_NONE; i++)
+                stuck = left[i] && waits_for(l, i, k) ? k : MPL_NONE;
+        if (stuck != MPL_NONE) {
+            bytes += l->g->value_bytes[l->pair[stuck].param];
+            l->pair[stuck].n_deps = 0; /* nobody waits for it any more */
+        }
     } while (stuck != MPL_NONE);
     return bytes;
 }
@@ -753,7 +831,7 @@ mpl_status mpl_store_while(mpl_store *s, mpl_op op)
         for (uint32_t i = 0; i < l.n; i++)
             l.pair[i].copied = l.pair[i].copied || copied[i];
         link_pairs(&l);
-        find_shared(&l);
+        MPL_TRY(find_shared(&l));
         MPL_TRY(attempt(&l, &bad));
         if (bad == MPL_NONE)
             break;
