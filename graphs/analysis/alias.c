@@ -1,5 +1,6 @@
 /* alias.c -- see alias.h. */
 #include "graphs/analysis/alias.h"
+#include "graphs/analysis/liveness.h"
 #include "graphs/ops/strided_priv.h"
 
 /* Whether a part of `whole` with those dims is one run of bytes: behind the first dim that has more than one index, all is
@@ -132,6 +133,72 @@ static bool lone_output(const mpl_graph *g, mpl_op op)
     return true;
 }
 
+/* ---- bases of outputs --------------------------------------------------------------------------------------------- */
+
+/* Marks the operations from `first` on that must run before `op`, and `op`. */
+static void mark_before(const mpl_graph *g, mpl_op op, mpl_op first, uint8_t *mark)
+{
+    memset(mark, 0, g->n_ops);
+    mark[op] = 1;
+    for (mpl_op k = op + 1; k-- > first;)
+        for (uint32_t i = g->op_in_begin[k]; i < g->op_in_begin[k + 1] && mark[k]; i++)
+            if (g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE)
+                mark[g->value_op[g->op_in[i]]] = 1;
+}
+
+/* Whether all that reads the storage of `root` must run before `op`. */
+static bool read_before(const mpl_graph *g, const mpl_alias *alias, mpl_value root, mpl_op op, uint8_t *mark)
+{
+    mark_before(g, op, g->value_op[root], mark);
+    for (mpl_value v = root; v < g->n_values; v++)
+        for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1] && alias->root[v] == root; i++)
+            if (!mark[g->value_use[i]])
+                return false;
+    return true;
+}
+
+/* The base that `op` writes into, if it may lie where the output does that comes of it; else MPL_NONE. */
+static mpl_value base_of_output(const mpl_graph *g, const mpl_alias *alias, const uint8_t *is_output,
+                                mpl_op op, uint8_t *mark)
+{
+    mpl_value base, out;
+
+    if ((g->op_kind[op] != MPL_OP_assign && g->op_kind[op] != MPL_OP_fused) ||
+        g->op_in_begin[op] == g->op_in_begin[op + 1])
+        return MPL_NONE;
+    base = g->op_in[g->op_in_begin[op]];
+    out = g->op_out[g->op_out_begin[op]];
+    if (base == MPL_NONE || !is_output[alias->root[out]] || g->value_bytes[base] == 0 ||
+        g->value_bytes[base] != g->value_bytes[alias->root[out]] || alias->root[base] != base ||
+        is_output[base] || g->value_op[base] == MPL_NONE ||
+        !mpl_in_place_operand(g, alias->root, alias->offset, op, 0) || !read_before(g, alias, base, op, mark))
+        return MPL_NONE;
+    return base;
+}
+
+/* The last operations first, so that a chain of writes ends up in the one output. */
+static mpl_status attach_bases(mpl_ctx *ctx, const mpl_graph *g, mpl_alias *alias)
+{
+    mpl_status st = MPL_OK;
+    uint8_t *is_output = NULL, *mark = NULL;
+
+    MPL_TRY(mpl_new(ctx, is_output, g->n_values));
+    MPL_TRY(mpl_new(ctx, mark, g->n_ops));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        is_output[alias->root[g->output[i]]] = 1;
+    for (mpl_op op = g->n_ops; op-- > 0;) {
+        mpl_value base = base_of_output(g, alias, is_output, op, mark);
+
+        if (base != MPL_NONE)
+            alias->root[base] = alias->root[g->op_out[g->op_out_begin[op]]];
+    }
+    resolve(g, alias);
+out:
+    mpl_free(ctx, is_output);
+    mpl_free(ctx, mark);
+    return st;
+}
+
 mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o, mpl_alias *out)
 {
     mpl_status st = MPL_OK;
@@ -162,6 +229,8 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
             MPL_TRY(attach_box(ctx, g, o, op, &alias));
         }
     }
+    if (o->into_outputs && o->views && g->n_blocks == 1)
+        MPL_TRY(attach_bases(ctx, g, &alias));
     if (o->shared != NULL) {
         attach_operands(g, o, &alias);
         resolve(g, &alias);

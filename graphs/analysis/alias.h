@@ -17,10 +17,12 @@ typedef struct mpl_alias_options {
     bool views;
     uint32_t align;        /* what lies inside another value begins at multiples of it. [byte] */
     const uint8_t *shared; /* [n_ops] concats whose operands lie inside their results; NULL: none */
+    bool into_outputs;     /* what is written into to make an output lies where the output does */
 } mpl_alias_options;
 
 /* Views at their bytes; contiguous pieces of splits, slices and accesses, where the alignment allows; operands of the concats named, all of
- * which must be sharable (mpl_concat_sharable). A graph with control flow has views alone. O(size). */
+ * which must be sharable (mpl_concat_sharable); with into_outputs, for pinned outputs, the bases of the assigns and fused operations that
+ * make them, where all else that reads a base comes before in any order. A graph with control flow has views alone. O(size). */
 mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *options, mpl_alias *out);
 void mpl_alias_free(mpl_ctx *ctx, mpl_alias *alias);
 

@@ -512,7 +512,8 @@ static mpl_status build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
 {
     mpl_status st = MPL_OK;
     maker m = {.ctx = ctx, .g = g, .options = options};
-    mpl_alias_options alias = {options->views, options->align, shared};
+    mpl_alias_options alias = {options->views, options->align, shared,
+                               options->in_place && options->pin_outputs};
 
     MPL_TRY(mpl_ranges_new(ctx, g, order, &alias, &m.ranges));
     MPL_TRY(mpl_new(ctx, m.is_output, g->n_values));
@@ -731,7 +732,7 @@ static mpl_status find_sharable(mpl_ctx *ctx, const mpl_graph *g, const mpl_prob
                                 uint8_t *sharable, uint32_t *n)
 {
     mpl_status st = MPL_OK;
-    mpl_alias_options o = {options->views, options->align, NULL};
+    mpl_alias_options o = {options->views, options->align, NULL, options->in_place && options->pin_outputs};
     mpl_alias alias = {NULL, NULL, NULL};
     uint8_t *is_output = NULL, *taken = NULL;
 
