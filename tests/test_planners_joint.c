@@ -1,5 +1,5 @@
 /* Order and placement together: the least arena over every order of small graphs, each placed by the exact planner. */
-#include "tests/random_graph.h"
+#include "tests/random_training.h"
 
 #include "graphs/orders/orders.h"
 #include "planners/joint.h"
@@ -32,6 +32,7 @@ typedef struct brute {
     mpl_op order[16];
     bool done[16];
     uint64_t arena, live, n; /* the least of either; orders */
+    uint64_t most;           /* orders */
 } brute;
 
 static void try_all(brute *b, uint32_t n)
@@ -44,7 +45,7 @@ static void try_all(brute *b, uint32_t n)
         b->n++;
         return;
     }
-    for (mpl_op op = 0; op < g->n_ops; op++) {
+    for (mpl_op op = 0; op < g->n_ops && b->n < b->most; op++) {
         bool ready = !b->done[op];
 
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
@@ -58,6 +59,29 @@ static void try_all(brute *b, uint32_t n)
     }
 }
 
+/* joint against all orders of g; false: there are more orders than that. */
+static bool check_joint(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o, uint64_t most,
+                        uint64_t *apart, uint64_t *listed)
+{
+    brute all = {.ctx = ctx, .g = g, .o = o, .arena = UINT64_MAX, .live = UINT64_MAX, .most = most};
+    mpl_order_run run;
+    mpl_op order[16];
+
+    assert_true(g->n_ops <= 16);
+    try_all(&all, 0);
+    if (all.n == most)
+        return false;
+    mpl_order_run_init(&run, ctx);
+    run.options = o;
+    assert_ok(ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
+    assert_int_equal(run.live_bytes, all.arena);
+    assert_int_equal(run.bound_bytes, all.arena);
+    assert_int_equal(placed(ctx, g, order, o), all.arena);
+    *apart += all.arena > all.live;
+    *listed += run.method != NULL && strcmp(run.method, "orders") == 0;
+    return true;
+}
+
 static void least_arena_of_all(void **state)
 {
     const char *text = getenv("MPL_ORDERS");
@@ -69,26 +93,61 @@ static void least_arena_of_all(void **state)
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
         mpl_graph *g = random_graph(&ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
         mpl_problem_options o = random_options(seed);
-        brute all = {.ctx = &ctx, .g = g, .o = &o, .arena = UINT64_MAX, .live = UINT64_MAX};
-        mpl_order_run run;
-        mpl_op order[16];
 
         o.pin_inputs = true;
-        try_all(&all, 0);
-        mpl_order_run_init(&run, &ctx);
-        run.options = &o;
-        assert_ok(&ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
-        assert_int_equal(run.live_bytes, all.arena);
-        assert_int_equal(run.bound_bytes, all.arena);
-        assert_int_equal(placed(&ctx, g, order, &o), all.arena);
-        apart += all.arena > all.live;
-        listed += run.method != NULL && strcmp(run.method, "orders") == 0;
+        assert_true(check_joint(&ctx, g, &o, UINT64_MAX, &apart, &listed));
         mpl_graph_free(&ctx, g);
     }
     print_message("%" PRIu64 " graphs: %" PRIu64 " need more than the least peak, %" PRIu64
                   " took all orders\n",
                   n_graphs, apart, listed);
     assert_true(listed > 0);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Graphs that update weights: small ones against all orders, and what trains small networks, which is proved. */
+static void training_graphs(void **state)
+{
+    static const char *const zoo[] = {
+        "mlp:mode=train,update=sgd",
+        "mlp:batch=3,mode=train,update=adam",
+        "mnist_conv:mode=train,update=sgd",
+        "lstm:layers=1,steps=1,hidden=16,mode=train,update=sgd",
+    };
+    uint64_t apart = 0, listed = 0, n = 0;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        mpl_graph *g = seed % 3 == 2 ? random_training(&ctx, seed, 1 + (uint32_t)(seed % 2))
+                                     : random_update_graph(&ctx, seed, 2 + (uint32_t)(seed % 4));
+        mpl_problem_options o = random_options(seed);
+
+        o.pin_inputs = true;
+        n += check_joint(&ctx, g, &o, 400, &apart, &listed);
+        mpl_graph_free(&ctx, g);
+    }
+    print_message("%" PRIu64 " graphs with updates: %" PRIu64 " need more than the least peak, %" PRIu64
+                  " took all orders\n",
+                  n, apart, listed);
+    assert_true(n > 150);
+    for (size_t i = 0; i < sizeof zoo / sizeof *zoo; i++) {
+        mpl_problem_options o = mpl_problem_options_default();
+        mpl_graph *g = NULL;
+        mpl_order_run run;
+        mpl_op order[MPL_ORDER_LIST_MOST];
+
+        o.concat = MPL_CONCAT_COPY;
+        assert_ok(&ctx, mpl_zoo_build(&ctx, zoo[i], &g));
+        assert_in_range(g->n_ops, 10, MPL_ORDER_LIST_MOST);
+        mpl_order_run_init(&run, &ctx);
+        run.options = &o;
+        assert_ok(&ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
+        assert_int_equal(run.bound_bytes, run.live_bytes);
+        assert_int_equal(placed(&ctx, g, order, &o), run.live_bytes);
+        mpl_graph_free(&ctx, g);
+    }
     assert_int_equal(ctx.n_live, 0);
 }
 
@@ -297,9 +356,8 @@ static void survive_lost_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(least_arena_of_all),
-        cmocka_unit_test(listed_orders_suffice),
-        cmocka_unit_test(above_the_least_peak),
+        cmocka_unit_test(least_arena_of_all),    cmocka_unit_test(training_graphs),
+        cmocka_unit_test(listed_orders_suffice), cmocka_unit_test(above_the_least_peak),
         cmocka_unit_test(survive_lost_memory),
     };
 
