@@ -227,6 +227,19 @@ static inline bool mpl_may_be_view(const mpl_graph *g, mpl_op op)
 }
 /* How many of its inputs an operation reads; it only waits for those that make the others. O(1). */
 uint32_t mpl_n_read(const mpl_graph *g, mpl_op op);
+/* What a value is to training: a weight, state of the optimiser (a weight that an optimiser keeps for itself), or the gradient that
+ * an optimiser reads. Running statistics of batch norm are weights. */
+typedef enum mpl_part {
+    MPL_PART_NONE,
+    MPL_PART_WEIGHT,
+    MPL_PART_GRADIENT,
+    MPL_PART_STATE,
+    MPL_N_PARTS
+} mpl_part;
+/* "weights", "gradients", "state"; NULL for none. */
+const char *mpl_part_name(mpl_part part);
+/* part[n_values]: mpl_part of each value; of a view, where it is a gradient. O(size). */
+void mpl_graph_parts(const mpl_graph *g, uint8_t *part);
 /* MPL_EINPUT: an update of what is no weight, a second one of the same, one inside a block, or one that does not have to wait
  * for an operation that reads what was there before. O(updates * size). */
 mpl_status mpl_graph_check_updates(mpl_ctx *ctx, const mpl_graph *g);

@@ -163,7 +163,9 @@ typedef struct mpl_problem_options {
                     * operands of concats too */
     mpl_concat concat;
     bool pin_weights, pin_inputs, pin_outputs;
-    uint32_t align;       /* of every buffer. [byte] power of two */
+    unsigned
+        own_pools;  /* bit k: values that are mpl_part k are planned, pinned or not, in a pool of their own */
+    uint32_t align; /* of every buffer. [byte] power of two */
     uint64_t capacity;    /* of the value pool, or MPL_NO_CAPACITY */
     bool parallel;        /* safe in every execution of the graph: `before` decides, lifetimes are 0 */
     bool plan_workspaces; /* workspaces join the value pool instead of having their own */
@@ -194,8 +196,9 @@ void mpl_program_free(mpl_ctx *ctx, mpl_program *program);
 
 /* Liveness as data flow over the order, then one buffer for each value that needs memory. order[n_ops] is a permutation
  * that respects the graph (MPL_EINPUT if it does not). A value that nobody uses lives for its one step. Pool 0
- * is "value"; pool 1, if operations have workspaces of their own pool, is "workspace". Zero-byte values get no
- * buffer. With options->parallel the order only numbers the steps of in-place pairs: the relation comes from the graph.
+ * is "value"; then come options->own_pools by their names, those that have values; the last one, if operations have workspaces of
+ * their own pool, is "workspace". What lies in a pool of its own shares no storage with others: no operand outside is overwritten.
+ * Zero-byte values get no buffer. With options->parallel the order only numbers the steps of in-place pairs: the relation comes from the graph.
  * O(size log size); parallel O(ops * edges / 64 + buffers^2), buffers^2 / 8 bytes. */
 mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                   const mpl_problem_options *options, mpl_problem **problem,

@@ -53,6 +53,57 @@ out:
     return st;
 }
 
+/* What training keeps: the state of the optimiser, which is among the weights, and the gradients that it reads. */
+static mpl_status show_training(mpl_ctx *ctx, const mpl_graph *g)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n[MPL_N_PARTS] = {0};
+    uint64_t bytes[MPL_N_PARTS] = {0};
+    uint8_t *part = NULL;
+
+    MPL_TRY(mpl_new(ctx, part, g->n_values));
+    mpl_graph_parts(g, part);
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        n[part[v]]++;
+        bytes[part[v]] += g->value_bytes[v];
+    }
+    for (mpl_part k = MPL_PART_GRADIENT; k < MPL_N_PARTS; k++)
+        if (n[k] > 0)
+            printf("%-12s %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB, %s\n", mpl_part_name(k), n[k],
+                   bytes[k], mib(bytes[k]),
+                   k == MPL_PART_STATE ? "weights that the optimiser keeps" : "which updates read");
+out:
+    mpl_free(ctx, part);
+    return st;
+}
+
+static bool has_workspace_pool(const mpl_problem *p)
+{
+    return p->n_pools > 1 && strcmp(p->pool_name[p->n_pools - 1], "workspace") == 0;
+}
+
+/* Pools beside that of the values. */
+static mpl_status show_pools(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t k = 1; k < p->n_pools; k++) {
+        uint64_t bytes = 0, bound;
+        uint32_t n = 0;
+
+        for (mpl_buffer b = 0; b < p->n; b++)
+            if (p->pool[b] == k) {
+                n++;
+                bytes += p->bytes[b];
+            }
+        MPL_TRY(mpl_lower_bound(ctx, p, k, &bound, NULL));
+        printf("pool         %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB of %s, bound %.3f MiB\n", n, bytes,
+               mib(bytes), p->pool_name[k], mib(bound));
+    }
+out:
+    return st;
+}
+
 /* What each pass of --optimise did. */
 static void show_passes(const mpl_job *job)
 {
@@ -231,11 +282,11 @@ static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_job *job, const uint64
         n += bytes[op] > 0;
         largest = mpl_max_u64(largest, bytes[op]);
     }
-    if (job->problem->n_pools > 1)
-        MPL_TRY(mpl_lower_bound(ctx, job->problem, 1, &peak, NULL));
+    if (has_workspace_pool(job->problem))
+        MPL_TRY(mpl_lower_bound(ctx, job->problem, job->problem->n_pools - 1, &peak, NULL));
     printf("workspaces   %6" PRIu32 " operations of %s need one, the largest %.3f MiB", n, job->backend->name,
            mib(largest));
-    if (job->problem->n_pools > 1)
+    if (has_workspace_pool(job->problem))
         printf("; their pool %.3f MiB, %.1f %% of both peaks", mib(peak),
                100 * (double)peak / (double)mpl_max_u64(peak + job->bound_bytes, 1));
     printf("\n");
@@ -340,10 +391,13 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
         show_passes(&job);
     if (job.source.graph != NULL)
         MPL_TRY(show_graph(ctx, job.source.graph));
+    if (job.source.graph != NULL)
+        MPL_TRY(show_training(ctx, job.source.graph));
     printf("buffers      %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB if nothing is shared\n",
            job.problem->n, job.naive_bytes, mib(job.naive_bytes));
     printf("bound               %14" PRIu64 " bytes  %10.3f MiB, %s\n", job.bound_bytes, mib(job.bound_bytes),
            job.bound_kind);
+    MPL_TRY(show_pools(ctx, job.problem));
     if (job.order_found.ns > 0)
         show_order(options, &job);
     if (job.source.graph != NULL && job.source.graph->n_blocks > 1)

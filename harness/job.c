@@ -7,10 +7,14 @@
 #include "harness/program.h"
 #include "runtime/exec.h"
 
-static const char *const pin_names[] = {"weights", "inputs", "outputs"};
+enum { N_NAMES = 3 }; /* that --pin, and --pools, may list */
 
-/* Bit i: pin_names[i] is pinned. */
-static mpl_status parse_pin(mpl_ctx *ctx, const char *text, unsigned *bits)
+static const char *const pin_names[N_NAMES] = {"weights", "inputs", "outputs"};
+static const char *const pool_names[N_NAMES] = {"weights", "gradients", "state"};
+
+/* Bit i: names[i] is listed. */
+static mpl_status parse_names(mpl_ctx *ctx, const char *option, const char *text, const char *const *names,
+                              unsigned *bits)
 {
     mpl_status st = MPL_OK;
     mpl_strings parts = {0};
@@ -19,14 +23,15 @@ static mpl_status parse_pin(mpl_ctx *ctx, const char *text, unsigned *bits)
     *bits = 0;
     if (strcmp(text, "none") == 0)
         goto out;
-    MPL_TRY(mpl_strings_split(ctx, text, "--pin", &store, &parts));
+    MPL_TRY(mpl_strings_split(ctx, text, option, &store, &parts));
     for (uint32_t i = 0; i < parts.n; i++) {
         unsigned k = 0;
 
-        while (k < 3 && strcmp(parts.item[i], pin_names[k]) != 0)
+        while (k < N_NAMES && strcmp(parts.item[i], names[k]) != 0)
             k++;
-        if (k == 3)
-            MPL_FAIL(ctx, MPL_EINPUT, "--pin: '%s' is none of weights, inputs, outputs, none", parts.item[i]);
+        if (k == N_NAMES)
+            MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is none of %s, %s, %s, none", option, parts.item[i], names[0],
+                     names[1], names[2]);
         *bits |= 1u << k;
     }
 out:
@@ -72,7 +77,8 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     if (options->repeat < 1 || options->repeat > 10000)
         MPL_FAIL(ctx, MPL_EINPUT, "--repeat: %" PRIu64 " is not from 1 to 10000", options->repeat);
     MPL_TRY(mpl_ssa_by_option(ctx, options->ssa, &level));
-    MPL_TRY(parse_pin(ctx, options->pin, &bits));
+    MPL_TRY(parse_names(ctx, "--pin", options->pin, pin_names, &bits));
+    MPL_TRY(parse_names(ctx, "--pools", options->pools, pool_names, &bits));
     MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
     if (passes.on[MPL_PASS_conv_bn] && options->weights != NULL)
         MPL_FAIL(
@@ -186,10 +192,11 @@ static mpl_status problem_options(mpl_ctx *ctx, const mpl_options *options, mpl_
 {
     mpl_status st = MPL_OK;
     const char *concat = mpl_job_concat(options);
-    unsigned pin;
+    unsigned pin, pools;
 
     *po = mpl_problem_options_default();
-    MPL_TRY(parse_pin(ctx, options->pin, &pin));
+    MPL_TRY(parse_names(ctx, "--pin", options->pin, pin_names, &pin));
+    MPL_TRY(parse_names(ctx, "--pools", options->pools, pool_names, &pools));
     po->in_place = options->in_place;
     po->views = options->views;
     po->concat = strcmp(concat, "copy") == 0    ? MPL_CONCAT_COPY
@@ -199,6 +206,7 @@ static mpl_status problem_options(mpl_ctx *ctx, const mpl_options *options, mpl_
     po->pin_weights = pin & 1;
     po->pin_inputs = pin & 2;
     po->pin_outputs = pin & 4;
+    po->own_pools = pools << MPL_PART_WEIGHT; /* weights, gradients, state: as mpl_part has them */
     po->capacity = options->given[MPL_OPT_capacity] ? options->capacity : MPL_NO_CAPACITY;
 out:
     return st;
@@ -399,18 +407,23 @@ out:
 
 /* ---- plan files ---- */
 
-/* The text of --pin that names what a row has pinned. */
-static const char *pin_text(const mpl_record *row)
+/* The text of --pin or --pools that names what a row lists. */
+static const char *names_text(const mpl_record *row, mpl_field field, const char *const *names,
+                              const char *const text[1 << N_NAMES])
 {
-    static const char *const text[] = {
-        "none",    "weights",         "inputs",         "weights,inputs",
-        "outputs", "weights,outputs", "inputs,outputs", "weights,inputs,outputs"};
     unsigned bits = 0;
 
-    for (unsigned k = 0; k < 3; k++)
-        bits |= mpl_record_has_item(row, MPL_FIELD_pinned, pin_names[k]) ? 1u << k : 0;
+    for (unsigned k = 0; k < N_NAMES; k++)
+        bits |= mpl_record_has_item(row, field, names[k]) ? 1u << k : 0;
     return text[bits];
 }
+
+static const char *const pin_text[1 << N_NAMES] = {
+    "none",    "weights",         "inputs",         "weights,inputs",
+    "outputs", "weights,outputs", "inputs,outputs", "weights,inputs,outputs"};
+static const char *const pool_text[1 << N_NAMES] = {
+    "none",  "weights",       "gradients",       "weights,gradients",
+    "state", "weights,state", "gradients,state", "weights,gradients,state"};
 
 /* Options that the command line leaves open are the plan's own; texts point into the row. */
 static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *row)
@@ -438,7 +451,9 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
     if (!o->given[MPL_OPT_capacity])
         o->given[MPL_OPT_capacity] = mpl_record_get_int(row, MPL_FIELD_capacity, &o->capacity);
     if (!o->given[MPL_OPT_pin])
-        o->pin = pin_text(row);
+        o->pin = names_text(row, MPL_FIELD_pinned, pin_names, pin_text);
+    if (!o->given[MPL_OPT_pools])
+        o->pools = names_text(row, MPL_FIELD_own_pools, pool_names, pool_text);
 }
 
 mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph, const char *path,

@@ -36,6 +36,19 @@ static void put_machine(const mpl_machine *m, mpl_record *row)
     mpl_record_member_int(row, MPL_FIELD_machine, "page_bytes", m->page_bytes);
 }
 
+/* "weights,inputs" as an array; none of "none". */
+static void put_names(mpl_record *row, mpl_field field, const char *text)
+{
+    char name[64];
+
+    for (const char *at = text; strcmp(text, "none") != 0 && *at != '\0';) {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        mpl_record_item_text(row, field, name);
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+}
+
 /* What was asked of the problem. */
 static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *row)
 {
@@ -71,11 +84,9 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     if (o->threads > 0)
         mpl_record_int(row, MPL_FIELD_threads, o->threads);
     mpl_record_text(row, MPL_FIELD_workspaces, job->backend != NULL ? o->workspaces : NULL);
-    for (const char *at = o->pin; g != NULL && strcmp(o->pin, "none") != 0 && *at != '\0';) {
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
-        mpl_record_item_text(row, MPL_FIELD_pinned, name);
-        at += strcspn(at, ",");
-        at += *at == ',';
+    if (g != NULL) {
+        put_names(row, MPL_FIELD_pinned, o->pin);
+        put_names(row, MPL_FIELD_own_pools, o->pools);
     }
 }
 

@@ -138,25 +138,41 @@ out:
     return st;
 }
 
-static mpl_status set_pin(memplan_ctx *ctx, library_settings *set, const char *text)
-{
-    static const char *const word[] = {"weights", "inputs", "outputs"};
-    mpl_status st = MPL_OK;
+enum { N_NAMES = 3 };
+static const char *const pin_names[N_NAMES] = {"weights", "inputs", "outputs"};
+static const char *const pool_names[N_NAMES] = {"weights", "gradients", "state"};
 
-    set->pin = 0;
+/* Bit k: name[k] is listed. */
+static mpl_status read_names(memplan_ctx *ctx, const char *key, const char *text, const char *const *name,
+                             unsigned *bits)
+{
+    mpl_status st = MPL_OK;
+    unsigned found = 0;
+
     for (const char *at = strcmp(text, "none") == 0 ? "" : text; *at != '\0';) {
         size_t n = strcspn(at, ","), k = 0;
 
-        while (k < 3 && (strlen(word[k]) != n || memcmp(word[k], at, n) != 0))
+        while (k < N_NAMES && (strlen(name[k]) != n || memcmp(name[k], at, n) != 0))
             k++;
-        if (k == 3 || (at[n] == ',' && at[n + 1] == '\0'))
-            MPL_FAIL(&ctx->ctx, MPL_EINPUT, "pin: '%.100s' lists something else than weights,inputs,outputs",
-                     text);
-        set->pin |= 1u << k;
+        if (k == N_NAMES || (at[n] == ',' && at[n + 1] == '\0'))
+            MPL_FAIL(&ctx->ctx, MPL_EINPUT, "%s: '%.100s' lists something else than %s,%s,%s", key, text,
+                     name[0], name[1], name[2]);
+        found |= 1u << k;
         at += n + (at[n] == ',');
     }
+    *bits = found;
 out:
     return st;
+}
+
+static mpl_status set_pin(memplan_ctx *ctx, library_settings *set, const char *text)
+{
+    return read_names(ctx, "pin", text, pin_names, &set->pin);
+}
+
+static mpl_status set_pools(memplan_ctx *ctx, library_settings *set, const char *text)
+{
+    return read_names(ctx, "pools", text, pool_names, &set->pools);
 }
 
 static mpl_status set_capacity(memplan_ctx *ctx, library_settings *set, const char *text)
@@ -231,6 +247,7 @@ static const struct {
     SETTING("in-place", set_in_place, in_place),
     SETTING("views", set_views, views),
     SETTING("pin", set_pin, pin),
+    SETTING("pools", set_pools, pools),
     SETTING("capacity", set_capacity, capacity),
     SETTING("budget", set_budget, budget),
     SETTING("time-limit", set_time_limit, time_limit),
@@ -417,7 +434,6 @@ out:
 /* The fields of a row that a reader of the plan file asks for: whence the problem came. */
 static mpl_status make_fields(mpl_ctx *ctx, const memplan_plan *plan, char **text)
 {
-    static const char *const pinned[] = {"weights", "inputs", "outputs"};
     const memplan_task *task = plan->task;
     mpl_status st = MPL_OK;
     mpl_record *row = NULL;
@@ -437,9 +453,12 @@ static mpl_status make_fields(mpl_ctx *ctx, const memplan_plan *plan, char **tex
         mpl_record_bool(row, MPL_FIELD_views, task->set.views);
         mpl_record_text(row, MPL_FIELD_concat, task->set.views ? "auto" : "copy");
         mpl_record_text(row, MPL_FIELD_loop, mpl_graph_has_loop(task->graph) ? "view" : NULL);
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < N_NAMES; k++) {
             if (task->set.pin >> k & 1)
-                mpl_record_item_text(row, MPL_FIELD_pinned, pinned[k]);
+                mpl_record_item_text(row, MPL_FIELD_pinned, pin_names[k]);
+            if (task->set.pools >> k & 1)
+                mpl_record_item_text(row, MPL_FIELD_own_pools, pool_names[k]);
+        }
     }
     if (task->problem->pool_capacity[0] <= INT64_MAX)
         mpl_record_int(row, MPL_FIELD_capacity, task->problem->pool_capacity[0]);

@@ -13,6 +13,7 @@ enum { MPL_PIN_WEIGHTS = 1, MPL_PIN_INPUTS = 2, MPL_PIN_OUTPUTS = 4 };
 typedef struct library_settings {
     bool parallel, parallel_given, in_place, views;
     unsigned pin;
+    unsigned pools;
     const mpl_order_kind *order;
     uint64_t capacity, budget, seed;
     double time_limit; /* [s]; 0: none */

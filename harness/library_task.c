@@ -19,6 +19,7 @@ static mpl_status graph_problem(mpl_ctx *ctx, const library_settings *set, mempl
     options.pin_weights = set->pin & MPL_PIN_WEIGHTS;
     options.pin_inputs = set->pin & MPL_PIN_INPUTS;
     options.pin_outputs = set->pin & MPL_PIN_OUTPUTS;
+    options.own_pools = set->pools << MPL_PART_WEIGHT; /* as mpl_part has them */
     options.capacity = set->capacity;
     MPL_TRY(mpl_new(ctx, order, t->graph->n_ops));
     MPL_TRY(mpl_order_of(ctx, t->graph, set->order, order));

@@ -60,7 +60,7 @@ MEMPLAN_API void memplan_ctx_free(memplan_ctx *ctx);
 MEMPLAN_API const char *memplan_message(const memplan_ctx *ctx);
 
 /* A setting, by the name and in the words of the command line (memplan plan --help): safety, order, in-place, views, pin,
- * capacity [byte] and dim ("NAME=N", one more each time) for memplan_load from then on, budget [ticks], time-limit [s], threads
+ * pools, capacity [byte] and dim ("NAME=N", one more each time) for memplan_load from then on, budget [ticks], time-limit [s], threads
  * and seed for memplan_run. value NULL: as it was at first. */
 MEMPLAN_API memplan_status memplan_set(memplan_ctx *ctx, const char *name, const char *value);
 

@@ -40,6 +40,7 @@ void mpl_options_init(mpl_options *options)
     options->optimise = "none";
     options->workspaces = "pool";
     options->pin = "weights,inputs,outputs";
+    options->pools = "none";
     options->capacity = options->budget = UINT64_MAX;
     options->seed = 1;
     options->repeat = 5;

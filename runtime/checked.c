@@ -227,6 +227,12 @@ static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint3
     return true;
 }
 
+/* Whether a block's contents arrived: an update reads what it writes over. */
+static bool has_arrived(const mpl_exec *exec, const mpl_block *b)
+{
+    return b->value != MPL_NONE && exec->g->value_op[b->value] == MPL_NONE;
+}
+
 mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
@@ -237,7 +243,7 @@ mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step)
     for (uint32_t i = 0; written_block(exec, step, i, &id); i++) {
         const mpl_block *b = &exec->block[id == MPL_NONE ? 0 : id];
 
-        if (id != MPL_NONE && b->birth == step && b->over == MPL_NONE)
+        if (id != MPL_NONE && b->birth == step && b->over == MPL_NONE && !has_arrived(exec, b))
             MPL_TRY(mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes));
     }
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) { /* what arrived just now */

@@ -157,6 +157,7 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
     MPL_TRY(exec->backend->wait(exec->dev));
     if (ns != NULL)
         *ns = mpl_clock_ns() - begin;
+    MPL_TRY(mpl_exec_depart(exec));
 out:
     pthread_mutex_destroy(&c.lock);
     pthread_cond_destroy(&c.changed);

@@ -273,17 +273,18 @@ out:
     return st;
 }
 
-/* What lies in an arena comes from home before each run, and so as it was at first. */
-static mpl_status check_state(mpl_exec *exec)
+/* What is carried on from run to run, but lies in an arena, goes home behind each run. */
+mpl_status mpl_exec_depart(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
 
-    for (uint32_t i = 0; exec->options.iterate && i < exec->n_arrivals; i++)
-        if (exec->value_state[exec->arrival_value[i]] != MPL_NONE)
-            MPL_FAIL(
-                exec->ctx, MPL_EINPUT,
-                "weight '%s' is to be carried on from run to run, but lies in the arena: pin the weights",
-                exec->g->value_name[exec->arrival_value[i]]);
+    for (uint32_t i = 0; exec->options.iterate && i < exec->n_arrivals; i++) {
+        mpl_value v = exec->arrival_value[i];
+
+        if (exec->value_state[v] == v)
+            MPL_TRY(exec->backend->download(exec->dev, exec->arrival_home[i], mpl_exec_value_at(exec, v),
+                                            exec->g->value_bytes[v]));
+    }
 out:
     return st;
 }
@@ -357,7 +358,6 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     MPL_TRY(allocate(exec));
     MPL_TRY(make_calls(exec));
     MPL_TRY(make_arrivals(exec));
-    MPL_TRY(check_state(exec));
     MPL_TRY(fill_weights(exec));
     if (exec->options.checked)
         MPL_TRY(mpl_checked_init(exec));
@@ -516,6 +516,7 @@ mpl_status mpl_exec_run_whole(mpl_exec *exec, uint32_t lanes, int64_t *ns)
         MPL_TRY(make_sequence(exec, lanes));
     MPL_TRY(mpl_exec_arrive_all(exec));
     MPL_TRY(exec->backend->sequence_run(exec->dev, exec->sequence, ns));
+    MPL_TRY(mpl_exec_depart(exec));
 out:
     return st;
 }
@@ -562,6 +563,7 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
     MPL_TRY(exec->backend->wait(exec->dev));
     if (ns != NULL)
         *ns = mpl_clock_ns() - begin - apart_ns;
+    MPL_TRY(mpl_exec_depart(exec));
     if (exec->options.checked)
         MPL_TRY(mpl_checked_end(exec));
     MPL_TRY(measure(exec));

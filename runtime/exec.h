@@ -24,7 +24,7 @@ typedef struct mpl_exec_options {
 /* Binds a graph, an order, and a verified plan (problem, map, plan; all three NULL: every value has memory
  * of its own, nothing shared) to a device: arenas and pinned memory allocated, weights filled, operations
  * prepared. Keeps backend, dev and g, which must outlive it; the others are done with. MPL_EINPUT: the order
- * is not the one that was planned for, or what is to be carried on from run to run is not pinned; MPL_EINVALID: the plan does
+ * is not the one that was planned for; MPL_EINVALID: the plan does
  * not fit the graph. */
 mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
                         const mpl_op *order, const mpl_problem *p, const mpl_value_map *map,

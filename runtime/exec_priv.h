@@ -209,6 +209,8 @@ mpl_status mpl_exec_renew(mpl_exec *exec);
 mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op);
 mpl_status mpl_exec_arrive_one(mpl_exec *exec, uint32_t arrival);
 mpl_status mpl_exec_arrive_all(mpl_exec *exec);
+/* exec.c: what is carried on from run to run, but lies in an arena, goes home. Behind a run. */
+mpl_status mpl_exec_depart(mpl_exec *exec);
 /* exec.c: the whole run at once, with at most `lanes` operations at the same time (0: the device's choice); only where
  * mpl_exec_takes_whole. */
 bool mpl_exec_takes_whole(const mpl_exec *exec);

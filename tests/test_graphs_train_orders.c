@@ -230,12 +230,58 @@ static void a_third_less(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Pools of their own: each buffer lies where its values belong, pool 0 has what the order model counts, nothing is lost. */
+static void pools_of_their_own(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (uint64_t seed = 0; seed < 240; seed++) {
+        mpl_graph *g = seed % 2 ? random_training(&ctx, seed, 2 + (uint32_t)(seed % 9))
+                                : random_update_graph(&ctx, seed, 12);
+        mpl_problem_options o = options_of(seed);
+        uint8_t *part = calloc(g->n_values, 1);
+        mpl_op *order = calloc(g->n_ops, sizeof *order);
+        mpl_problem *p = NULL;
+        mpl_value_map *map = NULL;
+        uint64_t live = 0;
+
+        assert_true(order != NULL && part != NULL);
+        o.own_pools = (unsigned)(seed % 8) << MPL_PART_WEIGHT;
+        mpl_graph_parts(g, part);
+        assert_ok(&ctx, mpl_order_random(&ctx, g, seed, order));
+        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+        assert_ok(&ctx, mpl_problem_check(&ctx, p));
+        for (mpl_value v = 0; v < g->n_values; v++) {
+            bool own = (o.own_pools >> part[v] & 1) != 0 && part[v] != MPL_PART_NONE;
+
+            if (g->value_role[v] == MPL_WEIGHT && o.pin_weights && !own && map->value_root[v] == v)
+                assert_int_equal(map->value_buffer[v], MPL_NONE);
+            else if (own && (map->value_root[v] == v || g->value_role[map->value_root[v]] != MPL_WEIGHT))
+                assert_string_equal(p->pool_name[p->pool[map->value_buffer[v]]], mpl_part_name(part[v]));
+        }
+        for (uint32_t i = 0; i < p->n_in_place; i++)
+            assert_int_equal(p->pool[p->in_place_in[i]], p->pool[p->in_place_out[i]]);
+        assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &live, NULL, NULL));
+        assert_true(live <= model_peak(&ctx, g, &o, order));
+        assert_true(live + o.align > model_peak(&ctx, g, &o, order));
+        mpl_problem_free(&ctx, p);
+        mpl_value_map_free(&ctx, map);
+        mpl_graph_free(&ctx, g);
+        free(part);
+        free(order);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(least_of_all_orders),
         cmocka_unit_test(model_and_problem),
         cmocka_unit_test(a_third_less),
+        cmocka_unit_test(pools_of_their_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

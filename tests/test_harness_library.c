@@ -458,6 +458,8 @@ static const struct {
     {"pin", "weights,", MEMPLAN_EINPUT},
     {"pin", "bias", MEMPLAN_EINPUT},
     {"pin", "none", MEMPLAN_OK},
+    {"pools", "gradients,weight", MEMPLAN_EINPUT},
+    {"pools", "gradients,state", MEMPLAN_OK},
     {"capacity", "-1", MEMPLAN_EINPUT},
     {"budget", "1e3", MEMPLAN_EINPUT},
     {"time-limit", "nan", MEMPLAN_EINPUT},
@@ -470,6 +472,7 @@ static const struct {
     {"dim", "N=4", MEMPLAN_OK},
     {"seed", NULL, MEMPLAN_OK},
     {"pin", NULL, MEMPLAN_OK},
+    {"pools", NULL, MEMPLAN_OK},
     {"dim", NULL, MEMPLAN_OK},
 };
 

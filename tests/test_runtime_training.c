@@ -40,8 +40,8 @@ static uint64_t outputs_bytes(const mpl_graph *g)
 }
 
 /* NULL plan: unshared. Runs `n` times, copies all outputs of the last run. */
-static void *run_graph(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *planner,
-                       bool parallel, bool checked, bool iterate, uint32_t n)
+static void *run_pools(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *planner,
+                       bool parallel, bool checked, bool iterate, uint32_t n, unsigned own_pools, bool pin)
 {
     mpl_device *dev = NULL;
     mpl_problem_options options = mpl_problem_options_default();
@@ -58,6 +58,8 @@ static void *run_graph(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph
         order[op] = op;
     assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &dev));
     options.parallel = parallel;
+    options.own_pools = own_pools;
+    options.pin_weights = options.pin_outputs = pin;
     if (planner != NULL) {
         mpl_run run;
 
@@ -89,6 +91,12 @@ static void *run_graph(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph
     backend->close(dev);
     free(order);
     return out;
+}
+
+static void *run_graph(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *planner,
+                       bool parallel, bool checked, bool iterate, uint32_t n)
+{
+    return run_pools(ctx, backend, g, planner, parallel, checked, iterate, n, 0, true);
 }
 
 static void check_near(const setting *s, const mpl_graph *g, const char *want, const char *got)
@@ -182,11 +190,47 @@ static void iterations_are_the_same_under_every_planner(void **state)
     }
 }
 
+/* Weights, gradients and state in pools of their own, or among the values: the same bits, carried on from run to run or not. */
+static void pools_of_their_own(void **state)
+{
+    static const char *const specs[] = {
+        "mlp:batch=5,input=7,hidden=6,classes=4,mode=train,update=adam",
+        "mnist_conv:batch=3,image=8,mode=train,update=momentum",
+        "randwire:regime=cell,batch=2,image=32,channels=4,nodes=5,mode=train,update=sgd",
+    };
+    const mpl_backend *backend = mpl_backend_find("ref");
+
+    (void)state;
+    for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
+        mpl_ctx ctx;
+        mpl_graph *g = NULL;
+
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx, mpl_zoo_build(&ctx, specs[k], &g));
+        for (int iterate = 0; iterate < 2; iterate++) {
+            void *want = run_graph(&ctx, backend, g, NULL, false, false, iterate, 3);
+
+            for (unsigned set = 0; set < 16; set++) { /* of pools, and whether the rest is pinned */
+                bool parallel = set % 3 == 1;
+                void *out = run_pools(&ctx, backend, g, parallel ? "nnc_2019" : "greedy_size", parallel,
+                                      set % 3 == 0, iterate, 3, set / 2 << MPL_PART_WEIGHT, set % 2);
+
+                assert_memory_equal(want, out, outputs_bytes(g));
+                free(out);
+            }
+            free(want);
+        }
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_runs),
         cmocka_unit_test(iterations_are_the_same_under_every_planner),
+        cmocka_unit_test(pools_of_their_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

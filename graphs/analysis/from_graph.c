@@ -16,8 +16,10 @@ typedef struct maker {
     const mpl_problem_options *options;
     mpl_ranges *ranges;
     mpl_program *program;
-    mpl_storage *storage; /* NULL: no control flow, each root has a buffer of its own */
-    uint8_t *is_output;   /* [n_values] a root that holds a graph output */
+    mpl_storage *storage;       /* NULL: no control flow, each root has a buffer of its own */
+    uint8_t *is_output;         /* [n_values] a root that holds a graph output */
+    uint8_t *part;              /* [n_values] of a root: the mpl_part that decides its pool; else none */
+    uint32_t pool[MPL_N_PARTS]; /* of the problem; 0: none of its own */
     mpl_value_map *map;
     mpl_problem *p;
     uint32_t n_values, n; /* buffers of values; all */
@@ -53,6 +55,8 @@ void mpl_value_map_free(mpl_ctx *ctx, mpl_value_map *map)
 
 static bool is_pinned(const maker *m, mpl_value root)
 {
+    if (m->part[root] != MPL_PART_NONE)
+        return false;
     return (m->is_output[root] && m->options->pin_outputs && !mpl_is_chosen(m->g, root)) ||
            (m->g->value_role[root] == MPL_INPUT && m->options->pin_inputs) ||
            (m->g->value_role[root] == MPL_WEIGHT && m->options->pin_weights);
@@ -103,16 +107,62 @@ out:
     return st;
 }
 
-static mpl_status add_workspace_pool(maker *m)
+/* Which roots lie in pools of their own: a view's part is its root's, but that weights are what they are. */
+static mpl_status find_parts(maker *m)
 {
     mpl_status st = MPL_OK;
-    mpl_problem *p = m->p;
+    const mpl_graph *g = m->g;
+    uint8_t *part = NULL;
 
-    MPL_TRY(mpl_realloc_bytes(m->ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
-    MPL_TRY(mpl_realloc_bytes(m->ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
-    MPL_TRY((p->pool_name[1] = mpl_strdup(m->ctx, "workspace")) != NULL ? MPL_OK : MPL_EMEM);
-    p->pool_capacity[1] = MPL_NO_CAPACITY;
-    p->n_pools = 2;
+    MPL_TRY(mpl_new(m->ctx, m->part, g->n_values));
+    if (m->options->own_pools == 0)
+        goto out;
+    if (g->n_blocks > 1)
+        MPL_FAIL(m->ctx, MPL_EUNAVAIL, "graph '%s': pools of their own are not there for control flow",
+                 g->name);
+    MPL_TRY(mpl_new(m->ctx, part, g->n_values));
+    mpl_graph_parts(g, part);
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        mpl_value root = m->ranges->alias.root[v];
+
+        if ((m->options->own_pools >> part[v] & 1) != 0 && part[v] != MPL_PART_NONE &&
+            (root == v || g->value_role[root] != MPL_WEIGHT))
+            m->part[root] = part[v];
+    }
+out:
+    mpl_free(m->ctx, part);
+    return st;
+}
+
+static mpl_status add_pool(mpl_ctx *ctx, mpl_problem *p, const char *name)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = p->n_pools;
+
+    MPL_TRY(mpl_realloc_bytes(ctx, (void **)&p->pool_name, n, n + 1, sizeof *p->pool_name));
+    MPL_TRY(mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, n, n + 1, sizeof *p->pool_capacity));
+    MPL_TRY((p->pool_name[n] = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    p->pool_capacity[n] = MPL_NO_CAPACITY;
+    p->n_pools++;
+out:
+    return st;
+}
+
+static mpl_status add_pools(maker *m)
+{
+    mpl_status st = MPL_OK;
+    bool used[MPL_N_PARTS] = {false};
+
+    for (mpl_value v = 0; v < m->g->n_values; v++)
+        if (m->map->value_buffer[v] != MPL_NONE)
+            used[m->part[m->ranges->alias.root[v]]] = true;
+    for (uint32_t k = MPL_PART_NONE + 1; k < MPL_N_PARTS; k++)
+        if (used[k]) {
+            m->pool[k] = m->p->n_pools;
+            MPL_TRY(add_pool(m->ctx, m->p, mpl_part_name((mpl_part)k)));
+        }
+    if (m->n > m->n_values && !m->options->plan_workspaces)
+        MPL_TRY(add_pool(m->ctx, m->p, "workspace"));
 out:
     return st;
 }
@@ -131,6 +181,7 @@ static mpl_status fill_values(maker *m)
             continue;
         mpl_shape_count(&g->value_shape[v], &count);
         p->bytes[b] = g->value_bytes[v];
+        p->pool[b] = m->pool[m->part[v]];
         p->birth[b] = m->ranges->first[v];
         p->death[b] = is_kept(m, v) ? p->n_steps : m->ranges->last[v] + 1;
         p->type_id[b] = g->value_type[v];
@@ -229,7 +280,7 @@ static mpl_status fill_workspaces(maker *m)
         if (b == MPL_NONE)
             continue;
         p->bytes[b] = m->options->op_workspace_bytes[op];
-        p->pool[b] = m->options->plan_workspaces ? 0 : 1;
+        p->pool[b] = m->options->plan_workspaces ? 0 : p->n_pools - 1;
         p->birth[b] = m->ranges->step_of[op];
         p->death[b] = p->birth[b] + 1;
         p->type_id[b] = MPL_N_TYPES;
@@ -326,7 +377,8 @@ static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
     mpl_value in = m->g->op_in[m->g->op_in_begin[op] + i],
               root = in == MPL_NONE ? MPL_NONE : m->ranges->alias.root[in];
 
-    if (root == MPL_NONE || m->map->value_buffer[in] == MPL_NONE || is_kept(m, root))
+    if (root == MPL_NONE || m->map->value_buffer[in] == MPL_NONE || is_kept(m, root) ||
+        m->part[root] != m->part[m->g->op_out[m->g->op_out_begin[op]]])
         return false;
     if (m->storage != NULL)
         return cells_meet_once(m, m->map->value_buffer[in],
@@ -411,8 +463,7 @@ static mpl_status make_problem(maker *m, const mpl_op *order)
     p = m->p;
     p->n_steps = m->program->n_steps > 0 ? m->program->n_steps : 1;
     p->pool_capacity[0] = o->capacity;
-    if (m->n > m->n_values && !o->plan_workspaces)
-        MPL_TRY(add_workspace_pool(m));
+    MPL_TRY(add_pools(m));
     MPL_TRY(mpl_new(m->ctx, p->buffer_name, p->n));
     MPL_TRY(mpl_new(m->ctx, p->type_id, p->n));
     MPL_TRY(mpl_new(m->ctx, p->shape_id, p->n));
@@ -519,6 +570,7 @@ static mpl_status build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
     MPL_TRY(mpl_new(ctx, m.is_output, g->n_values));
     for (uint32_t i = 0; i < g->n_outputs; i++)
         m.is_output[m.ranges->alias.root[g->output[i]]] = 1;
+    MPL_TRY(find_parts(&m));
     MPL_TRY(mpl_program_new(ctx, g, order, &m.program));
     if (g->n_blocks > 1)
         MPL_TRY(assign_storage(&m));
@@ -543,6 +595,7 @@ out:
     mpl_program_free(ctx, m.program);
     mpl_storage_free(ctx, m.storage);
     mpl_free(ctx, m.is_output);
+    mpl_free(ctx, m.part);
     mpl_value_map_free(ctx, m.map);
     mpl_problem_free(ctx, m.p);
     return st;

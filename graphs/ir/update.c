@@ -18,6 +18,31 @@ uint32_t mpl_n_read(const mpl_graph *g, mpl_op op)
     return mpl_n_updates(kind) > 0 ? mpl_op_table[kind].min_in : g->op_in_begin[op + 1] - g->op_in_begin[op];
 }
 
+const char *mpl_part_name(mpl_part part)
+{
+    static const char *const names[MPL_N_PARTS] = {
+        [MPL_PART_WEIGHT] = "weights", [MPL_PART_GRADIENT] = "gradients", [MPL_PART_STATE] = "state"};
+
+    return names[part];
+}
+
+void mpl_graph_parts(const mpl_graph *g, uint8_t *part)
+{
+    for (mpl_value v = 0; v < g->n_values; v++)
+        part[v] = g->value_role[v] == MPL_WEIGHT ? MPL_PART_WEIGHT : MPL_PART_NONE;
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+        bool counts = kind == MPL_OP_step_update;
+
+        if (mpl_n_updates(kind) == 0 || kind == MPL_OP_batch_norm_train)
+            continue;
+        if (!counts && part[g->op_in[g->op_in_begin[op]]] == MPL_PART_NONE)
+            part[g->op_in[g->op_in_begin[op]]] = MPL_PART_GRADIENT;
+        for (uint32_t i = counts ? 0 : 1; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
+            part[mpl_updated(g, op, i)] = MPL_PART_STATE;
+    }
+}
+
 typedef struct checker {
     const mpl_graph *g;
     mpl_op *updater; /* [n_values] of a weight; MPL_NONE: none */

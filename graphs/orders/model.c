@@ -138,6 +138,7 @@ typedef struct source {
     uint8_t
         *is_read; /* [n_values] of a root: 1 somebody reads it, 2 it is there to the end, whoever reads it */
     uint8_t *pinned; /* [n_values] of a root: takes no memory of its own */
+    uint8_t *part;   /* [n_values] scratch */
     uint32_t *id;    /* [n_values] buffer of a root, or MPL_NONE */
     pairs before, makers, users, over;
 } source;
@@ -145,6 +146,21 @@ typedef struct source {
 static uint64_t slots(const source *s, uint64_t bytes)
 {
     return (bytes + s->options->align - 1) & ~(uint64_t)(s->options->align - 1);
+}
+
+/* What lies in a pool of its own is no matter of pool 0, whose peak is what counts. part[n_values]: scratch. */
+static void leave_pools(source *s, uint8_t *part)
+{
+    const mpl_graph *g = s->g;
+
+    mpl_graph_parts(g, part);
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        mpl_value root = s->alias.root[v];
+
+        if (part[v] != MPL_PART_NONE && (s->options->own_pools >> part[v] & 1) != 0 &&
+            (root == v || g->value_role[root] != MPL_WEIGHT))
+            s->pinned[root] = 1;
+    }
 }
 
 static void mark_roots(source *s)
@@ -252,7 +268,9 @@ mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
     MPL_TRY(mpl_new(ctx, s.is_read, g->n_values));
     MPL_TRY(mpl_new(ctx, s.pinned, g->n_values));
     MPL_TRY(mpl_new(ctx, s.id, g->n_values));
+    MPL_TRY(mpl_new(ctx, s.part, g->n_values));
     mark_roots(&s);
+    leave_pools(&s, s.part);
     MPL_TRY(model_alloc(ctx, g->n_ops, g->n_values, &m));
     MPL_TRY(add_buffers(&s, m));
     MPL_TRY(add_operands(&s, m));
@@ -267,6 +285,7 @@ out:
     mpl_alias_free(ctx, &s.alias);
     mpl_free(ctx, s.is_read);
     mpl_free(ctx, s.pinned);
+    mpl_free(ctx, s.part);
     mpl_free(ctx, s.id);
     mpl_free(ctx, s.before.at);
     mpl_free(ctx, s.makers.at);
