@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Follows the ADDING.md pages to the letter in a copy of the tree: writes each block that names a file, runs each block of shell,
-# page after page, and then asks whether what was added is there and runs.
+# Follows the ADDING.md pages and the tutorial to the letter in a copy of the tree: writes each block that names a file, runs each
+# block of shell, looks for each line of a block of `says` in what the last one printed, page after page, and then asks whether
+# what was added is there and runs.
 #
 #   scripts/follow-docs.sh FOLDER       where the copy goes; its build is kept, so that a second time is quick
 #
@@ -19,7 +20,7 @@ git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' 
     [ -e "$f" ] || continue
     cmp -s "$f" "$folder/$f" || install -D -m "$(stat -c %a "$f")" "$f" "$folder/$f"
 done
-pages=$(git ls-files --cached --others --exclude-standard '*ADDING.md' | sort)
+pages=$(git ls-files --cached --others --exclude-standard '*ADDING.md' '*TUTORIAL.md' | sort)
 cd "$folder" || exit 1
 
 # blocks PAGE: writes every fenced block to $work/NUMBER, its head to $work/NUMBER.head
@@ -28,6 +29,14 @@ blocks() {
         /^```/ && !open {n++; print substr($0, 4) >(to "/" n ".head"); open = 1; printf "" >(to "/" n); next}
         /^```/ {open = 0; next}
         open {print >(to "/" n)}' "$1"
+}
+
+# said FILE: each of its lines is in what the last block of shell printed
+said() {
+    local line
+    while IFS= read -r line; do
+        grep -qF -- "$line" "$work/log" || { echo "    not said: $line"; sed 's/^/    | /' "$work/log" | tail -20; return 1; }
+    done <"$1"
 }
 
 follow() {
@@ -39,6 +48,7 @@ follow() {
         case $kind in
         c | text) mkdir -p "$(dirname "$path")" && cp "$work/$n" "$path" ;;
         sh) MAKEFLAGS= sh -eu "$work/$n" >"$work/log" 2>&1 || { sed 's/^/    /' "$work/log" | tail -20; rm -rf "$work"; return 1; } ;;
+        says) said "$work/$n" || { rm -rf "$work"; return 1; } ;;
         *) echo "    $1: a block of '$kind'"; rm -rf "$work"; return 1 ;;
         esac
         n=$((n + 1))
@@ -54,8 +64,9 @@ verdict() {
 
 for page in $pages; do
     lines=$(grep -c '' "$page")
-    [ "$lines" -le 80 ]
-    verdict "$page: $lines lines are at most a page" $?
+    case $page in
+    *ADDING.md) [ "$lines" -le 80 ]; verdict "$page: $lines lines are at most a page" $? ;;
+    esac
     follow "$page"
     verdict "$page: followed" $?
 done
