@@ -63,7 +63,7 @@ $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.so %.a,$^) $(filter %.a,$^) -lcmocka $(LDLIBS)
 
 $O/tests/test_harness_plugins: $(PLUGIN)
-$O/tests/test_runtime_random_control: $O/tests/random_control.o
+$O/tests/test_runtime_random_control $O/tests/test_graphs_units: $O/tests/random_control.o
 $O/tests/test_runtime_ops $O/tests/test_runtime_conformance $O/tests/test_runtime_cuda_fake: $O/tests/cuda_fake.o
 
 # Planners from outside: built as their authors would, against what `make install` puts there.

@@ -282,6 +282,8 @@ mpl_status mpl_order_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_order_kind *
 
 /* A topological order drawn from the seed: at each step, one of the ready operations. O(size). */
 mpl_status mpl_order_random(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op *order);
+/* Draws the order of the outermost operations anew; what stands in blocks goes along with its owner, in the order that it has. */
+mpl_status mpl_order_shuffle(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op *order);
 
 extern const mpl_order_kind *const mpl_orders[];        /* NULL-terminated, made from analysis/orders.def */
 const mpl_order_kind *mpl_order_find(const char *name); /* NULL: there is none */

@@ -30,7 +30,8 @@ mpl_status mpl_verify_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_ma
 /* Control flow, from the graph and the plan: whether each value is certainly whole where it is said to lie (map->places)
  * whenever it is read, in each class of rounds of the loops around it, whichever branches are taken, for any number of rounds and at
  * each exit test; and whether what is not copied from round to round, or into or out of a block, lies at one address on both
- * sides. For a plan that mpl_verify accepted. MPL_EINVALID naming the operation, the value and the round; MPL_EINPUT: cycles of so
+ * sides. Parallel: in one order; and no two operations of the whole graph, with their blocks, that may run at the same time touch each
+ * other's memory, so that every order does the same. For a plan that mpl_verify accepted. MPL_EINVALID naming the operation, the value and the round; MPL_EINPUT: cycles of so
  * many lengths that the classes are too many. */
 mpl_status mpl_verify_places(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map, const mpl_problem *p,
                              const mpl_plan *plan);

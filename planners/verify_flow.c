@@ -1246,22 +1246,29 @@ out:
     return st;
 }
 
-static void begin(flow *f)
+/* Where operations may run at the same time, all that comes from outside is there before the first. */
+static mpl_status begin(flow *f)
 {
+    mpl_status st = MPL_OK;
+
     for (mpl_value v = 0; v < f->g->n_values; v++) {
         if (f->g->value_role[v] != MPL_INPUT && f->g->value_role[v] != MPL_WEIGHT)
             continue;
         set(f->now, v, true);
         if (f->given[v] != MPL_NONE)
             set(f->now, awaited(f, v), true);
+        if (f->map.p->before != NULL)
+            MPL_TRY(receive(f, f->now, v));
     }
+out:
+    return st;
 }
 
 static mpl_status run(flow *f)
 {
     mpl_status st = MPL_OK;
 
-    begin(f);
+    MPL_TRY(begin(f));
     MPL_TRY(go_on(f, 0));
     while (f->n_stack > 0) {
         uint32_t id = f->stack[--f->n_stack], low = 0, high = f->program->n_steps;
@@ -1298,6 +1305,8 @@ mpl_status mpl_verify_places(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_m
     MPL_TRY(make_arrivals(&f));
     MPL_TRY(make_states(&f));
     MPL_TRY(make_spots(&f));
+    if (p->before != NULL)
+        MPL_TRY(mpl_flow_units_apart(&f.map));
     MPL_TRY(run(&f));
 out:
     for (mpl_value v = 0; f.fixed != NULL && v < g->n_values; v++)

@@ -102,4 +102,8 @@ bool mpl_flow_row(const mpl_graph *g, mpl_value out, mpl_flow_row_info *row);
 /* Whether w with `bytes` bytes lies in that part of stacked output v that this round of the loop writes. */
 mpl_status mpl_where_is_row(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_value v, bool *is);
 
+/* verify_units.c: operations of the whole graph, each with its blocks, of which neither must run before the other, do not touch each
+ * other's memory, unless both only read. The point of the run is before it. MPL_EINVALID. */
+mpl_status mpl_flow_units_apart(mpl_flow_map *m);
+
 #endif

@@ -33,6 +33,25 @@ out:
     return st;
 }
 
+/* What stands in blocks is run as it was planned, by `step_of`: by one worker, in one order. */
+static mpl_status check_blocks(mpl_exec *exec, const mpl_program *program, const uint32_t *step_of)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_op owner = g->op_block[op] != 0 ? g->block_owner[g->op_block[op]] : op;
+
+        if (program->op_step[owner] - program->op_step[op] != step_of[owner] - step_of[op])
+            MPL_FAIL(exec->ctx, MPL_EINPUT,
+                     "graph '%s': operation '%s' stands elsewhere in its block than planned; only outermost "
+                     "operations can change places",
+                     g->name, g->op_name[op]);
+    }
+out:
+    return st;
+}
+
 static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_problem *p,
                              const mpl_value_map *map)
 {
@@ -46,8 +65,11 @@ static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_prob
     MPL_TRY(mpl_new(exec->ctx, done, g->n_ops));
     if (g->n_blocks > 1) {
         MPL_TRY(mpl_program_new(exec->ctx, g, order, &program));
+        if (map != NULL || exec->control->program != NULL)
+            st = check_blocks(exec, program, map != NULL ? map->step_of : exec->control->program->op_step);
         mpl_program_free(exec->ctx, exec->control->program);
         exec->control->program = program;
+        MPL_TRY(st);
     }
     for (uint32_t s = 0; s < g->n_ops; s++) {
         mpl_op op = order[s];

@@ -37,7 +37,8 @@ mpl_status mpl_exec_set_input(mpl_exec *exec, uint32_t i, const void *data);
 /* Runs the graph once. *ns (may be NULL): time of it, uploads and checks apart. MPL_EINVALID: --checked
  * found a touch outside, naming the operation and the buffer. */
 mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns);
-/* Another order for the runs to come: a plan of safety parallel holds in all of them. MPL_EINPUT for a serial plan, or
+/* Another order for the runs to come: a plan of safety parallel holds in all of them, if what stands in blocks keeps its order
+ * (mpl_order_shuffle). MPL_EINPUT for a serial plan, or
  * under --checked, or when the order does not respect the graph. */
 mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order);
 /* Runs the graph once with up to n_workers (1 to 64) operations at the same time, whatever the graph's edges allow. For

@@ -386,7 +386,12 @@ static void add_input(maker *m, mpl_type type, mpl_shape shape)
 
 mpl_graph *random_control(mpl_ctx *ctx, uint64_t seed)
 {
-    maker m = {.ctx = ctx, .n_left = 60};
+    return random_control_of(ctx, seed, 60);
+}
+
+mpl_graph *random_control_of(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops)
+{
+    maker m = {.ctx = ctx, .n_left = most_ops};
 
     mpl_rng_init(&m.rng, seed);
     assert_ok(ctx, mpl_graph_new(ctx, "random", &m.g));

@@ -12,6 +12,8 @@
  * captures; scans and rows in both directions; exit tests anywhere in a body; no rounds; bypasses. The same seed gives the
  * same graph. */
 mpl_graph *random_control(mpl_ctx *ctx, uint64_t seed);
+/* Of about so many operations. */
+mpl_graph *random_control_of(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops);
 
 /* Contents for input i: what decides about rounds and branches is small. */
 void random_control_input(const mpl_graph *g, uint32_t i, uint64_t seed, void *data);

@@ -8,13 +8,14 @@
 #include "planners/verify.h"
 #include "runtime/exec.h"
 
-enum { N_RUNS = 3, MOST_PORTS = 16, TICKS = 3000 };
+enum { N_RUNS = 3, N_ORDERS = 4, N_WORKERS = 3, MOST_PORTS = 16, TICKS = 3000 };
 
 typedef struct bench {
     mpl_ctx ctx;
     const mpl_backend *backend;
     mpl_device *dev;
     uint64_t seed;
+    bool parallel;
     mpl_graph *g;
     mpl_op *order;
     mpl_problem *p;
@@ -46,6 +47,7 @@ static void bench_open(bench *b, uint64_t seed)
 {
     mpl_problem_options options = options_of(seed);
 
+    options.parallel = b->parallel;
     b->seed = seed;
     b->g = random_control(&b->ctx, seed);
     assert_true(b->g->n_inputs <= MOST_PORTS && b->g->n_outputs <= MOST_PORTS);
@@ -77,19 +79,16 @@ static void bench_close(bench *b)
     mpl_graph_free(&b->ctx, b->g);
 }
 
-/* Runs all inputs; whether all outputs are right. What is wrong stands in ctx.message. plan NULL: nothing shared. */
-static bool runs_right(bench *b, const mpl_plan *plan, bool checked)
+/* Runs all inputs, by n_workers (0: one step after the other); whether all outputs are right. What is wrong stands in ctx.message. */
+static bool outputs_right(bench *b, mpl_exec *exec, uint32_t n_workers)
 {
-    mpl_exec *exec = NULL;
+    mpl_status st = MPL_OK;
     bool right = true;
-    mpl_status st =
-        mpl_exec_new(&b->ctx, b->backend, b->dev, b->g, b->order, plan != NULL ? b->p : NULL,
-                     plan != NULL ? b->map : NULL, plan, &(mpl_exec_options){.checked = checked}, &exec);
 
     for (uint32_t r = 0; st == MPL_OK && right && r < N_RUNS; r++) {
         for (uint32_t i = 0; i < b->g->n_inputs; i++)
             assert_ok(&b->ctx, mpl_exec_set_input(exec, i, b->input[r][i]));
-        st = mpl_exec_run(exec, NULL);
+        st = n_workers > 0 ? mpl_exec_run_concurrent(exec, n_workers, NULL) : mpl_exec_run(exec, NULL);
         for (uint32_t i = 0; st == MPL_OK && right && i < b->g->n_outputs; i++) {
             uint64_t bytes = b->g->value_bytes[b->g->output[i]];
             char *got = mpl_alloc(&b->ctx, bytes + 1, 1);
@@ -102,8 +101,41 @@ static bool runs_right(bench *b, const mpl_plan *plan, bool checked)
             mpl_free(&b->ctx, got);
         }
     }
-    mpl_exec_free(&b->ctx, exec);
     return right && st == MPL_OK;
+}
+
+/* The same for a plan; NULL: nothing shared. */
+static bool runs_right(bench *b, const mpl_plan *plan, bool checked)
+{
+    mpl_exec *exec = NULL;
+    mpl_status st =
+        mpl_exec_new(&b->ctx, b->backend, b->dev, b->g, b->order, plan != NULL ? b->p : NULL,
+                     plan != NULL ? b->map : NULL, plan, &(mpl_exec_options){.checked = checked}, &exec);
+    bool right = st == MPL_OK && outputs_right(b, exec, 0);
+
+    mpl_exec_free(&b->ctx, exec);
+    return right;
+}
+
+/* In other orders of the outermost operations, drawn at random, and by several workers. */
+static bool runs_anyhow(bench *b, const mpl_plan *plan)
+{
+    mpl_exec *exec = NULL;
+    mpl_op *order = mpl_alloc(&b->ctx, b->g->n_ops, sizeof *order);
+    bool right = true;
+
+    memcpy(order, b->order, b->g->n_ops * sizeof *order);
+    assert_ok(&b->ctx, mpl_exec_new(&b->ctx, b->backend, b->dev, b->g, b->order, b->p, b->map, plan,
+                                    &(mpl_exec_options){.checked = false}, &exec));
+    for (uint64_t k = 0; right && k < N_ORDERS; k++) {
+        assert_ok(&b->ctx, mpl_order_shuffle(&b->ctx, b->g, b->seed * N_ORDERS + k, order));
+        assert_ok(&b->ctx, mpl_exec_set_order(exec, order));
+        right = outputs_right(b, exec, 0);
+    }
+    right = right && outputs_right(b, exec, N_WORKERS);
+    mpl_exec_free(&b->ctx, exec);
+    mpl_free(&b->ctx, order);
+    return right;
 }
 
 static mpl_plan *plan_by(bench *b, const mpl_planner *planner)
@@ -138,7 +170,7 @@ static uint64_t check_graph(bench *b, uint64_t seed)
             continue;
         if (mpl_verify_places(&b->ctx, b->g, b->map, b->p, plan) != MPL_OK)
             fail_msg("seed %" PRIu64 ", %s: refused: %s", seed, planner->name, b->ctx.message);
-        if (!runs_right(b, plan, seed % 2 == 1))
+        if (!runs_right(b, plan, seed % 2 == 1) || (b->parallel && !runs_anyhow(b, plan)))
             fail_msg("seed %" PRIu64 ", %s: %s", seed, planner->name, b->ctx.message);
         n_plans++;
         mpl_plan_free(&b->ctx, plan);
@@ -147,12 +179,13 @@ static uint64_t check_graph(bench *b, uint64_t seed)
     return n_plans;
 }
 
-static void every_planner(void **state)
+static void every_planner_of(void **state, bool parallel)
 {
     bench b = *(bench *)*state;
     uint64_t first = asked("CONTROL_SEED", 1), n = asked("CONTROL_ORACLE", 200), n_plans = 0;
     int64_t begin = mpl_clock_ns();
 
+    b.parallel = parallel;
     for (uint64_t seed = first; seed < first + n; seed++) {
         n_plans += check_graph(&b, seed);
         if ((seed - first + 1) % 1000 == 0)
@@ -186,12 +219,22 @@ static void once_failed(void **state)
     assert_int_equal(b.ctx.n_live, ((bench *)*state)->ctx.n_live);
 }
 
+static void every_planner(void **state)
+{
+    every_planner_of(state, false);
+}
+
+static void every_planner_in_parallel(void **state)
+{
+    every_planner_of(state, true);
+}
+
 /* ---- faults ------------------------------------------------------------------------------------------------------- */
 
-enum { CO_ALLOCATION, UNROLL_COUNT, FIRST_POINTER, BRANCH_SHARING, CAPTURE_LIFETIME, N_FAULTS };
+enum { CO_ALLOCATION, UNROLL_COUNT, FIRST_POINTER, BRANCH_SHARING, CAPTURE_LIFETIME, AT_ONCE, N_FAULTS };
 
-static const char *const fault_names[] = {"co-allocation", "unroll count", "type II pointer",
-                                          "branch sharing", "capture lifetime"};
+static const char *const fault_names[] = {"co-allocation",  "unroll count",     "type II pointer",
+                                          "branch sharing", "capture lifetime", "at the same time"};
 
 /* A value of outside, read in a loop, and one that the loop makes come to lie at one place. */
 static bool overlap_captured(bench *b, mpl_plan *plan, mpl_rng *rng)
@@ -216,6 +259,21 @@ static bool overlap_captured(bench *b, mpl_plan *plan, mpl_rng *rng)
     return from != MPL_NONE;
 }
 
+/* Two buffers that may be needed at once come to lie at one place. */
+static bool overlap_any(bench *b, mpl_plan *plan, mpl_rng *rng)
+{
+    mpl_buffer from = MPL_NONE, to = MPL_NONE;
+    uint32_t n = 0;
+
+    for (mpl_buffer x = 0; x < b->p->n; x++)
+        for (mpl_buffer y = 0; y < b->p->n; y++)
+            if (mpl_conflict(b->p, x, y) && b->p->bytes[y] <= b->p->bytes[x] && mpl_rng_below(rng, ++n) == 0)
+                from = y, to = x;
+    if (from != MPL_NONE)
+        plan->offset[from] = plan->offset[to];
+    return from != MPL_NONE;
+}
+
 /* Another place of the same kind of change, drawn at random; false: the graph has none. */
 static bool plant(bench *b, mpl_plan *plan, int fault, mpl_rng *rng)
 {
@@ -226,6 +284,8 @@ static bool plant(bench *b, mpl_plan *plan, int fault, mpl_rng *rng)
 
     if (fault == CAPTURE_LIFETIME)
         return overlap_captured(b, plan, rng);
+    if (fault == AT_ONCE)
+        return overlap_any(b, plan, rng);
     for (uint32_t i = 0; fault == CO_ALLOCATION && i < b->g->op_in_begin[b->g->n_ops]; i++)
         if (places->in_copied[i] && mpl_rng_below(rng, ++n) == 0)
             flag = &places->in_copied[i];
@@ -259,13 +319,14 @@ static bool plant(bench *b, mpl_plan *plan, int fault, mpl_rng *rng)
 
 /* What the verifier lets pass must run right; and under --checked, which takes overlaps for in-place writes by the problem's pairs
  * alone, where the problem allows the offsets. Of each kind of fault it has to catch many. */
-static void catch_faults(void **state)
+static void catch_faults_of(void **state, bool parallel)
 {
     bench b = *(bench *)*state;
     uint64_t n = asked("CONTROL_FAULTS", 150);
     uint32_t planted[N_FAULTS] = {0}, caught[N_FAULTS] = {0}, missed = 0;
     mpl_rng rng;
 
+    b.parallel = parallel;
     mpl_rng_init(&rng, 17);
     for (uint64_t seed = 1; seed <= n; seed++)
         for (int fault = 0; fault < N_FAULTS; fault++) {
@@ -277,7 +338,7 @@ static void catch_faults(void **state)
                 planted[fault]++;
                 if (mpl_verify_places(&b.ctx, b.g, b.map, b.p, plan) == MPL_EINVALID)
                     caught[fault]++;
-                else if ((!runs_right(&b, plan, false) ||
+                else if ((!runs_right(&b, plan, false) || (parallel && !runs_anyhow(&b, plan)) ||
                           (mpl_verify(&b.ctx, b.p, plan) == MPL_OK && !runs_right(&b, plan, true))) &&
                          missed++ == 0)
                     print_message("missed: %s, seed %" PRIu64 ": %s\n", fault_names[fault], seed,
@@ -294,6 +355,16 @@ static void catch_faults(void **state)
     assert_int_equal(b.ctx.n_live, ((bench *)*state)->ctx.n_live);
 }
 
+static void catch_faults(void **state)
+{
+    catch_faults_of(state, false);
+}
+
+static void catch_faults_in_parallel(void **state)
+{
+    catch_faults_of(state, true);
+}
+
 /* The verifier, where memory runs out at every allocation in turn. */
 static void lose_memory(void **state)
 {
@@ -304,6 +375,7 @@ static void lose_memory(void **state)
         mpl_plan *plan;
         int64_t live;
 
+        b.parallel = seed % 2 == 1;
         bench_open(&b, seed);
         plan = plan_by(&b, mpl_planner_find("first_fit"));
         live = b.ctx.n_live;
@@ -342,8 +414,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_planner),
+        cmocka_unit_test(every_planner_in_parallel),
         cmocka_unit_test(once_failed),
         cmocka_unit_test(catch_faults),
+        cmocka_unit_test(catch_faults_in_parallel),
         cmocka_unit_test(lose_memory),
     };
 

@@ -6,6 +6,7 @@
 #include "graphs/analysis/before.h"
 #include "graphs/analysis/liveness.h"
 #include "graphs/analysis/storage.h"
+#include "graphs/analysis/units.h"
 #include "graphs/problem.h"
 
 #include <stdlib.h>
@@ -20,6 +21,8 @@ typedef struct maker {
     uint8_t *is_output;         /* [n_values] a root that holds a graph output */
     uint8_t *part;              /* [n_values] of a root: the mpl_part that decides its pool; else none */
     uint32_t pool[MPL_N_PARTS]; /* of the problem; 0: none of its own */
+    uint64_t *points; /* parallel with storage: [n * storage->words] when each buffer is needed; else NULL */
+    mpl_extents *extents; /* of them */
     mpl_value_map *map;
     mpl_problem *p;
     uint32_t n_values, n; /* buffers of values; all */
@@ -255,7 +258,9 @@ static mpl_status fill_cells(maker *m)
         p->bytes[b] = m->storage->bytes[b];
         p->type_id[b] = v != MPL_NONE ? m->g->value_type[v] : MPL_N_TYPES;
         p->no_reuse[b] = count == 1;
-        MPL_TRY(fill_lifetime(m, b, &from_cap, &to_cap));
+        p->death[b] = 1; /* parallel: points decide */
+        if (!m->options->parallel)
+            MPL_TRY(fill_lifetime(m, b, &from_cap, &to_cap));
         MPL_TRY(name_cell(m, b));
     }
     for (mpl_buffer b = m->n_values; b < p->n; b++)
@@ -342,11 +347,26 @@ static bool cell_is_kept(const maker *m, mpl_buffer b)
     return (row[m->p->n_steps / 64] >> (m->p->n_steps % 64) & 1) != 0;
 }
 
+/* Whether cell `in` is needed before `step`, in its unit or before that. */
+static bool is_older(const maker *m, mpl_buffer in, uint32_t step)
+{
+    const mpl_units *u = m->storage->units;
+    const uint64_t *points = m->points + (size_t)in * m->storage->words;
+
+    for (uint32_t w = 0; w < u->point_words; w++)
+        if ((points[w] & ~(w == step / 64 ? UINT64_C(1) << (step % 64) : 0)) != 0)
+            return true;
+    return false;
+}
+
 /* Whether `out` takes over from `in` at `step`: both are needed without a break, the one up to it, the other from it on. */
 static bool cells_meet_once(const maker *m, mpl_buffer in, mpl_buffer out, uint32_t step)
 {
     const mpl_problem *p = m->p;
 
+    if (m->extents != NULL)
+        return in != out && p->bytes[out] <= p->bytes[in] && is_older(m, in, step) &&
+               mpl_extents_meet_at(m->extents, in, out, step);
     return in != out && !has_gaps(p, in) && !has_gaps(p, out) && !cell_is_kept(m, in) &&
            p->birth[in] < step && p->death[in] == step + 1 && p->birth[out] == step &&
            p->bytes[out] <= p->bytes[in];
@@ -452,6 +472,24 @@ out:
     return st;
 }
 
+/* When each cell and workspace is needed, and the order that follows. */
+static mpl_status fill_points(maker *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_units *u = m->storage->units;
+    size_t stride = m->storage->words;
+
+    MPL_TRY(mpl_new(m->ctx, m->points, m->n * stride));
+    memcpy(m->points, m->storage->row, m->n_values * stride * sizeof *m->points);
+    for (mpl_op op = 0; op < m->g->n_ops; op++)
+        if (m->map->op_workspace[op] != MPL_NONE)
+            mpl_points_set_range(u, m->ranges->step_of[op], m->ranges->step_of[op],
+                                 m->points + m->map->op_workspace[op] * stride);
+    MPL_TRY(mpl_extents_new(m->ctx, u, m->n, m->points, stride, &m->extents));
+out:
+    return st;
+}
+
 static mpl_status make_problem(maker *m, const mpl_op *order)
 {
     mpl_status st = MPL_OK;
@@ -473,13 +511,15 @@ static mpl_status make_problem(maker *m, const mpl_op *order)
     MPL_TRY(m->storage != NULL ? fill_cells(m) : fill_values(m));
     MPL_TRY(fill_workspaces(m));
     MPL_TRY(fill_shapes(m));
+    if (m->storage != NULL && o->parallel)
+        MPL_TRY(fill_points(m));
     if (o->in_place)
         MPL_TRY(add_pairs(m, order));
     if (m->storage == NULL)
         MPL_TRY(mpl_access_new(m->ctx, m->g, p->n, m->map->value_buffer, m->map->op_workspace, &access));
     p->access = access;
-    MPL_TRY(mpl_problem_check(m->ctx,
-                              p)); /* a workspace can be too large: that is the backend's word, not ours */
+    if (m->extents == NULL) /* a workspace can be too large: that is the backend's word, not ours */
+        MPL_TRY(mpl_problem_check(m->ctx, p));
 out:
     return st;
 }
@@ -487,7 +527,7 @@ out:
 /* From lifetimes to the partial order. Values that outlive the graph are before nothing, values that are there from the
  * start are after nothing; an input may be overwritten only where nothing else can still read it: where the
  * operation is its only last event. */
-static mpl_status make_parallel(maker *m)
+static mpl_status parallel_values(maker *m)
 {
     mpl_status st = MPL_OK;
     mpl_problem *p = m->p;
@@ -522,9 +562,6 @@ static mpl_status make_parallel(maker *m)
         p->in_place_step[n_kept++] = p->in_place_step[i];
     }
     p->n_in_place = n_kept;
-    p->n_steps = 0;
-    memset(p->birth, 0, p->n * sizeof *p->birth);
-    memset(p->death, 0, p->n * sizeof *p->death);
 out:
     mpl_free(m->ctx, held);
     mpl_free(m->ctx, given);
@@ -533,13 +570,48 @@ out:
     return st;
 }
 
+/* Cells that are needed at once in no run, though neither is before the other, conflict all the same: an order says no more. They
+ * are those of different branches, where something else lies in both, and those that are there again and again in a round. */
+static mpl_status parallel_cells(maker *m)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = m->p;
+    mpl_before *before = NULL;
+    uint64_t *rows = NULL;
+    uint32_t n_words = p->n / 64 + (p->n % 64 != 0);
+
+    MPL_TRY(mpl_new(m->ctx, rows, (size_t)p->n * n_words));
+    for (uint32_t a = 0; a < p->n; a++)
+        for (uint32_t b = 0; b < p->n; b++)
+            if (a != b && mpl_extents_before(m->extents, a, b))
+                rows[(size_t)a * n_words + b / 64] |= UINT64_C(1) << (b % 64);
+    MPL_TRY(mpl_before_from_rows_take(m->ctx, p->n, &rows, &before));
+    p->before = before, before = NULL;
+out:
+    mpl_free(m->ctx, rows);
+    mpl_before_free(m->ctx, before);
+    return st;
+}
+
+static mpl_status make_parallel(maker *m)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = m->p;
+
+    MPL_TRY(m->storage != NULL ? parallel_cells(m) : parallel_values(m));
+    p->n_steps = 0;
+    memset(p->birth, 0, p->n * sizeof *p->birth);
+    memset(p->death, 0, p->n * sizeof *p->death);
+    MPL_TRY(mpl_problem_check(m->ctx, p));
+out:
+    return st;
+}
+
 static mpl_status assign_storage(maker *m)
 {
     mpl_status st = MPL_OK;
     uint8_t *pinned = NULL, *kept = NULL;
 
-    if (m->options->parallel)
-        MPL_FAIL(m->ctx, MPL_EUNAVAIL, "safety parallel is not there for control flow; use --safety serial");
     MPL_TRY(mpl_new(m->ctx, pinned, m->g->n_values));
     MPL_TRY(mpl_new(m->ctx, kept, m->g->n_values));
     for (mpl_value v = 0; v < m->g->n_values; v++) {
@@ -593,6 +665,8 @@ static mpl_status build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
 out:
     mpl_ranges_free(ctx, m.ranges);
     mpl_program_free(ctx, m.program);
+    mpl_extents_free(ctx, m.extents);
+    mpl_free(ctx, m.points);
     mpl_storage_free(ctx, m.storage);
     mpl_free(ctx, m.is_output);
     mpl_free(ctx, m.part);

@@ -47,3 +47,31 @@ mpl_status mpl_order_random(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl
     mpl_rng_init(&rng, seed);
     return mpl_order_by_blocks(ctx, g, make_random, &rng, order);
 }
+
+mpl_status mpl_order_shuffle(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+    mpl_op *drawn = NULL, *old = NULL;
+    uint32_t *begin = NULL, n = 0;
+
+    MPL_TRY(mpl_new(ctx, drawn, g->n_ops));
+    MPL_TRY(mpl_new(ctx, old, g->n_ops));
+    MPL_TRY(mpl_new(ctx, begin, g->n_ops));
+    MPL_TRY(mpl_order_random(ctx, g, seed, drawn));
+    for (uint32_t i = 0, from = 0; i < g->n_ops; i++) {
+        old[i] = order[i];
+        if (g->op_block[order[i]] == 0)
+            begin[order[i]] = from, from = i + 1;
+    }
+    for (uint32_t i = 0; i < g->n_ops; i++)
+        for (uint32_t at = begin[drawn[i]]; g->op_block[drawn[i]] == 0; at++) {
+            order[n++] = old[at];
+            if (old[at] == drawn[i])
+                break;
+        }
+out:
+    mpl_free(ctx, drawn);
+    mpl_free(ctx, old);
+    mpl_free(ctx, begin);
+    return st;
+}

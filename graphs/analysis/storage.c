@@ -23,21 +23,13 @@ uint32_t mpl_item_new(mpl_store *s, mpl_value named, uint64_t bytes, uint32_t co
     return item;
 }
 
-static bool rows_meet(const mpl_store *s, const uint64_t *a, const uint64_t *b)
-{
-    for (uint32_t w = 0; w < s->words; w++)
-        if ((a[w] & b[w]) != 0)
-            return true;
-    return false;
-}
-
 /* Whether no step needs item `item`, at the steps of `row`, and another one of cell `cell`. */
 static bool cell_is_free(mpl_store *s, uint32_t cell, uint32_t item, const uint64_t *row)
 {
     uint32_t at = cell;
 
     do {
-        if (at != item && rows_meet(s, mpl_row(s, at), row))
+        if (at != item && mpl_rows_meet(s, mpl_row(s, at), row))
             return false;
         at = s->next[at];
     } while (at != cell);
@@ -278,7 +270,12 @@ static mpl_status allocate(mpl_store *s)
     if (most >= MPL_NONE)
         MPL_FAIL(s->ctx, MPL_EINPUT, "graph '%.100s' has too many values", g->name);
     s->most_items = (uint32_t)most;
-    s->words = s->program->n_steps / 64 + 1;
+    s->half = s->words = s->program->n_steps / 64 + 1;
+    if (s->spec->options->parallel) {
+        MPL_TRY(mpl_units_new(s->ctx, g, s->program, &s->units));
+        s->half = s->units->point_words;
+        s->words = 2 * s->half;
+    }
     MPL_TRY(mpl_new(s->ctx, s->hold, g->n_values));
     MPL_TRY(mpl_new(s->ctx, s->wanted, g->n_values));
     MPL_TRY(mpl_new(s->ctx, s->out_live, g->n_values));
@@ -316,6 +313,16 @@ static void store_fini(mpl_store *s)
 
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(s->ctx, arrays[i]);
+    mpl_units_free(s->ctx, s->units);
+}
+
+/* The step at which a value is made; of one that comes from outside, the first. */
+static uint32_t first_step(const mpl_store *s, mpl_value v)
+{
+    const mpl_graph *g = s->g;
+
+    return g->value_op[v] != MPL_NONE ? s->program->op_step[g->value_op[v]]
+                                      : s->program->begin_step[g->value_block[v]];
 }
 
 /* What nobody reads stands for a step, where it is made; an input nobody reads, at the first. */
@@ -327,7 +334,7 @@ static void give_all_a_step(mpl_store *s)
         for (uint32_t w = 0; w < s->words && !any; w++)
             any = mpl_row(s, v)[w] != 0;
         if (!any && s->how[v] == MPL_HOW_CELL)
-            mpl_row_set(mpl_row(s, v), 0);
+            mpl_row_bit(mpl_row(s, v), first_step(s, v));
     }
 }
 
@@ -348,7 +355,7 @@ static mpl_status keep_skipped(mpl_store *s, mpl_op op)
         if (mpl_row_has(skipped, v) && s->how[v] != MPL_HOW_NOWHERE)
             MPL_TRY(mpl_add_deps(s, v));
     for (uint32_t i = n_deps; i < s->n_deps; i++)
-        mpl_row_set(mpl_row(s, s->deps[i]), s->program->begin_step[body]);
+        mpl_row_set(s, mpl_row(s, s->deps[i]), s->program->begin_step[body]);
 out:
     s->n_deps = n_deps;
     return st;
@@ -592,6 +599,7 @@ mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_stora
     classify(&s);
     MPL_TRY(mpl_store_live(&s));
     give_all_a_step(&s);
+    MPL_TRY(mpl_store_widen(&s));
     for (mpl_op op = 0; op < s.g->n_ops; op++) /* inner ones first, and each before what reads its outputs */
         if (s.g->op_kind[op] == MPL_OP_while)
             MPL_TRY(mpl_store_while(&s, op));
@@ -607,6 +615,7 @@ mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_stora
     memset(f.item_place, 0xff, s.n_items * sizeof *f.item_place);
     MPL_TRY(number_cells(&f));
     MPL_TRY(finish_values(&f));
+    f.out->units = s.units, s.units = NULL;
     *out = f.out, f.out = NULL;
 out:
     mpl_storage_free(ctx, f.out);
@@ -640,5 +649,6 @@ void mpl_storage_free(mpl_ctx *ctx, mpl_storage *s)
     mpl_free(ctx, s->alone);
     mpl_free(ctx, s->row);
     mpl_free(ctx, s->value_cell);
+    mpl_units_free(ctx, s->units);
     mpl_free(ctx, s);
 }

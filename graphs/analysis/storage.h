@@ -8,6 +8,7 @@
 #ifndef MPL_STORAGE_H
 #define MPL_STORAGE_H
 
+#include "graphs/analysis/units.h"
 #include "graphs/problem.h"
 
 /* What is known of the values before storage is assigned. */
@@ -21,12 +22,14 @@ typedef struct mpl_storage_spec {
 } mpl_storage_spec;
 
 typedef struct mpl_storage {
-    uint32_t n_cells;     /* in the order of the lowest id of a value in them; staging last */
-    uint64_t *bytes;      /* [n_cells] */
-    mpl_value *named;     /* [n_cells] the value that gives the name, type and dims; MPL_NONE: staging */
-    uint32_t *copy;       /* [n_cells] which of the cells that a value goes round, from 0 */
-    uint32_t words;       /* 64-bit words of a row */
-    uint64_t *row;        /* [n_cells * words] bit s: it is needed at step s; bit n_steps: it is kept */
+    uint32_t n_cells; /* in the order of the lowest id of a value in them; staging last */
+    uint64_t *bytes;  /* [n_cells] */
+    mpl_value *named; /* [n_cells] the value that gives the name, type and dims; MPL_NONE: staging */
+    uint32_t *copy;   /* [n_cells] which of the cells that a value goes round, from 0 */
+    uint32_t words;   /* 64-bit words of a row */
+    uint64_t
+        *row; /* [n_cells * words] bit s: it is needed at step s; bit n_steps: it is kept; parallel: points */
+    mpl_units *units;     /* parallel: what runs at the same time; else NULL. Owned. */
     uint32_t *value_cell; /* [n_values] of a root that stays in one cell; MPL_NONE */
     uint8_t *alone;       /* [n_cells] it holds one value only, or what stands at one place in the graph */
     mpl_places *places;   /* buffers are cells */

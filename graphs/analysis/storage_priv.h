@@ -3,6 +3,7 @@
 #define MPL_STORAGE_PRIV_H
 
 #include "graphs/analysis/storage.h"
+#include "graphs/analysis/units.h"
 
 /* How a root value gets its address. */
 typedef enum mpl_how {
@@ -33,9 +34,13 @@ typedef struct mpl_store {
     uint8_t *how;      /* [n_values] mpl_how, of roots */
     mpl_op *of;        /* [n_values] FINAL, BRANCH, SLICE: the while or case */
     uint32_t *at;      /* [n_values] which output of it; SLICE of a scan: which input */
-    uint32_t words;    /* of a row */
+    mpl_units *units;  /* safety parallel: what runs at the same time; else NULL */
+    uint32_t half;     /* words of a set of steps, or of points */
+    /* Of a row. Serial: the steps at which its contents must stand. Parallel: points at which they do in every run, and behind
+     * them those at which they do in some run, so at the same time as something else: wherever they may stand. */
+    uint32_t words;
     uint32_t n_items, most_items, n_results;
-    uint64_t *row;    /* [most_items * words] steps at which its contents must stand */
+    uint64_t *row;    /* [most_items * words] */
     uint32_t *parent; /* [most_items] */
     uint32_t *next;   /* [most_items] ring of the cell's members */
     uint32_t *turn;   /* [most_items] of a cell's representative: into turns; MPL_NONE: it stays */
@@ -72,14 +77,23 @@ static inline uint64_t *mpl_row(const mpl_store *s, uint32_t item)
 {
     return s->row + (size_t)item * s->words;
 }
-static inline void mpl_row_set(uint64_t *row, uint32_t step)
+static inline void mpl_row_bit(uint64_t *row, uint32_t bit)
 {
-    row[step / 64] |= UINT64_C(1) << (step % 64);
+    row[bit / 64] |= UINT64_C(1) << (bit % 64);
 }
 static inline bool mpl_row_has(const uint64_t *row, uint32_t step)
 {
     return (row[step / 64] >> (step % 64) & 1) != 0;
 }
+
+/* store_units.c: contents must stand at `step`; at all from `from` to `last`, of one unit. */
+void mpl_row_set(const mpl_store *s, uint64_t *row, uint32_t step);
+void mpl_row_set_range(const mpl_store *s, uint64_t *row, uint32_t from, uint32_t last);
+/* Whether both may have to stand at once; whether they do, and at `step` alone. */
+bool mpl_rows_meet(const mpl_store *s, const uint64_t *a, const uint64_t *b);
+bool mpl_rows_meet_at(const mpl_store *s, const uint64_t *a, const uint64_t *b, uint32_t step);
+/* Makes rows of points, for any order of the units, out of those of steps, of one order. Nothing without units. */
+mpl_status mpl_store_widen(mpl_store *s);
 
 /* The representative of an item's cell. */
 uint32_t mpl_cell(mpl_store *s, uint32_t item);

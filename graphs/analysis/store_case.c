@@ -42,7 +42,7 @@ static mpl_status place_result(mpl_store *s, output *o, mpl_value v, uint32_t bl
     } else {
         *copied = 1;
         o->home_used = true;
-        mpl_row_set(mpl_row(s, o->home), step);
+        mpl_row_set(s, mpl_row(s, o->home), step);
     }
 out:
     return st;
@@ -59,7 +59,7 @@ static mpl_status place_bypass(mpl_store *s, mpl_op op, output *o, uint32_t in)
     if (!s->in_copied[in])
         return MPL_OK;
     MPL_TRY(mpl_new(s->ctx, row, s->words));
-    mpl_row_set(row, step);
+    mpl_row_set(s, row, step);
     if (!mpl_hold(s, v, row)) /* what is copied must still be there at the step of the copy */
         MPL_FAIL(s->ctx, MPL_EINPUT, "the bypass value '%.100s' of '%.100s' cannot be kept",
                  s->g->value_name[v], s->g->op_name[op]);

@@ -223,12 +223,6 @@ static void cell_row(mpl_store *s, uint32_t item, uint64_t *to)
     } while (at != item);
 }
 
-static void range_row(uint64_t *to, uint32_t from, uint32_t last)
-{
-    for (uint32_t step = from; step <= last; step++)
-        mpl_row_set(to, step);
-}
-
 /* Steps at which instances of that age are needed. */
 static void age_row(loop *l, uint32_t head, uint32_t age, uint64_t *to)
 {
@@ -267,9 +261,8 @@ static bool may_overwrite(const loop *l, uint32_t head, uint32_t age)
     if (param == MPL_NONE || !is_single(s, param) || !is_single(s, source) || !s->spec->options->in_place ||
         l->g->op_out[l->g->op_out_begin[op]] != source)
         return false;
-    for (uint32_t w = 0; w < s->words; w++)
-        if ((l->row[w] & l->other[w]) != (w == step / 64 ? UINT64_C(1) << (step % 64) : 0))
-            return false;
+    if (!mpl_rows_meet_at(s, l->row, l->other, step))
+        return false;
     for (uint32_t i = l->g->op_in_begin[op]; i < l->g->op_in_begin[op + 1]; i++)
         if (l->g->op_in[i] != MPL_NONE && s->spec->root[l->g->op_in[i]] == param &&
             mpl_in_place_operand(l->g, s->spec->root, NULL, op, i - l->g->op_in_begin[op]))
@@ -282,13 +275,9 @@ static bool cells_suffice(loop *l, uint32_t head, uint32_t oldest, uint32_t n)
 {
     for (uint32_t a = 0; a <= oldest; a++)
         for (uint32_t b = a + n; b <= oldest; b += n) {
-            bool meet = false;
-
             age_row(l, head, a, l->row);
             age_row(l, head, b, l->other);
-            for (uint32_t w = 0; w < l->s->words; w++)
-                meet = meet || (l->row[w] & l->other[w]) != 0;
-            if (meet && (a > 0 || !may_overwrite(l, head, b)))
+            if (mpl_rows_meet(l->s, l->row, l->other) && (a > 0 || !may_overwrite(l, head, b)))
                 return false;
         }
     return true;
@@ -439,7 +428,7 @@ static void first_row(loop *l, uint32_t i, uint64_t *row, bool *fits)
         if (hops == 0 && !l->pair[x].ring)
             cell_row(l->s, l->pair[x].param, row);
         else
-            range_row(row, l->begin, l->end);
+            mpl_row_set_range(l->s, row, l->begin, l->end);
     }
 }
 
@@ -447,7 +436,7 @@ static void first_row(loop *l, uint32_t i, uint64_t *row, bool *fits)
 static bool hold_at(loop *l, mpl_value v, uint32_t step)
 {
     memset(l->other, 0, l->s->words * sizeof *l->other);
-    mpl_row_set(l->other, step);
+    mpl_row_set(l->s, l->other, step);
     return mpl_hold(l->s, v, l->other);
 }
 
@@ -472,7 +461,7 @@ static bool place_first(loop *l, uint32_t i)
     }
     p->first = mpl_item_new(l->s, p->param, l->g->value_bytes[p->param], 0);
     memcpy(mpl_row(l->s, p->first), l->row, l->s->words * sizeof *l->row);
-    mpl_row_set(mpl_row(l->s, p->first), l->begin);
+    mpl_row_set(l->s, mpl_row(l->s, p->first), l->begin);
     return true;
 }
 
@@ -606,8 +595,8 @@ static mpl_status place_copied(loop *l, uint32_t i)
     if (!p->wanted && p->out == MPL_NONE)
         return MPL_OK;
     s->how[p->param] = MPL_HOW_CELL;
-    mpl_row_set(mpl_row(s, p->param), l->begin);
-    mpl_row_set(mpl_row(s, p->param), l->end);
+    mpl_row_set(s, mpl_row(s, p->param), l->begin);
+    mpl_row_set(s, mpl_row(s, p->param), l->end);
     s->result_copied[p->result] = 1;
     if (p->out != MPL_NONE && !mpl_cells_join(s, p->out, p->param))
         MPL_FAIL(s->ctx, MPL_EINPUT, "the output '%.100s' of a loop cannot be placed",
@@ -695,7 +684,7 @@ static mpl_status add_staging(loop *l)
     bytes = staged_bytes(l, left);
     if (bytes > 0) {
         s->staging[l->body] = mpl_item_new(s, MPL_NONE, bytes, 0);
-        mpl_row_set(mpl_row(s, s->staging[l->body]), l->end);
+        mpl_row_set(s, mpl_row(s, s->staging[l->body]), l->end);
     }
 out:
     s->n_deps = n_deps;
