@@ -223,6 +223,9 @@ static const row rows[] = {
     POOL(unsqueeze, "[2,4]", "axes=[1]"),
     POOL(transpose, "[2,3,4]", "perm=[1,2,0]"),
     POOL(slice, "[4,5]", "starts=[1,-3] ends=[3,100] axes=[0,1]"),
+    POOL(slice, "[6,5]", "starts=[4,0] ends=[0,5] axes=[0,1] steps=[-2,2]"),
+    POOL(slice, "[3,4]", "starts=[-1] ends=[-100] axes=[1] steps=[-1]"),
+    POOL(split, "[2,5]", "axis=1"),
     POOL(pad, "[2,3]", "pads=[0,1,2,3]"),
     POOL(expand, "[2,1,3]", "shape=[2,4,3]"),
     {MPL_OP_batch_norm,
@@ -240,6 +243,66 @@ static const row rows[] = {
      "y = concat(d, e) axis=1\noutput y\n"},
     {MPL_OP_softmax, "graph t\nweight w f32 [2,3]\nz = tanh(w)\ny = softmax(z) axis=1\noutput y\n"},
 };
+
+/* What is read in pieces: its gradient, and how many operations of a kind make it. */
+typedef struct pieces {
+    const char *text;
+    uint32_t pad, concat, assign, access;
+} pieces;
+
+#define PIECES(weights, lines)                                                                               \
+    "graph t\ninput x f32 [4,6]\nweight v f32 [4,6]\n" weights "z = mul(x, v)\n" lines "output y\n"
+
+static const pieces piece_rows[] = {
+    /* side by side: a concat */
+    {PIECES("", "a = slice(z) starts=[2] ends=[6] axes=[1]\nb = slice(z) starts=[0] ends=[2] axes=[1]\n"
+                "c = tanh(b)\ny = concat(a, c) axis=1\n"),
+     0, 1, 0, 0},
+    /* apart, with elements that nobody reads: the first one with zeros around, the others in place */
+    {PIECES("", "a = slice(z) starts=[0] ends=[2] axes=[1]\nb = slice(z) starts=[4] ends=[6] axes=[1]\n"
+                "y = mul(a, b)\n"),
+     1, 0, 1, 0},
+    {PIECES(
+         "",
+         "a = slice(z) starts=[0,0] ends=[2,2] axes=[0,1]\nb = slice(z) starts=[2,4] ends=[4,6] axes=[0,1]\n"
+         "c = slice(z) starts=[0,3] ends=[2,5] axes=[0,1]\nd = mul(a, b)\ny = add(d, c)\n"),
+     1, 0, 2, 0},
+    /* overlapping: what stands there is added */
+    {PIECES("", "a = slice(z) starts=[0] ends=[4] axes=[1]\nb = slice(z) starts=[2] ends=[6] axes=[1]\n"
+                "y = mul(a, b)\n"),
+     1, 0, 1, 1},
+    /* one element after the other in turns: they do not meet */
+    {PIECES("", "a = slice(z) starts=[0] ends=[6] axes=[1] steps=[2]\n"
+                "b = slice(z) starts=[5] ends=[-100] axes=[1] steps=[-2]\ny = mul(a, b)\n"),
+     0, 0, 2, 0},
+    /* read as a whole, too */
+    {PIECES(
+         "",
+         "a = slice(z) starts=[1] ends=[3] axes=[1]\nb = reduce_sum(z) axes=[1] keepdims=1\ny = mul(a, b)\n"),
+     0, 0, 1, 1},
+    {PIECES("", "a = slice(z) starts=[1] ends=[3] axes=[1]\nb = tanh(z)\nc = exp(z)\nd = mul(b, c)\n"
+                "e = slice(d) starts=[4] ends=[6] axes=[1]\ny = mul(a, e)\n"),
+     1, 0, 1, 1},
+    /* a split, some of whose outputs the loss does not depend on */
+    {PIECES("", "a, b, c = split(z) axis=1 split=[1,2,3]\nd = tanh(b)\ny = concat(d, a) axis=1\n"), 1, 0, 1,
+     0},
+    {PIECES("", "a, b, c = split(z) axis=1\nd = tanh(b)\ne = mul(c, a)\ny = add(d, e)\n"), 0, 1, 0, 0},
+    {PIECES("",
+            "a, b = split(z) axis=0 split=[1,3]\nc = slice(z) starts=[3] ends=[4] axes=[0]\nd = mul(a, c)\n"
+            "y = concat(b, d) axis=0\n"),
+     1, 0, 2, 1},
+    /* all of it, once */
+    {PIECES("", "y = slice(z) starts=[0] ends=[6] axes=[1]\n"), 0, 0, 0, 0},
+};
+
+static uint32_t count_kind(const mpl_graph *g, mpl_op_kind kind)
+{
+    uint32_t n = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        n += g->op_kind[op] == kind;
+    return n;
+}
 
 static const mpl_autodiff_options variants[] = {
     {.chained = false, .apart = false},
@@ -330,7 +393,7 @@ static void every_network_trains(void **state)
 
         mpl_ctx_init(&ctx);
         assert_ok(&ctx, mpl_zoo_build(&ctx, (*z)->name, &g));
-        refused = g->n_blocks > 1;
+        refused = g->n_blocks > 1 || g->n_outputs != 1;
         for (v = 0; v < g->n_values && (g->value_role[v] != MPL_WEIGHT || g->value_data[v] != NULL);)
             v++;
         refused = refused || v == g->n_values;
@@ -437,8 +500,74 @@ static const refusal refused_graphs[] = {
     {"graph t\nweight w f32 [2,3]\ny = cumsum(w) axis=1\noutput y\n", "no rule"},
     {"graph t\ninput x f32 [2,3]\ny = relu(x)\noutput y\n", "no weight"},
     {"graph t\nweight w f32 [2,3]\na = relu(w)\nb = exp(w)\noutput a\noutput b\n", "outputs"},
-    {"graph t\nweight w f32 [4]\ny = slice(w) starts=[0] ends=[4] axes=[0] steps=[2]\noutput y\n", "steps"},
 };
+
+/* Gradients of what is read in pieces: right, made by the operations that are said above, and one root of memory at most. */
+static void pieces_make_one_gradient(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof piece_rows / sizeof *piece_rows; i++)
+        for (size_t k = 0; k < sizeof variants / sizeof *variants; k++) {
+            const pieces *want = &piece_rows[i];
+            mpl_ctx ctx;
+            mpl_graph *g, *t = NULL;
+            char name[32];
+
+            mpl_ctx_init(&ctx);
+            g = read_double(&ctx, want->text);
+            assert_ok(&ctx, mpl_autodiff(&ctx, g, &variants[k], &t));
+            snprintf(name, sizeof name, "pieces %zu, variant %zu", i, k);
+            assert_true(check_gradients(&ctx, name, t, 100, 1e-6) > 0);
+            if (count_kind(t, MPL_OP_pad) != want->pad || count_kind(t, MPL_OP_access) != want->access ||
+                count_kind(t, MPL_OP_assign) != want->assign ||
+                count_kind(t, MPL_OP_concat) != count_kind(g, MPL_OP_concat) + want->concat)
+                fail_msg("%s: %u pad, %u concat, %u assign, %u access", name, count_kind(t, MPL_OP_pad),
+                         count_kind(t, MPL_OP_concat) - count_kind(g, MPL_OP_concat),
+                         count_kind(t, MPL_OP_assign), count_kind(t, MPL_OP_access));
+            mpl_graph_free(&ctx, g);
+            mpl_graph_free(&ctx, t);
+            assert_int_equal(ctx.n_live, 0);
+        }
+}
+
+/* Sixteen pieces of one value: their gradients are written into one root, and take no more memory than it and one piece. */
+static void pieces_share_one_root(void **state)
+{
+    char text[4000];
+    size_t n = (size_t)snprintf(text, sizeof text, "graph t\nweight w f32 [64,4096]\nz = tanh(w)\n");
+    mpl_problem_options o = mpl_problem_options_default();
+    const uint64_t root = 64 * 4096 * sizeof(float);
+    mpl_autodiff_options options = {.update = MPL_OPTIMISER_SGD};
+    mpl_graph *g = NULL, *t = NULL;
+    mpl_order_run run;
+    mpl_op *order;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int i = 0; i < 16; i++) /* rows 4i to 4i + 2: every fourth one is not read */
+        n += (size_t)snprintf(
+            text + n, sizeof text - n,
+            "s%d = slice(z) starts=[%d] ends=[%d] axes=[0]\na%d = reduce_mean(s%d) axes=[1] keepdims=1\n", i,
+            4 * i, 4 * i + 3, i, i);
+    n += (size_t)snprintf(text + n, sizeof text - n, "y = concat(");
+    for (int i = 0; i < 16; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%sa%d", i > 0 ? ", " : "", i);
+    n += (size_t)snprintf(text + n, sizeof text - n, ") axis=1\noutput y\n");
+    assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, n, &g));
+    assert_ok(&ctx, mpl_autodiff(&ctx, g, &options, &t));
+    assert_int_equal(count_kind(t, MPL_OP_assign), 15);
+    order = calloc(t->n_ops, sizeof *order);
+    assert_non_null(order);
+    mpl_order_run_init(&run, &ctx);
+    run.options = &o;
+    assert_ok(&ctx, mpl_order_make(&run, mpl_order_find("least_peak"), t, order));
+    assert_true(run.live_bytes < 2 * root + root / 8); /* z, which its own gradient reads, and the gradient */
+    free(order);
+    mpl_graph_free(&ctx, g);
+    mpl_graph_free(&ctx, t);
+    assert_int_equal(ctx.n_live, 0);
+}
 
 static void what_has_no_gradient_is_refused(void **state)
 {
@@ -485,6 +614,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rule_agrees_with_differences),
+        cmocka_unit_test(pieces_make_one_gradient),
+        cmocka_unit_test(pieces_share_one_root),
         cmocka_unit_test(networks_agree_with_differences),
         cmocka_unit_test(every_network_trains),
         cmocka_unit_test(updates_are_their_formulas),

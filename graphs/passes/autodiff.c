@@ -88,6 +88,11 @@ mpl_value mpl_grad_number(mpl_grad *d, double number)
     return constant(d, text, (mpl_type)d->g->value_type[old_in(d, 0)], &(mpl_shape){0, {0}}, number);
 }
 
+mpl_value mpl_grad_zero(mpl_grad *d, mpl_type type)
+{
+    return constant(d, "zero", type, &(mpl_shape){0, {0}}, 0);
+}
+
 mpl_value mpl_grad_dy(mpl_grad *d, uint32_t i)
 {
     mpl_value v = d->g->op_out[d->g->op_out_begin[d->op] + i];
@@ -127,6 +132,20 @@ mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mp
     if (d->st != MPL_OK)
         return MPL_NONE;
     name = helper_name(d, text);
+    add_op(d, kind, n_in, in, n_attr, attr, 1, &name, &out);
+    return out;
+}
+
+mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                        uint32_t n_attr, const mpl_attr *attr)
+{
+    char text[NAME_SIZE];
+    const char *name;
+    mpl_value out = MPL_NONE;
+
+    if (d->st != MPL_OK)
+        return MPL_NONE;
+    name = fresh(d, text, d->g->value_name[v], ".grad", MPL_NONE);
     add_op(d, kind, n_in, in, n_attr, attr, 1, &name, &out);
     return out;
 }
@@ -432,8 +451,10 @@ static mpl_status complete(mpl_grad *d, mpl_value v)
     char text[NAME_SIZE];
     const char *name;
 
-    if (d->options->chained || n == 0)
-        return MPL_OK;
+    if (d->options->chained || n == 0) {
+        d->whole[v] = mpl_grad_join(d, v, d->whole[v]);
+        return d->st;
+    }
     MPL_TRY(mpl_new(d->ctx, part, n));
     for (uint32_t i = n, at = d->last[v]; i-- > 0; at = d->part_prev[at])
         part[i] = d->part_value[at];
@@ -441,6 +462,8 @@ static mpl_status complete(mpl_grad *d, mpl_value v)
     name = fresh(d, text, d->g->value_name[v], ".grad", MPL_NONE);
     if (n > 1)
         MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_sum, name, n, part, 0, NULL, 1, &name, &d->whole[v]));
+    d->whole[v] = mpl_grad_join(d, v, d->whole[v]);
+    MPL_TRY(d->st);
 out:
     mpl_free(d->ctx, part);
     return st;
@@ -785,8 +808,8 @@ mpl_status mpl_autodiff(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_opt
     *out = d.to, d.to = NULL;
 out:
     mpl_graph_free(ctx, d.to);
-    void *arrays[] = {d.now,     d.op_now, d.varies, d.leads,      d.slots,    d.waits,
-                      d.n_parts, d.last,   d.whole,  d.part_value, d.part_prev};
+    void *arrays[] = {d.now,     d.op_now, d.varies, d.leads,      d.slots,     d.waits,
+                      d.n_parts, d.last,   d.whole,  d.part_value, d.part_prev, d.piece};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
     return st;

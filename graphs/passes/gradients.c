@@ -421,29 +421,47 @@ static void grad_concat(mpl_grad *d)
     mpl_free(d->ctx, part);
 }
 
+/* Input 0's first axes, with n elements of `axis` from `start` on. */
+static mpl_grad_box box_along(const mpl_grad *d, uint32_t axis, int64_t start, int64_t n)
+{
+    const mpl_shape *x = mpl_grad_in_shape(d, 0);
+    mpl_grad_box box = {.shape = *x};
+
+    for (uint32_t i = 0; i < x->rank; i++)
+        box.step[i] = 1;
+    box.start[axis] = start;
+    box.shape.dim[axis] = n;
+    return box;
+}
+
+/* Outputs that the loss does not depend on have no part. */
 static void grad_split(mpl_grad *d)
 {
-    uint32_t n = d->g->op_out_begin[d->op + 1] - d->g->op_out_begin[d->op];
-    mpl_value *part = mpl_alloc(d->ctx, n, sizeof *part);
+    const mpl_shape *x = mpl_grad_in_shape(d, 0);
+    uint32_t n = d->g->op_out_begin[d->op + 1] - d->g->op_out_begin[d->op], n_sizes;
+    const mpl_value *made = d->g->op_out + d->g->op_out_begin[d->op];
+    const int64_t *size = mpl_attr_ints(d->g, d->op, MPL_ATTR_split, &n_sizes);
+    int64_t axis = mpl_attr_int(d->g, d->op, MPL_ATTR_axis, 0), start = 0;
 
-    if (part == NULL) {
-        d->st = MPL_EMEM;
-        return;
+    axis = axis < 0 ? axis + x->rank : axis;
+    for (uint32_t i = 0; i < n && d->st == MPL_OK; i++) {
+        int64_t equal = (x->dim[axis] + n - 1) / n;
+        int64_t length = size != NULL ? size[i] : start + equal < x->dim[axis] ? equal : x->dim[axis] - start;
+        mpl_grad_box box = box_along(d, (uint32_t)axis, start, length);
+
+        if (made[i] != MPL_NONE && d->whole[made[i]] != MPL_NONE)
+            mpl_grad_give_piece(d, 0, d->whole[made[i]], &box);
+        start += length;
     }
-    for (uint32_t i = 0; i < n; i++)
-        part[i] = mpl_grad_dy(d, i);
-    mpl_grad_make(d, 0, MPL_OP_concat, n, part, 1,
-                  &MPL_INT(axis, mpl_attr_int(d->g, d->op, MPL_ATTR_axis, 0)));
-    mpl_free(d->ctx, part);
 }
 
-static int64_t bounded(int64_t i, int64_t n)
+/* Where an axis of n elements begins; backwards it cannot begin behind the last one. */
+static int64_t bounded(int64_t i, int64_t n, bool backwards)
 {
     i = i < 0 ? i + n : i;
-    return i < 0 ? 0 : i > n ? n : i;
+    return i < 0 ? 0 : i > n - backwards ? n - backwards : i;
 }
 
-/* Zeros around what was taken; steps other than 1 would need them in between. */
 static void grad_slice(mpl_grad *d)
 {
     const mpl_shape *x = mpl_grad_in_shape(d, 0);
@@ -451,22 +469,18 @@ static void grad_slice(mpl_grad *d)
     const int64_t *starts = mpl_attr_ints(d->g, d->op, MPL_ATTR_starts, &n);
     const int64_t *axes = mpl_attr_ints(d->g, d->op, MPL_ATTR_axes, &n_axes);
     const int64_t *steps = mpl_attr_ints(d->g, d->op, MPL_ATTR_steps, &n_steps);
-    const mpl_shape *y = mpl_grad_out_shape(d, 0);
-    int64_t pads[2 * MPL_MAX_RANK] = {0};
+    mpl_grad_box box = {.shape = *mpl_grad_out_shape(d, 0)};
 
+    for (uint32_t i = 0; i < x->rank; i++)
+        box.step[i] = 1;
     for (uint32_t i = 0; i < n; i++) {
         int64_t axis = axes != NULL ? axes[i] : i;
 
         axis = axis < 0 ? axis + x->rank : axis;
-        if (steps != NULL && steps[i] != 1) {
-            mpl_grad_fail(d, "steps other than 1");
-            return;
-        }
-        pads[axis] = bounded(starts[i], x->dim[axis]);
-        pads[x->rank + axis] = x->dim[axis] - y->dim[axis] - pads[axis];
+        box.step[axis] = steps != NULL ? steps[i] : 1;
+        box.start[axis] = bounded(starts[i], x->dim[axis], box.step[axis] < 0);
     }
-    mpl_grad_make(d, 0, MPL_OP_pad, 1, (mpl_value[]){mpl_grad_dy(d, 0)}, 1,
-                  &MPL_INTS(pads, 2 * x->rank, pads));
+    mpl_grad_give_piece(d, 0, mpl_grad_dy(d, 0), &box);
 }
 
 static void grad_pad(mpl_grad *d)

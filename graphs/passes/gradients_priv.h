@@ -5,7 +5,19 @@
 #ifndef MPL_GRADIENTS_PRIV_H
 #define MPL_GRADIENTS_PRIV_H
 
+#include "graphs/ir/strided.h"
 #include "graphs/passes/autodiff.h"
+
+/* Elements start, start + step, .. of each axis, as many as shape says. */
+typedef struct mpl_grad_box {
+    mpl_shape shape;
+    int64_t start[MPL_MAX_RANK], step[MPL_MAX_RANK];
+} mpl_grad_box;
+
+typedef struct mpl_grad_piece {
+    mpl_value of, part; /* of the old graph, of the new one */
+    mpl_grad_box box;
+} mpl_grad_piece;
 
 typedef struct mpl_grad {
     mpl_ctx *ctx;
@@ -28,6 +40,9 @@ typedef struct mpl_grad {
     size_t value_cap, prev_cap;
     mpl_value *part_value;
     uint32_t *part_prev;
+    uint32_t n_pieces; /* given and not yet part of a whole gradient */
+    size_t piece_cap;
+    mpl_grad_piece *piece;
     mpl_value step, step_next; /* the number of the run; MPL_NONE: nobody asks for it */
 } mpl_grad;
 
@@ -54,6 +69,14 @@ void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_v
 void mpl_grad_give(mpl_grad *d, uint32_t i, mpl_value part);
 /* The same, summed over the axes along which input i was repeated. */
 void mpl_grad_give_summed(mpl_grad *d, uint32_t i, mpl_value part);
+/* A part for the elements of a box alone; what is not in any part is 0. */
+void mpl_grad_give_piece(mpl_grad *d, uint32_t i, mpl_value part, const mpl_grad_box *box);
+/* The gradient of v, a value of the old graph: the sum `whole` of its other parts (MPL_NONE: it has none) with its pieces. */
+mpl_value mpl_grad_join(mpl_grad *d, mpl_value v, mpl_value whole);
+/* One output, on the way to the gradient of v. */
+mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                        uint32_t n_attr, const mpl_attr *attr);
+mpl_value mpl_grad_zero(mpl_grad *d, mpl_type type); /* of no dims */
 /* A constant of input 0's type. */
 mpl_value mpl_grad_number(mpl_grad *d, double number);
 void mpl_grad_fail(mpl_grad *d, const char *why);
