@@ -225,6 +225,7 @@ static const row rows[] = {
     POOL(slice, "[4,5]", "starts=[1,-3] ends=[3,100] axes=[0,1]"),
     POOL(slice, "[6,5]", "starts=[4,0] ends=[0,5] axes=[0,1] steps=[-2,2]"),
     POOL(slice, "[3,4]", "starts=[-1] ends=[-100] axes=[1] steps=[-1]"),
+    POOL(slice, "[3,4]", "starts=[100] ends=[1] axes=[1] steps=[-1]"),
     POOL(split, "[2,5]", "axis=1"),
     POOL(pad, "[2,3]", "pads=[0,1,2,3]"),
     POOL(expand, "[2,1,3]", "shape=[2,4,3]"),
@@ -256,6 +257,9 @@ typedef struct pieces {
 static const pieces piece_rows[] = {
     /* side by side: a concat */
     {PIECES("", "a = slice(z) starts=[2] ends=[6] axes=[1]\nb = slice(z) starts=[0] ends=[2] axes=[1]\n"
+                "c = tanh(b)\ny = concat(a, c) axis=1\n"),
+     0, 1, 0, 0},
+    {PIECES("", "b = slice(z) starts=[0] ends=[2] axes=[1]\na = slice(z) starts=[2] ends=[6] axes=[1]\n"
                 "c = tanh(b)\ny = concat(a, c) axis=1\n"),
      0, 1, 0, 0},
     /* apart, with elements that nobody reads: the first one with zeros around, the others in place */
