@@ -282,6 +282,10 @@ const mpl_table_kind mpl_tables[] = {
      mpl_table_peers, MPL_N_FIELDS, false},
     {"published", "values that others published or that were recorded from their code, beside ours",
      mpl_table_published, MPL_N_FIELDS, false},
+    {"networks",
+     "a line a graph: all outputs, every planner's bytes, the best, the bound [10^6 B], runs with and "
+     "without a plan, published processes",
+     mpl_table_networks, MPL_N_FIELDS, false},
     {"summary", "a line a planner: how many graphs it plans at their bound, how far above it the others",
      mpl_table_summary, MPL_N_FIELDS, false},
     {"safety", "the best plans of any planner, serial and parallel", mpl_table_sides, MPL_FIELD_safety,

@@ -24,6 +24,10 @@ const mpl_table_kind *mpl_table_find(const char *name);
 mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                                bool tsv);
 
+/* The same: a line a graph with what every planner needs and how long a run takes, beside what is published of whole programs. */
+mpl_status mpl_table_networks(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                              bool tsv);
+
 /* table_peers.c: plans timed in turns with those of peers. */
 mpl_status mpl_table_peers(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                            bool tsv);

@@ -101,20 +101,17 @@ out:
     return st;
 }
 
-mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                               bool tsv)
+/* Every line of the file: its columns, in turn. */
+typedef mpl_status line_taker(mpl_ctx *ctx, char *const column[N_COLUMNS], void *arg);
+
+static mpl_status read_lines(mpl_ctx *ctx, line_taker *take, void *arg)
 {
-    static const char *const head[] = {"graph", "safety",     "planner", "quantity", "published",
-                                       "ours",  "difference", "source",  "note"};
     mpl_status st = MPL_OK;
-    mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
     char *text = NULL, *line, *rest;
     size_t size;
     uint32_t number = 0;
 
     MPL_TRY(mpl_file_read(ctx, PUBLISHED, &text, &size));
-    for (size_t i = 0; i < grid.n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
     for (line = text; line != NULL && *line != '\0'; line = rest) {
         char *column[N_COLUMNS];
 
@@ -127,13 +124,188 @@ mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const m
         if (!split(line, column))
             MPL_FAIL(ctx, MPL_EINPUT, PUBLISHED ":%" PRIu32 ": %d columns with tabs between are needed",
                      number, N_COLUMNS);
-        MPL_TRY(add_line(ctx, rows, column, &grid));
+        MPL_TRY(take(ctx, column, arg));
+    }
+out:
+    mpl_free(ctx, text);
+    return st;
+}
+
+typedef struct beside {
+    const mpl_rows *rows;
+    mpl_grid *grid;
+} beside;
+
+static mpl_status take_published(mpl_ctx *ctx, char *const column[N_COLUMNS], void *arg)
+{
+    beside *b = arg;
+
+    return add_line(ctx, b->rows, column, b->grid);
+}
+
+mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                               bool tsv)
+{
+    static const char *const head[] = {"graph", "safety",     "planner", "quantity", "published",
+                                       "ours",  "difference", "source",  "note"};
+    mpl_status st = MPL_OK;
+    mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
+    beside b = {rows, &grid};
+
+    for (size_t i = 0; i < grid.n_cols; i++)
+        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    MPL_TRY(read_lines(ctx, take_published, &b));
+    if (!tsv)
+        fprintf(to, "%s\n\n", kind->about);
+    mpl_grid_print(to, &grid, tsv);
+out:
+    mpl_grid_fini(ctx, &grid);
+    return st;
+}
+
+/* ---- a line a graph: what each planner needs, and what others say of whole programs ------------------------- */
+
+enum { MOST_PLANNERS = 32, N_THEIRS = 4 };
+
+static const char *const theirs[N_THEIRS] = {"process_mb", "process_planned_mb", "seconds",
+                                             "seconds_planned"};
+
+/* What is published of one graph's whole program. */
+typedef struct program {
+    const char *graph;
+    char value[N_THEIRS][32];
+} program;
+
+static mpl_status take_program(mpl_ctx *ctx, char *const column[N_COLUMNS], void *arg)
+{
+    program *p = arg;
+
+    (void)ctx;
+    for (int i = 0; i < N_THEIRS; i++)
+        if (strcmp(column[PLANNER], "process") == 0 && strcmp(column[QUANTITY], theirs[i]) == 0 &&
+            is_graph(p->graph, column[GRAPH]))
+            snprintf(p->value[i], sizeof p->value[i], "%s", column[VALUE]);
+    return MPL_OK;
+}
+
+static const char *graph_of(const mpl_record *row)
+{
+    const char *graph = mpl_record_get_text(row, MPL_FIELD_graph);
+
+    return graph != NULL ? graph : "-";
+}
+
+static mpl_status mega_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, mpl_field field)
+{
+    uint64_t bytes = 0;
+
+    if (row == NULL || !mpl_record_get_int(row, field, &bytes))
+        return mpl_grid_cell(ctx, grid, "-");
+    return mpl_grid_cell(ctx, grid, "%.2f", (double)bytes / 1e6);
+}
+
+/* The graph's row of a planner; NULL: none. */
+static const mpl_record *row_of(const mpl_rows *rows, const char *graph, const char *planner)
+{
+    char label[120];
+
+    for (uint32_t i = 0; i < rows->n; i++)
+        if (strcmp(graph_of(rows->row[i]), graph) == 0 &&
+            strcmp(mpl_planner_label(rows->row[i], label), planner) == 0)
+            return rows->row[i];
+    return NULL;
+}
+
+/* The labels of all planners but `none`, in the order of the rows. */
+static uint32_t list_planners(const mpl_rows *rows, char planner[MOST_PLANNERS][120])
+{
+    uint32_t n = 0;
+    char label[120];
+
+    for (uint32_t i = 0; i < rows->n && n < MOST_PLANNERS; i++) {
+        uint32_t k = 0;
+
+        mpl_planner_label(rows->row[i], label);
+        while (k < n && strcmp(planner[k], label) != 0)
+            k++;
+        if (k == n && strcmp(label, "none") != 0)
+            memcpy(planner[n++], label, sizeof label);
+    }
+    return n;
+}
+
+static mpl_status ms_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row)
+{
+    int64_t ns = 0;
+    bool known = row != NULL && mpl_record_median(row, MPL_FIELD_run_ns, &ns);
+
+    return mpl_grid_ms(ctx, grid, known, ns);
+}
+
+static mpl_status graph_line(mpl_ctx *ctx, const mpl_rows *rows, const char *graph, uint32_t n_planners,
+                             char planner[MOST_PLANNERS][120], mpl_grid *grid)
+{
+    mpl_status st = MPL_OK;
+    const mpl_record *alone = row_of(rows, graph, "none"), *best = NULL;
+    program p = {.graph = graph, .value = {"-", "-", "-", "-"}};
+    uint64_t least = UINT64_MAX, bytes;
+
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", graph));
+    MPL_TRY(mega_cell(ctx, grid, alone, MPL_FIELD_naive_bytes));
+    for (uint32_t k = 0; k < n_planners; k++) {
+        const mpl_record *row = row_of(rows, graph, planner[k]);
+
+        MPL_TRY(mega_cell(ctx, grid, row, MPL_FIELD_planned_bytes));
+        if (row != NULL && mpl_record_get_int(row, MPL_FIELD_planned_bytes, &bytes) && bytes < least) {
+            least = bytes;
+            best = row;
+        }
+    }
+    MPL_TRY(mega_cell(ctx, grid, best, MPL_FIELD_planned_bytes));
+    MPL_TRY(mega_cell(ctx, grid, best, MPL_FIELD_bound_bytes));
+    MPL_TRY(ms_cell(ctx, grid, alone));
+    MPL_TRY(ms_cell(ctx, grid, best));
+    MPL_TRY(read_lines(ctx, take_program, &p));
+    for (int i = 0; i < N_THEIRS; i++)
+        MPL_TRY(mpl_grid_cell(ctx, grid, "%s", p.value[i]));
+out:
+    return st;
+}
+
+mpl_status mpl_table_networks(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                              bool tsv)
+{
+    static const char *const behind[] = {"best",
+                                         "bound",
+                                         MPL_TIMED "run ms alone",
+                                         MPL_TIMED "run ms planned",
+                                         "their process",
+                                         "their process planned",
+                                         "their s",
+                                         "their s planned"};
+    mpl_status st = MPL_OK;
+    char planner[MOST_PLANNERS][120];
+    uint32_t n_planners = list_planners(rows, planner);
+    mpl_grid grid = {.n_cols = 2 + n_planners + sizeof behind / sizeof *behind};
+
+    MPL_TRY(mpl_grid_cell(ctx, &grid, "graph"));
+    MPL_TRY(mpl_grid_cell(ctx, &grid, "all outputs"));
+    for (uint32_t k = 0; k < n_planners; k++)
+        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", planner[k]));
+    for (size_t i = 0; i < sizeof behind / sizeof *behind; i++)
+        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", behind[i]));
+    for (uint32_t i = 0; i < rows->n; i++) {
+        uint32_t k = 0;
+
+        while (strcmp(graph_of(rows->row[k]), graph_of(rows->row[i])) != 0)
+            k++;
+        if (k == i)
+            MPL_TRY(graph_line(ctx, rows, graph_of(rows->row[i]), n_planners, planner, &grid));
     }
     if (!tsv)
         fprintf(to, "%s\n\n", kind->about);
     mpl_grid_print(to, &grid, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
-    mpl_free(ctx, text);
     return st;
 }
