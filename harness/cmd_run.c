@@ -143,6 +143,10 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
     if (expected)
         printf("expected: %s (largest relative error %.3g)\n",
                o->expect_error <= MPL_REL_TOLERANCE ? "within 1e-4" : "differ", o->expect_error);
+    if (job->twice.n_ops > 0)
+        printf(
+            "again     %u of %u operations, equal to a whole evaluation, bit for bit; %.3f MiB kept for it\n",
+            job->twice.n_again, job->twice.n_ops, (double)job->twice.kept_bytes / 1048576);
     printf("planned   %12" PRIu64 " bytes  %10.3f MiB\n", o->measured.facts.arena_bytes,
            (double)o->measured.facts.arena_bytes / 1048576);
     printf("measured  %12" PRIu64 " bytes  %10.3f MiB resident in the arena\n",
@@ -206,6 +210,8 @@ static mpl_status execute(mpl_ctx *ctx, const mpl_options *options, const mpl_jo
     o->measured.before_bytes = mpl_rss_now();
     MPL_TRY(run_planned(ctx, options, job, plan, &exec_options, &inputs, dev, o));
     MPL_TRY(compare_unshared(ctx, job, &exec_options, &inputs, dev, o));
+    if (job->twice.n_ops > 0)
+        MPL_TRY(mpl_again_check(ctx, options, job, &inputs, dev, o->outputs));
     MPL_TRY(compare_expected(ctx, g, expect, o->outputs, &o->expect_error));
     if (options->dump != NULL)
         MPL_TRY(dump_outputs(ctx, g, options->dump, o->outputs));

@@ -264,6 +264,22 @@ out:
     return st;
 }
 
+static mpl_status evaluate_twice(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_strings names = {0};
+    char *store = NULL;
+
+    if (options->changed == NULL)
+        goto out;
+    MPL_TRY(mpl_strings_split(ctx, options->changed, "--changed", &store, &names));
+    MPL_TRY(mpl_graph_incremental(ctx, &job->source.graph, names.n, names.item, &job->twice));
+out:
+    mpl_free(ctx, names.item);
+    mpl_free(ctx, store);
+    return st;
+}
+
 mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *out)
 {
     mpl_status st = MPL_OK;
@@ -280,9 +296,12 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
     MPL_TRY(mpl_program_to_ssa(ctx, options, &job.source, &job.is_program, &job.ssa));
     if (job.source.graph != NULL) {
         MPL_TRY(optimise(ctx, options, &job));
+        MPL_TRY(evaluate_twice(ctx, options, &job));
         job.graph_hash = mpl_graph_hash(job.source.graph);
         MPL_TRY(make_order(ctx, options, &job));
     } else {
+        if (options->changed != NULL)
+            MPL_FAIL(ctx, MPL_EINPUT, "--changed: %s is a list of buffers; it has no inputs", graph);
         job.graph_hash = mpl_problem_hash(job.source.problem);
         MPL_TRY(list_safety(ctx, options, &job));
     }
@@ -439,6 +458,7 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
     ADOPT_TEXT(loop, loop);
     ADOPT_TEXT(ssa, ssa);
     ADOPT_TEXT(optimise, optimise);
+    ADOPT_TEXT(changed, changed);
     ADOPT_TEXT(workspaces, workspaces);
     ADOPT_TEXT(backend, backend);
 #undef ADOPT_TEXT

@@ -2,6 +2,7 @@
 #ifndef MPL_JOB_H
 #define MPL_JOB_H
 
+#include "graphs/passes/incremental.h"
 #include "graphs/passes/optimise.h"
 #include "graphs/passes/passes.h"
 #include "graphs/source.h"
@@ -43,6 +44,7 @@ typedef struct mpl_job {
     uint64_t graph_hash;
     mpl_pass_count passes[MPL_N_PASSES]; /* what --optimise did */
     uint32_t n_ops_before;               /* it; 0: it was not asked for */
+    mpl_incremental_facts twice;         /* of --changed; n_ops 0: it was not asked for */
     mpl_op *order;                       /* [n_ops]; NULL for a list of buffers */
     mpl_order_found order_found;
     mpl_safety safety;

@@ -71,6 +71,12 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     mpl_record_text(row, MPL_FIELD_ssa, job->is_program ? o->ssa : NULL);
     mpl_record_text(row, MPL_FIELD_optimise,
                     g != NULL && strcmp(o->optimise, "none") != 0 ? o->optimise : NULL);
+    if (job->twice.n_ops > 0) {
+        mpl_record_text(row, MPL_FIELD_changed, o->changed);
+        mpl_record_int(row, MPL_FIELD_changed_ops, job->twice.n_again);
+        mpl_record_int(row, MPL_FIELD_all_ops, job->twice.n_ops);
+        mpl_record_int(row, MPL_FIELD_kept_bytes, job->twice.kept_bytes);
+    }
     for (uint32_t i = 0; i < o->dim.n; i++) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(o->dim.item[i], "="), o->dim.item[i]);
         mpl_record_member_int(row, MPL_FIELD_dims, name, strtoull(strchr(o->dim.item[i], '=') + 1, NULL, 10));

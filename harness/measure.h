@@ -51,4 +51,9 @@ void mpl_measure_fields(const mpl_measured *measured, mpl_record *row);
 /* Resident set of this process now. [byte] */
 uint64_t mpl_rss_now(void);
 
+/* again.c: under --changed, whether outputs, of the job's graph, hold to the bit what a whole evaluation of the changed inputs
+ * gives on the same device, nothing shared. MPL_EINVALID: they do not. */
+mpl_status mpl_again_check(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                           const mpl_inputs *inputs, mpl_device *dev, const void *outputs);
+
 #endif

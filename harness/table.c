@@ -295,7 +295,8 @@ const mpl_table_kind mpl_tables[] = {
     {"executed", "a line a run: planned and measured bytes, outputs, time", mpl_table_executed, MPL_N_FIELDS,
      false},
     {"switches",
-     "a line a run: order, concats and loops, what they save in memory and copies, beside the first run of "
+     "a line a run: order, concats, loops, changed inputs, what they cost in memory and copies, beside the "
+     "first run of "
      "the graph",
      mpl_table_switches, MPL_N_FIELDS, false},
     {"views", "programs of views and writes, a line a way of making SSA of them: copies, kernels, peak, time",

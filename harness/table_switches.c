@@ -31,6 +31,14 @@ static mpl_status text_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row,
     return mpl_grid_cell(ctx, grid, "%s", text != NULL ? text : "-");
 }
 
+static mpl_status count_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, mpl_field field)
+{
+    uint64_t n = 0;
+
+    return mpl_record_get_int(row, field, &n) ? mpl_grid_cell(ctx, grid, "%" PRIu64, n)
+                                              : mpl_grid_cell(ctx, grid, "-");
+}
+
 static mpl_status mib_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, mpl_field field)
 {
     uint64_t bytes = 0;
@@ -76,6 +84,10 @@ static mpl_status run_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row,
     MPL_TRY(text_cell(ctx, grid, row, MPL_FIELD_order));
     MPL_TRY(text_cell(ctx, grid, row, MPL_FIELD_concat));
     MPL_TRY(text_cell(ctx, grid, row, MPL_FIELD_loop));
+    MPL_TRY(text_cell(ctx, grid, row, MPL_FIELD_changed));
+    MPL_TRY(count_cell(ctx, grid, row, MPL_FIELD_changed_ops));
+    MPL_TRY(count_cell(ctx, grid, row, MPL_FIELD_all_ops));
+    MPL_TRY(mib_cell(ctx, grid, row, MPL_FIELD_kept_bytes));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_planner_label(row, text)));
     MPL_TRY(mib_cell(ctx, grid, first, MPL_FIELD_planned_bytes));
     MPL_TRY(mib_cell(ctx, grid, row, MPL_FIELD_planned_bytes));
@@ -102,6 +114,10 @@ mpl_status mpl_table_switches(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
                                        "order",
                                        "concat",
                                        "loop",
+                                       "changed",
+                                       "again",
+                                       "of",
+                                       "kept MiB",
                                        "planner",
                                        "first MiB",
                                        "planned MiB",

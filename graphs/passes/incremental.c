@@ -1,0 +1,245 @@
+/* incremental.c -- a second evaluation of what depends on changed inputs, behind the first. See incremental.h.
+ *
+ * Idea     Owl's computation graph evaluates again only what an assignment invalidates (L. Wang, J. Zhao, "Functional Design of
+ *          Computation Graph"). There nodes that may be needed again are excluded from sharing one by one; here both
+ *          evaluations are one graph, so that orders, planners, the verifier and every backend take it like any other. */
+#include "graphs/passes/incremental.h"
+
+#include "graphs/passes/copy_priv.h"
+
+typedef struct twice {
+    mpl_ctx *ctx;
+    mpl_graph *g, *to;
+    bool *changed;             /* [values] an input that changes, or what depends on one */
+    bool *kept;                /* [values] of the first evaluation, read by the second */
+    mpl_value *first, *second; /* [values] in `to` */
+    mpl_incremental_facts facts;
+} twice;
+
+static mpl_status check(const twice *t)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = t->g;
+
+    if (g->n_blocks > 1)
+        MPL_FAIL(t->ctx, MPL_EINPUT,
+                 "graph '%s': loops and branches are evaluated as a whole; nothing of them again", g->name);
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        if (mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0)
+            MPL_FAIL(t->ctx, MPL_EINPUT,
+                     "graph '%s': operation '%s' writes over a weight; evaluated again, it would do so twice",
+                     g->name, g->op_name[op]);
+        if ((mpl_op_table[g->op_kind[op]].traits & MPL_PROGRAM) != 0)
+            MPL_FAIL(t->ctx, MPL_EINPUT, "graph '%s' is a program; make SSA of it first", g->name);
+    }
+out:
+    return st;
+}
+
+static mpl_status mark_input(twice *t, const char *name)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = t->g;
+    uint32_t i = 0;
+
+    while (i < g->n_inputs && strcmp(g->value_name[g->input[i]], name) != 0)
+        i++;
+    if (i == g->n_inputs)
+        MPL_FAIL(t->ctx, MPL_EINPUT, "graph '%s' has no input '%s'; its first is '%s'", g->name, name,
+                 g->n_inputs > 0 ? g->value_name[g->input[0]] : "none");
+    if (t->changed[g->input[i]])
+        MPL_FAIL(t->ctx, MPL_EINPUT, "input '%s' is named twice", name);
+    t->changed[g->input[i]] = true;
+out:
+    return st;
+}
+
+static bool depends(const twice *t, mpl_op op)
+{
+    const mpl_graph *g = t->g;
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        if (g->op_in[i] != MPL_NONE && t->changed[g->op_in[i]])
+            return true;
+    return false;
+}
+
+/* What v is a view of, if of anything. */
+static mpl_value root_of(const mpl_graph *g, mpl_value v)
+{
+    while (g->value_op[v] != MPL_NONE && (mpl_op_table[g->op_kind[g->value_op[v]]].traits & MPL_VIEW) != 0)
+        v = g->op_in[g->op_in_begin[g->value_op[v]]];
+    return v;
+}
+
+/* Operations stand behind those that they need. */
+static void mark(twice *t)
+{
+    const mpl_graph *g = t->g;
+
+    t->facts.n_ops = g->n_ops;
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        if (!depends(t, op))
+            continue;
+        t->facts.n_again++;
+        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+            if (g->op_out[i] != MPL_NONE)
+                t->changed[g->op_out[i]] = true;
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+            mpl_value v =
+                g->op_in[i] != MPL_NONE && !t->changed[g->op_in[i]] ? root_of(g, g->op_in[i]) : MPL_NONE;
+
+            if (v != MPL_NONE && g->value_op[v] != MPL_NONE && !t->kept[v]) {
+                t->kept[v] = true;
+                t->facts.kept_bytes += g->value_bytes[v];
+            }
+        }
+    }
+}
+
+static mpl_status joined(mpl_ctx *ctx, const char *name, const char *behind, char **out)
+{
+    mpl_status st = MPL_OK;
+    size_t n = strlen(name) + strlen(behind) + 1;
+
+    MPL_TRY(mpl_new(ctx, *out, n));
+    snprintf(*out, n, "%s%s", name, behind);
+out:
+    return st;
+}
+
+static mpl_status copy_first(twice *t)
+{
+    mpl_status st = MPL_OK;
+    mpl_walk walk = mpl_walk_begin();
+    mpl_item item;
+
+    while ((item = mpl_walk_next(t->g, &walk)) != MPL_ITEM_END) {
+        if (item == MPL_ITEM_OP)
+            MPL_TRY(mpl_copy_op(t->ctx, t->g, walk.op, t->to, t->first, NULL));
+        else if (item == MPL_ITEM_VALUE)
+            MPL_TRY(mpl_copy_value(t->ctx, t->g, walk.value, t->to, &t->first[walk.value]));
+    }
+    memcpy(t->second, t->first, t->g->n_values * sizeof *t->second);
+out:
+    return st;
+}
+
+static mpl_status add_changed_inputs(twice *t)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = t->g;
+    char *name = NULL;
+
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        mpl_value v = g->input[i];
+
+        if (!t->changed[v])
+            continue;
+        MPL_TRY(joined(t->ctx, g->value_name[v], MPL_CHANGED, &name));
+        MPL_TRY(mpl_graph_add_value(t->ctx, t->to, name, MPL_INPUT, (mpl_type)g->value_type[v],
+                                    &g->value_shape[v], &t->second[v]));
+        mpl_free(t->ctx, name);
+        name = NULL;
+    }
+out:
+    mpl_free(t->ctx, name);
+    return st;
+}
+
+/* The operation once more, on second values. */
+static mpl_status copy_again(twice *t, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = t->ctx;
+    const mpl_graph *g = t->g;
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
+    uint32_t n_attr = g->op_attr_begin[op + 1] - g->op_attr_begin[op];
+    const mpl_value *from_in = g->op_in + g->op_in_begin[op], *from_out = g->op_out + g->op_out_begin[op];
+    mpl_value *in = NULL, *out = NULL;
+    mpl_attr *attr = NULL;
+    char *name = NULL, **out_name = NULL;
+
+    MPL_TRY(mpl_new(ctx, in, n_in));
+    MPL_TRY(mpl_new(ctx, out, n_out));
+    MPL_TRY(mpl_new(ctx, attr, n_attr));
+    MPL_TRY(mpl_new(ctx, out_name, n_out));
+    MPL_TRY(joined(ctx, g->op_name[op], MPL_AGAIN, &name));
+    for (uint32_t i = 0; i < n_in; i++)
+        in[i] = from_in[i] != MPL_NONE ? t->second[from_in[i]] : MPL_NONE;
+    for (uint32_t i = 0; i < n_attr; i++)
+        attr[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
+    for (uint32_t i = 0; i < n_out; i++)
+        if (from_out[i] != MPL_NONE)
+            MPL_TRY(joined(ctx, g->value_name[from_out[i]], MPL_AGAIN, &out_name[i]));
+    MPL_TRY(mpl_graph_add_op(ctx, t->to, (mpl_op_kind)g->op_kind[op], name, n_in, in, n_attr, attr, n_out,
+                             (const char *const *)out_name, out));
+    for (uint32_t i = 0; i < n_out; i++)
+        if (from_out[i] != MPL_NONE)
+            t->second[from_out[i]] = out[i];
+out:
+    for (uint32_t i = 0; out_name != NULL && i < n_out; i++)
+        mpl_free(ctx, out_name[i]);
+    mpl_free(ctx, out_name);
+    mpl_free(ctx, name);
+    mpl_free(ctx, attr);
+    mpl_free(ctx, in);
+    mpl_free(ctx, out);
+    return st;
+}
+
+static mpl_status add_outputs(twice *t)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = t->g;
+
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        MPL_TRY(mpl_graph_add_output(t->ctx, t->to, t->first[g->output[i]]));
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        t->kept[g->output[i]] = false; /* it is one already */
+        if (t->changed[g->output[i]])
+            MPL_TRY(mpl_graph_add_output(t->ctx, t->to, t->second[g->output[i]]));
+    }
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (t->kept[v])
+            MPL_TRY(mpl_graph_add_output(t->ctx, t->to, t->first[v]));
+out:
+    return st;
+}
+
+mpl_status mpl_graph_incremental(mpl_ctx *ctx, mpl_graph **graph, uint32_t n, const char *const *changed,
+                                 mpl_incremental_facts *facts)
+{
+    mpl_status st = MPL_OK;
+    mpl_graph *g = *graph;
+    twice t = {.ctx = ctx, .g = g};
+
+    MPL_TRY(mpl_new(ctx, t.changed, g->n_values));
+    MPL_TRY(mpl_new(ctx, t.kept, g->n_values));
+    MPL_TRY(mpl_new(ctx, t.first, g->n_values));
+    MPL_TRY(mpl_new(ctx, t.second, g->n_values));
+    MPL_TRY(mpl_graph_new(ctx, g->name, &t.to));
+    MPL_TRY(check(&t));
+    for (uint32_t i = 0; i < n; i++)
+        MPL_TRY(mark_input(&t, changed[i]));
+    mark(&t);
+    MPL_TRY(copy_first(&t));
+    MPL_TRY(add_changed_inputs(&t));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (depends(&t, op))
+            MPL_TRY(copy_again(&t, op));
+    MPL_TRY(add_outputs(&t));
+    MPL_TRY(mpl_graph_finish(ctx, t.to));
+    if (facts != NULL)
+        *facts = t.facts;
+    mpl_graph_free(ctx, g);
+    *graph = t.to, t.to = NULL;
+out:
+    mpl_graph_free(ctx, t.to);
+    mpl_free(ctx, t.changed);
+    mpl_free(ctx, t.kept);
+    mpl_free(ctx, t.first);
+    mpl_free(ctx, t.second);
+    return st;
+}
