@@ -65,7 +65,14 @@ typedef struct mpl_problem {
     mpl_buffer *in_place_out;
     uint32_t *in_place_step;
 
-    uint64_t *fixed;    /* [n] offset that is already decided, or MPL_UNFIXED; NULL: none is */
+    /* Families (DESIGN's inside(a, b, k)): buffer b lies inside_at[b] bytes behind buffer inside[b], the lowest of its family,
+     * which lies 0 behind itself. Each has its own size and lifetime, so that a family takes up memory part by part, as its parts
+     * come and go; two of its parts that conflict do not overlap. One that is in no family: itself, at 0. NULL: there is none. */
+    mpl_buffer *inside;  /* [n] */
+    uint64_t *inside_at; /* [n] [byte] */
+
+    uint64_t *
+        fixed; /* [n] offset that is already decided, or MPL_UNFIXED (all parts of families); NULL: none is */
     uint32_t *type_id;  /* [n] opaque: equal ids, equal element types; NULL: unknown */
     uint32_t *shape_id; /* [n] opaque: equal ids, equal dims; NULL: unknown */
     uint8_t *no_reuse;  /* [n] 1: block planners give it memory of its own (Owl's scalars); NULL: none */
@@ -112,11 +119,13 @@ typedef struct mpl_places {
  * outputs are pinned; one that nobody reads lies nowhere. */
 bool mpl_is_chosen(const mpl_graph *g, mpl_value v);
 
-/* Which buffer holds which value. A view has its root's buffer. MPL_NONE: pinned (weights, inputs, outputs), or
+/* Which buffer holds which value. A view has its root's buffer; storage that is needed part by part is a family of buffers. MPL_NONE: pinned (weights, inputs, outputs), or
  * the value is not a value of the graph's order (dead). Kept beside the problem; planners never see it. */
 typedef struct mpl_value_map {
     uint32_t n_values;
-    mpl_buffer *value_buffer; /* [n_values] or MPL_NONE */
+    mpl_buffer *value_buffer; /* [n_values] or MPL_NONE; of several, the lowest */
+    uint32_t
+        *value_buffers; /* [n_values] in how many it lies, with consecutive ids, end to end; NULL: one each */
     mpl_value *value_root;    /* [n_values] the value whose storage it lies in; itself when it is no view */
     uint64_t *value_offset;   /* [n_values] where in that storage it begins; 0 of a root [byte] */
     uint8_t *op_nothing;      /* [n_ops] 1: its outputs lie where it would put them; it need not run */
@@ -223,6 +232,21 @@ uint64_t mpl_problem_hash(const mpl_problem *p);
  * before the other. Buffers of different pools do not conflict. O(1). */
 bool mpl_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b);
 
+/* The families of a problem with p->inside: item[begin[b] .. begin[b + 1]) are the parts of the family whose lowest is b, ascending,
+ * b among them; of any other b there are none. One that is in no family is one of one part. */
+typedef struct mpl_families {
+    uint32_t *begin; /* [n + 1] */
+    mpl_buffer *item;
+} mpl_families;
+mpl_status mpl_families_new(mpl_ctx *ctx, const mpl_problem *p, mpl_families *out);
+void mpl_families_free(mpl_ctx *ctx, mpl_families *families);
+
+/* The problem as planners see it that know no families: each is one buffer of all its bytes, alive from its first part's birth to its
+ * last part's death, without gaps; under a partial order it is before what all its parts are before. In-place pairs of parts, the
+ * access graph and gaps of parts are left out. into[n]: the buffer of *out that each buffer lies in, inside_at[] behind its start;
+ * every plan of *out is one of p. O(n), under a partial order O(n^2). */
+mpl_status mpl_problem_hull(mpl_ctx *ctx, const mpl_problem *p, mpl_problem **out, uint32_t *into);
+
 /* Name of a buffer for messages: its own, else "#id". text holds at least 24 bytes. */
 const char *mpl_buffer_label(const mpl_problem *p, mpl_buffer b, char *text);
 
@@ -313,7 +337,8 @@ mpl_status mpl_naive_bytes(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, ui
 /* MiniMalloc CSV: a header that names columns (id, lower or begin, upper or end, size, and alignment, offset if
  * there), one buffer a row, lifetimes half-open. The ids become names. offset (may be NULL): *offset receives an array of
  * the offsets where the file has them, else NULL. Times past 2^22 are renumbered to their ranks. MPL_EINPUT with one line
- * `FILE:LINE: ..`. Writing gives the buffers of pool 0, by name where every name can stand in a row, else by id. */
+ * `FILE:LINE: ..`. Writing gives the buffers of pool 0, by name where every name can stand in a row, else by id, and each
+ * family as one buffer (mpl_problem_hull): a plan with offsets may overlap there in parts that are not needed at once. */
 mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint64_t **offset);
 /* A recorded problem with a partial order: NAME.tensors.csv (`id,bytes[,buffer,offset]`) with NAME.before.csv (`a,b`, arcs)
  * beside it, as libnnc's were recorded. record (may be NULL) receives the production plan: block and offset within

@@ -35,12 +35,17 @@ static mpl_status write_offsets(mpl_ctx *ctx, const mpl_export *what, FILE *to)
 
     fputc('{', to);
     for (mpl_value v = 0; v < g->n_values; v++) {
-        mpl_buffer b = what->job->map->value_buffer[v];
+        const mpl_value_map *map = what->job->map;
+        mpl_buffer b = map->value_buffer[v];
+        uint64_t at;
 
         if (b == MPL_NONE)
             continue;
+        at = what->plan->offset[b];
+        if (map->value_buffers != NULL)
+            at = what->plan->offset[map->value_buffer[map->value_root[v]]] + map->value_offset[v];
         MPL_TRY(mpl_json_quote(ctx, g->value_name[v], &quoted));
-        fprintf(to, "%s%s:[%" PRIu64 ",%" PRIu64, before, quoted, what->plan->offset[b], g->value_bytes[v]);
+        fprintf(to, "%s%s:[%" PRIu64 ",%" PRIu64, before, quoted, at, g->value_bytes[v]);
         if (what->plan->spread.n > 0)
             fprintf(to, ",%" PRIu32, what->plan->spread.memory[b]);
         fputc(']', to);

@@ -31,6 +31,6 @@ const mpl_planner mpl_planner_best_fit = {
     .name = "best_fit",
     .about = "by birth, best-fitting gap",
     .source = "knuth",
-    .traits = MPL_USES_IN_PLACE | MPL_USES_GAPS,
+    .traits = MPL_USES_IN_PLACE | MPL_USES_GAPS | MPL_USES_FAMILIES,
     .plan = plan,
 };

@@ -512,7 +512,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     MPL_TRY(mpl_run_param_int(run, "proof", 0, 1, 1, &proofs));
     s.minimise = minimise != 0;
     s.proofs = proofs != 0;
-    if (p->before != NULL || p->gap_begin != NULL || p->n_in_place > 0)
+    if (p->before != NULL || p->gap_begin != NULL || p->inside != NULL || p->n_in_place > 0)
         MPL_TRY(mpl_exact_general(run, p, s.minimise, s.proofs, &s.effort, out));
     else
         MPL_TRY(solve(&s, &out->claim, &out->bound_bytes, &out->refutation));
@@ -531,6 +531,6 @@ const mpl_planner mpl_planner_exact = {
     .about = "complete search from the bound up",
     .source = "this project",
     .params = "minimise=0|1,proof=0|1",
-    .traits = MPL_EXACT | MPL_RANDOM | MPL_USES_IN_PLACE | MPL_USES_GAPS,
+    .traits = MPL_EXACT | MPL_RANDOM | MPL_USES_IN_PLACE | MPL_USES_GAPS | MPL_USES_FAMILIES,
     .plan = plan,
 };

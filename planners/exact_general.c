@@ -36,6 +36,14 @@ static bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
     return false;
 }
 
+static bool has_families(const mpl_problem *p, uint32_t pool)
+{
+    for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
+        if (p->pool[b] == pool && p->inside[b] != b)
+            return true;
+    return false;
+}
+
 /* Two buffers whose fixed places alone break the rules, the lower one first: then no plan exists, of whatever height. */
 static bool fixed_clash(const mpl_problem *p, mpl_buffer two[2])
 {
@@ -147,7 +155,10 @@ static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool, b
     uint64_t enough = minimise || most == MPL_NO_CAPACITY ? 0 : most;
 
     MPL_TRY(mpl_lower_bound(run->ctx, p, pool, &bound, NULL));
-    if (has_pairs(p, pool)) {
+    if (has_families(p, pool)) {
+        height = pool_height(p, pool, out->offset);
+        MPL_TRY(mpl_exact_families(run->ctx, p, pool, enough, most, effort, out->offset, &height, &bound));
+    } else if (has_pairs(p, pool)) {
         height = pool_height(p, pool, out->offset);
         MPL_TRY(mpl_exact_pairs(run->ctx, p, pool, enough, most, effort, out->offset, &height, &bound));
     } else {
@@ -320,7 +331,9 @@ static mpl_status prove(mpl_ctx *ctx, const mpl_problem *p, uint32_t failed, boo
     if (out->claim != MPL_INFEASIBLE)
         out->refutation = (mpl_refutation){.within = out->bound_bytes - 1};
     out->refutation.absent = MPL_PROOF_NOT_ASKED;
-    if (proofs)
+    if (has_families(p, failed))
+        out->refutation.absent = MPL_PROOF_FAMILIES;
+    else if (proofs)
         MPL_TRY(prove_pool(ctx, p, out->offset, effort, &out->refutation));
 out:
     return st;
@@ -337,7 +350,9 @@ mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, 
     if (fixed_clash(p, two))
         return prove_clash(run->ctx, p, two, &out->refutation);
     out->claim = MPL_OPTIMAL;
-    if (p->n_in_place > 0)
+    if (p->inside != NULL)
+        MPL_TRY(mpl_exact_families_first(run, p, effort, out->offset));
+    else if (p->n_in_place > 0)
         MPL_TRY(plan_first(run, p, effort, out));
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         bool fits = out->claim != MPL_INFEASIBLE;

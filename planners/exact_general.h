@@ -3,6 +3,7 @@
  *   exact_cliques.c  sets of buffers of which no two may share memory: what bounds and branches rest on
  *   exact_graph.c    depth-first search by cells of cliques
  *   exact_tree.c     a relation taken apart: dominated bodies, components, joins; what is left is searched
+ *   exact_families.c buffers at decided distances
  *   exact_general.c  the planner under parallel safety, and its layer of in-place pairs */
 #ifndef MPL_EXACT_GENERAL_H
 #define MPL_EXACT_GENERAL_H
@@ -103,6 +104,12 @@ mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, 
  * until `enough`; *bound is raised by what is proved. */
 mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough, uint64_t most,
                            mpl_exact_effort *effort, uint64_t *offset, uint64_t *height, uint64_t *bound);
+/* Families (exact_families.c): a first plan of all pools, offset[n]; then, of a pool that has some, as above. */
+mpl_status mpl_exact_families_first(mpl_run *run, const mpl_problem *p, mpl_exact_effort *effort,
+                                    uint64_t *offset);
+mpl_status mpl_exact_families(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough,
+                              uint64_t most, mpl_exact_effort *effort, uint64_t *offset, uint64_t *height,
+                              uint64_t *bound);
 /* Writes why there is no plan within `cap` bytes: FAILED; else STOPPED, and what is written is of no use. */
 mpl_status mpl_exact_pairs_refute(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t cap,
                                   mpl_exact_effort *effort, mpl_proof *proof, mpl_exact_verdict *verdict);

@@ -29,6 +29,6 @@ const mpl_planner mpl_planner_first_fit = {
     .name = "first_fit",
     .about = "by birth, lowest gap that is large enough",
     .source = "knuth",
-    .traits = MPL_USES_IN_PLACE | MPL_USES_GAPS,
+    .traits = MPL_USES_IN_PLACE | MPL_USES_GAPS | MPL_USES_FAMILIES,
     .plan = plan,
 };

@@ -160,6 +160,6 @@ const mpl_planner mpl_planner_greedy_breadth = {
     .name = "greedy_breadth",
     .about = "broadest operation first, its buffers largest first, lowest free offset",
     .source = "pisarchyk2020",
-    .traits = MPL_USES_IN_PLACE | MPL_USES_GAPS,
+    .traits = MPL_USES_IN_PLACE | MPL_USES_GAPS | MPL_USES_FAMILIES,
     .plan = plan,
 };

@@ -5,7 +5,7 @@
  *          "Greedy by Size for Offset Calculation".
  * Differs  The lowest gap that is large enough, where the source takes the smallest. Ties go to the longer
  *          lifetime (under parallel: the more conflicts), then to the id; the source leaves them open.
- *          In-place pairs are taken up.
+ *          In-place pairs are taken up. A family goes where its parts fit, by the size of all of it.
  * Cost     Serial: O(n log n) and the occupied ranges met, 100 to 250 n bytes of scratch. Parallel:
  *          O(n^2).
  * Limits   Never moves a buffer once placed; no bound on the distance to the optimum.
@@ -24,6 +24,17 @@ static uint64_t lifetime(const mpl_problem *p, mpl_buffer b)
     return n_conflicts;
 }
 
+/* A family counts with all its bytes, whichever part is asked for. */
+static void keys_by_size(const mpl_problem *p, uint64_t *key)
+{
+    for (mpl_buffer b = 0; b < p->n; b++)
+        key[b] = UINT64_MAX - p->bytes[b];
+    for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
+        key[p->inside[b]] = mpl_min_u64(key[p->inside[b]], UINT64_MAX - p->inside_at[b] - p->bytes[b]);
+    for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
+        key[b] = key[p->inside[b]];
+}
+
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
@@ -36,8 +47,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     for (mpl_buffer b = 0; b < p->n; b++)
         key[b] = UINT64_MAX - lifetime(p, b);
     MPL_TRY(mpl_sort_ids(run->ctx, p->n, order, key));
-    for (mpl_buffer b = 0; b < p->n; b++)
-        key[b] = UINT64_MAX - p->bytes[b];
+    keys_by_size(p, key);
     MPL_TRY(mpl_sort_ids(run->ctx, p->n, order, key));
     MPL_TRY(mpl_place_all(run, p, order, MPL_FIT_LOWEST, out));
 out:
@@ -50,6 +60,6 @@ const mpl_planner mpl_planner_greedy_size = {
     .name = "greedy_size",
     .about = "largest first, lowest free offset",
     .source = "pisarchyk2020",
-    .traits = MPL_USES_IN_PLACE | MPL_USES_GAPS,
+    .traits = MPL_USES_IN_PLACE | MPL_USES_GAPS | MPL_USES_FAMILIES,
     .plan = plan,
 };

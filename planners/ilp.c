@@ -11,6 +11,7 @@
  *          last, like a node of low degree when a graph is coloured. What falls apart is solved part by part; a part whose
  *          heuristic is no higher than the bound needs no program.
  * Capacity Where a pool has one, a plan within it ends the search, and the programs look no higher; minimise=1 goes on.
+ * Families A pool that has some is one part: no buffer moves alone. Two rows hold each distance.
  * Cold     start=cold tells the programs nothing of the heuristics, whose plans remain for what no program solves.
  * Cost     Exponential; 2e10 ticks where nothing else ends it. ticks: pivots of the simplex method, each as many as
  *          the program has rows and columns, and the heuristics' own. Limits are looked at between nodes and in the first
@@ -112,6 +113,8 @@ static void find_unit(mpl_ilp *s, uint64_t *finest)
         fine = gcd(fine, p->bytes[s->id[i]]);
         if (mpl_ilp_fixed(s, i))
             unit = gcd(unit, p->fixed[s->id[i]]);
+        if (p->inside != NULL)
+            unit = gcd(unit, p->inside_at[s->id[i]]);
     }
     s->unit = unit;
     for (uint32_t i = 0; i < s->n;
@@ -140,6 +143,27 @@ static mpl_status mark_joins(mpl_ilp *s, const uint32_t *index)
             continue;
         put(s->joins + (size_t)i * s->n_words, j);
         put(s->joins + (size_t)j * s->n_words, i);
+    }
+out:
+    return st;
+}
+
+/* lowest[] and apart[], where some family has two parts. Needs the unit. */
+static mpl_status link_families(mpl_ilp *s, const uint32_t *index)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = s->p;
+    bool any = false;
+
+    for (uint32_t i = 0; p->inside != NULL && i < s->n; i++)
+        any = any || p->inside[s->id[i]] != s->id[i];
+    if (!any)
+        return MPL_OK;
+    MPL_TRY(mpl_new(s->ctx, s->lowest, s->n));
+    MPL_TRY(mpl_new(s->ctx, s->apart, s->n));
+    for (uint32_t i = 0; i < s->n; i++) {
+        s->lowest[i] = index[p->inside[s->id[i]]];
+        s->apart[i] = p->inside_at[s->id[i]] / s->unit;
     }
 out:
     return st;
@@ -177,6 +201,7 @@ static mpl_status open_pool(driver *d, uint32_t pool)
             }
     find_unit(s, &d->finest);
     MPL_TRY(mark_joins(s, index));
+    MPL_TRY(link_families(s, index));
 out:
     mpl_free(s->ctx, index);
     return st;
@@ -185,7 +210,8 @@ out:
 static void close_pool(driver *d)
 {
     mpl_ilp *s = &d->s;
-    void *arrays[] = {s->id, s->size, s->step, s->row, s->joins, s->at, d->placed, d->stack, d->by_at};
+    void *arrays[] = {s->id,     s->size,  s->step,   s->row,   s->joins, s->at,
+                      s->lowest, s->apart, d->placed, d->stack, d->by_at};
 
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(s->ctx, arrays[i]);
@@ -294,7 +320,7 @@ static void restore_offsets(mpl_ilp *s, const mpl_ilp_part *part, const uint64_t
         s->at[part->member[k]] = offset[k];
 }
 
-/* Whether the members lie apart, or at their in-place partner's very offset. */
+/* Whether the members lie apart, or at their in-place partner's very offset, and those of families at their distances. */
 static bool is_valid(const mpl_ilp *s, const mpl_ilp_part *part)
 {
     for (uint32_t k = 0; k < part->n; k++) {
@@ -303,6 +329,8 @@ static bool is_valid(const mpl_ilp *s, const mpl_ilp_part *part)
         if (!mpl_ilp_fixed(s, i) && (s->at[i] < part->base || s->at[i] % s->step[i] != 0))
             return false;
         if (mpl_ilp_fixed(s, i) && s->at[i] * s->unit != s->p->fixed[s->id[i]])
+            return false;
+        if (s->lowest != NULL && s->at[i] != s->at[s->lowest[i]] + s->apart[i])
             return false;
         for (uint32_t l = k + 1; l < part->n; l++) {
             uint32_t j = part->member[l];
@@ -340,6 +368,10 @@ static mpl_status take_point(driver *d, const mpl_ilp_part *part, const double *
     *height = height_of(s, part);
     if (is_valid(s, part))
         goto out;
+    if (s->lowest != NULL) { /* no order of single buffers makes a plan of families */
+        *height = UINT64_MAX;
+        goto out;
+    }
     MPL_TRY(mpl_new(s->ctx, offset, s->p->n));
     for (uint32_t k = 0; k < part->n; k++)
         offset[s->id[part->member[k]]] = s->at[part->member[k]];
@@ -623,6 +655,26 @@ out:
     return st;
 }
 
+/* All of the pool as one part, from the plan that there is: what makes parts smaller moves buffers one by one. */
+static mpl_status pack_families(driver *d, const uint64_t *plan)
+{
+    mpl_status st = MPL_OK;
+    mpl_ilp *s = &d->s;
+    mpl_ilp_part part = {.n = s->n};
+    uint64_t height = d->cold ? UINT64_MAX : d->best_bytes;
+
+    MPL_TRY(mpl_new(s->ctx, part.member, s->n));
+    for (uint32_t i = 0; i < s->n; i++) {
+        part.member[i] = i;
+        s->at[i] = plan[s->id[i]] / s->unit;
+    }
+    if (is_valid(s, &part) && height_of(s, &part) <= d->best_bytes && range_of(d, &part, height))
+        MPL_TRY(solve_part(d, &part, &height));
+out:
+    mpl_free(s->ctx, part.member);
+    return st;
+}
+
 /* offset[] comes in with a plan, and leaves with one that is no higher. d->proved_bytes: no plan of the pool is lower. */
 static mpl_status solve_pool(driver *d, uint32_t pool, uint64_t *offset)
 {
@@ -638,7 +690,7 @@ static mpl_status solve_pool(driver *d, uint32_t pool, uint64_t *offset)
     MPL_TRY(mpl_new(s->ctx, all, s->n_words));
     for (uint32_t i = 0; i < s->n; i++)
         put(all, i);
-    MPL_TRY(pack(d, all, 0, offset));
+    MPL_TRY(s->lowest != NULL ? pack_families(d, offset) : pack(d, all, 0, offset));
     while (d->n_stack > 0)
         place_lowest(d, d->stack[--d->n_stack], 0);
     for (uint32_t i = 0; i < s->n; i++)
@@ -700,7 +752,8 @@ static mpl_status start(mpl_run *run, const mpl_problem *p, bool cold, uint64_t 
     if (cold)
         MPL_TRY(try_planner(run, &roomy, &mpl_planner_none, true, offset));
     for (size_t i = 0; !cold && i < sizeof warm_planners / sizeof *warm_planners; i++)
-        if (warm_planners[i] != &mpl_planner_nnc_arena || (p->fixed == NULL && p->n <= MAX_BUFFERS))
+        if (warm_planners[i] != &mpl_planner_nnc_arena ||
+            (p->fixed == NULL && p->inside == NULL && p->n <= MAX_BUFFERS))
             MPL_TRY(try_planner(run, &roomy, warm_planners[i], i == 0, offset));
 out:
     mpl_free(run->ctx, roomy.pool_capacity);
@@ -755,7 +808,7 @@ const mpl_planner mpl_planner_ilp = {
     .about = "integer program by GLPK, part by part",
     .source = "sekiyama2018",
     .params = "start=warm|cold,minimise=0|1,nodes=N,pairs=N",
-    .traits = MPL_EXACT | MPL_USES_IN_PLACE | MPL_ROUNDED,
+    .traits = MPL_EXACT | MPL_USES_IN_PLACE | MPL_ROUNDED | MPL_USES_FAMILIES,
     .plan = MPL_HAVE_GLPK ? plan : NULL,
 };
 

@@ -7,6 +7,7 @@
  *          Cliques: in a set S of pairwise conflicting members, all that is below i fits below it, x_i >= base + sum z_j
  *          (j below i), and all that is above it fits above it. Where members of an in-place pair of S lie at one offset, the
  *          smaller one counts twice and is taken off again.
+ *          Families: x_k - x_lowest is what is decided, as two rows.
  * Fixed    Pairs that bounds decide; members that nothing tells apart, by index; the direction of one pair where the
  *          packing turned upside down would be as good. */
 #include "planners/ilp_priv.h"
@@ -18,6 +19,7 @@ typedef struct builder {
     const mpl_ilp_part *part;
     mpl_lp *lp;
     uint64_t *inside; /* [n_words] the members, as a row */
+    uint8_t *linked;  /* [n] members of families of several */
     uint32_t
         *pair; /* [n * n] members k, l: column of "k below l", k < l, or of an in-place pair; else MPL_NONE */
     uint64_t *low, *high; /* [n] of offsets [unit] */
@@ -147,7 +149,7 @@ static bool identical(const builder *b, uint32_t k, uint32_t l)
     uint32_t i = id(b, k), j = id(b, l);
 
     if (mpl_ilp_bytes(s, i) != mpl_ilp_bytes(s, j) || s->step[i] != s->step[j] || mpl_ilp_fixed(s, i) ||
-        mpl_ilp_fixed(s, j))
+        mpl_ilp_fixed(s, j) || b->linked[k] || b->linked[l])
         return false;
     for (uint32_t w = 0; w < s->n_words; w++) {
         uint64_t one = s->row[(size_t)i * s->n_words + w], other = s->row[(size_t)j * s->n_words + w];
@@ -173,6 +175,10 @@ static mpl_status add_pair(builder *b, uint32_t k, uint32_t l)
     mpl_buffer i = b->s->id[id(b, k)], j = b->s->id[id(b, l)];
     bool up = can_be_below(b, k, l), down = can_be_below(b, l, k);
 
+    if (mpl_ilp_one_family(b->s, id(b, k), id(b, l))) {
+        up = b->s->apart[id(b, k)] < b->s->apart[id(b, l)];
+        down = !up;
+    }
     if (joins(b, k, l)) {
         MPL_TRY(mpl_lp_add_column(b->lp, true, 0, up, 0, 'y', i, j, pair_column(b, k, l)));
         MPL_TRY(mpl_lp_add_column(b->lp, true, 0, down, 0, 'y', j, i, pair_column(b, l, k)));
@@ -190,7 +196,7 @@ out:
  * is free: k below l. Turning may disturb the order of identical members, so the pair has none. */
 static bool may_turn(const builder *b)
 {
-    bool free = b->whole_units && b->s->joins == NULL;
+    bool free = b->whole_units && b->s->joins == NULL && b->s->lowest == NULL;
 
     for (uint32_t k = 0; k < b->part->n; k++)
         free &= !mpl_ilp_fixed(b->s, id(b, k)) && b->s->step[id(b, k)] == 1;
@@ -305,6 +311,24 @@ static mpl_status add_pair_rows(builder *b)
                 MPL_TRY(add_join_rows(b, k, l));
         }
     }
+out:
+    return st;
+}
+
+/* A part of a family lies neither nearer to the lowest one nor farther from it than is decided. Families are never torn apart, so
+ * that members of the pool stand in id order here. */
+static mpl_status add_family_rows(builder *b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_ilp *s = b->s;
+
+    for (uint32_t k = 0; s->lowest != NULL && k < b->part->n; k++)
+        for (int sign = 1; s->lowest[k] != k && sign >= -1; sign -= 2) {
+            row_begin(b, sign * (double)s->apart[k]);
+            add_offset(b, k, sign);
+            add_offset(b, s->lowest[k], -sign);
+            MPL_TRY(row_end(b));
+        }
 out:
     return st;
 }
@@ -459,6 +483,10 @@ mpl_status mpl_ilp_program(const mpl_ilp *s, const mpl_ilp_part *part, double co
              s->p->name != NULL ? s->p->name : "plan", s->unit);
     MPL_TRY(mpl_lp_new(s->ctx, name, &b.lp));
     MPL_TRY(mpl_new(s->ctx, b.inside, s->n_words));
+    MPL_TRY(mpl_new(s->ctx, b.linked, part->n));
+    for (uint32_t k = 0; s->lowest != NULL && k < part->n; k++)
+        if (s->lowest[k] != k)
+            b.linked[k] = b.linked[s->lowest[k]] = 1;
     MPL_TRY(mpl_new(s->ctx, b.pair, (size_t)part->n * part->n));
     MPL_TRY(mpl_new(s->ctx, b.low, part->n));
     MPL_TRY(mpl_new(s->ctx, b.high, part->n));
@@ -471,11 +499,12 @@ mpl_status mpl_ilp_program(const mpl_ilp *s, const mpl_ilp_part *part, double co
     MPL_TRY(add_offsets(&b, cost));
     MPL_TRY(add_pairs(&b));
     MPL_TRY(add_pair_rows(&b));
+    MPL_TRY(add_family_rows(&b));
     MPL_TRY(add_cliques(&b));
     *out = b.lp, b.lp = NULL;
 out:
     mpl_lp_free(s->ctx, b.lp);
-    void *arrays[] = {b.inside, b.pair, b.low, b.high, b.clique, b.col, b.value};
+    void *arrays[] = {b.inside, b.linked, b.pair, b.low, b.high, b.clique, b.col, b.value};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(s->ctx, arrays[i]);
     return st;

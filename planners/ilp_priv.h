@@ -19,6 +19,8 @@ typedef struct mpl_ilp {
     uint64_t *row;    /* [n * n_words] bit j of row i: they conflict */
     uint64_t *joins;  /* [n * n_words] bit j of row i: an in-place pair, either way; NULL: there is none */
     uint64_t *at;     /* [n] offsets of the plan in hand [unit] */
+    uint32_t *lowest; /* [n] of its family, itself where it is alone; NULL: there are no families */
+    uint64_t *apart;  /* [n] how far behind that one it lies [unit] */
 } mpl_ilp;
 
 static inline bool mpl_ilp_bit(const mpl_ilp *s, const uint64_t *rows, uint32_t i, uint32_t j)
@@ -44,6 +46,11 @@ static inline uint64_t mpl_ilp_bytes(const mpl_ilp *s, uint32_t i)
 static inline bool mpl_ilp_fixed(const mpl_ilp *s, uint32_t i)
 {
     return s->p->fixed != NULL && s->p->fixed[s->id[i]] != MPL_UNFIXED;
+}
+
+static inline bool mpl_ilp_one_family(const mpl_ilp *s, uint32_t i, uint32_t j)
+{
+    return s->lowest != NULL && s->lowest[i] == s->lowest[j];
 }
 
 /* What one program decides: the offsets of some buffers, the others aside. */

@@ -88,6 +88,7 @@ static mpl_status check_sum(const mpl_placement *s)
         fixed_end = mpl_max_u64(fixed_end, end);
         fits =
             fits && mpl_add_bytes(sum, p->bytes[b], &sum) && mpl_add_bytes(sum, p->align[b] + s->grain, &sum);
+        fits = fits && (p->inside == NULL || mpl_add_bytes(sum, p->inside_at[b], &sum));
         if (!fits || sum > INT64_MAX || fixed_end > INT64_MAX - sum)
             MPL_FAIL(s->run->ctx, MPL_EINPUT,
                      "the buffers of pool '%.100s' together have more than 2^63 bytes",
@@ -101,7 +102,7 @@ static const mpl_space_kind *choose_space(const mpl_placement *s)
 {
     const mpl_problem *p = s->p;
 
-    if (p->before != NULL || p->gap_begin != NULL)
+    if (p->before != NULL || p->gap_begin != NULL || p->inside != NULL)
         return &mpl_space_rows;
     for (uint32_t i = 0; i < s->n_members; i++)
         if (is_fixed(p, s->member[i]) || (i > 0 && p->birth[s->member[i]] < p->birth[s->member[i - 1]]))
@@ -131,9 +132,15 @@ static mpl_status fill_pool(mpl_placement *s)
         s->placed[b] = 1;
         MPL_TRY(s->kind->insert(s, b, MPL_NONE));
     }
-    for (uint32_t i = 0; i < s->n_members; i++)
-        if (!s->placed[s->member[i]])
-            MPL_TRY(place(s, s->member[i]));
+    for (uint32_t i = 0; i < s->n_members; i++) {
+        mpl_buffer b = s->member[i], first = p->inside != NULL ? p->inside[b] : b;
+
+        if (s->placed[b])
+            continue;
+        MPL_TRY(p->inside != NULL && s->family.begin[first + 1] - s->family.begin[first] > 1
+                    ? mpl_placement_family(s, first)
+                    : place(s, b));
+    }
 out:
     s->kind->close(s);
     return st;
@@ -179,6 +186,8 @@ mpl_status mpl_place_all(mpl_run *run, const mpl_problem *p, const mpl_buffer *o
     MPL_TRY(mpl_new(ctx, s.placed, p->n));
     MPL_TRY(mpl_new(ctx, s.slot, p->n));
     MPL_TRY(index_partners(ctx, &s));
+    if (p->inside != NULL)
+        MPL_TRY(mpl_families_new(ctx, p, &s.family));
     memcpy(id, order, p->n * sizeof *id);
     if (p->n_pools > 1) {
         MPL_TRY(mpl_new(ctx, key, p->n));
@@ -201,5 +210,6 @@ out:
     mpl_free(ctx, s.slot);
     mpl_free(ctx, s.partner_begin);
     mpl_free(ctx, s.partner);
+    mpl_families_free(ctx, &s.family);
     return st;
 }

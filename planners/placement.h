@@ -17,6 +17,9 @@ typedef enum mpl_fit {
  * the way. It wins if it is not higher than the lowest gap; for MPL_FIT_BEST, if the bytes by which the
  * partners differ are no more than the gap's unused ones.
  *
+ * A family is placed as a whole when the first of its parts has its turn: where no part meets what conflicts with that part
+ * (family.c).
+ *
  * Three ways to know what is free, all with the same answer: an order that rises with birth sweeps over
  * time and keeps the gaps of the moment; any other serial order asks a tree over time; under parallel,
  * placed buffers are looked through one by one. The first two: O(n log n) and the gaps or occupied ranges
@@ -56,6 +59,7 @@ typedef struct mpl_placement {
     uint32_t
         *partner_begin; /* [n + 1] into partner: in-place partners of each buffer; NULL: there are no pairs */
     mpl_buffer *partner;
+    mpl_families family; /* where the problem has some */
     const struct mpl_space_kind *kind;
     mpl_space *space;
 } mpl_placement;
@@ -80,6 +84,9 @@ typedef struct mpl_space_kind {
 extern const mpl_space_kind mpl_space_sweep;    /* sweep.c: members rise with birth, nothing fixed */
 extern const mpl_space_kind mpl_space_timeline; /* timeline.c: any serial problem */
 extern const mpl_space_kind mpl_space_rows;     /* rows.c: by mpl_conflict alone */
+
+/* family.c: offset[] and placed[] of all parts of the family whose lowest part is `first`. O(parts * placed), sorted. */
+mpl_status mpl_placement_family(mpl_placement *placement, mpl_buffer first);
 
 /* Where b would end: a multiple of the grain. */
 uint64_t mpl_placement_end(const mpl_placement *placement, mpl_buffer b, uint64_t offset);

@@ -189,7 +189,7 @@ out:
 static mpl_status put_relations(mpl_ctx *ctx, json_t *root, const mpl_problem *p)
 {
     mpl_status st = MPL_OK;
-    json_t *before = json_array(), *pairs = json_array(), *fixed = json_array();
+    json_t *before = json_array(), *pairs = json_array(), *inside = json_array(), *fixed = json_array();
 
     MPL_TRY(put(ctx, root, "before", p->before != NULL ? json_incref(before) : json_null()));
     for (mpl_buffer a = 0; p->before != NULL && a < p->n; a++)
@@ -199,7 +199,10 @@ static mpl_status put_relations(mpl_ctx *ctx, json_t *root, const mpl_problem *p
     for (uint32_t i = 0; i < p->n_in_place; i++)
         MPL_TRY(
             put_row(ctx, pairs, 3, (uint64_t[]){p->in_place_in[i], p->in_place_out[i], p->in_place_step[i]}));
-    MPL_TRY(put(ctx, root, "inside", json_array()));
+    MPL_TRY(put(ctx, root, "inside", json_incref(inside)));
+    for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
+        if (p->inside[b] != b)
+            MPL_TRY(put_row(ctx, inside, 3, (uint64_t[]){b, p->inside[b], p->inside_at[b]}));
     MPL_TRY(put(ctx, root, "fixed", p->fixed != NULL ? json_incref(fixed) : json_null()));
     for (mpl_buffer b = 0; p->fixed != NULL && b < p->n; b++)
         if (p->fixed[b] != MPL_UNFIXED)
@@ -207,6 +210,7 @@ static mpl_status put_relations(mpl_ctx *ctx, json_t *root, const mpl_problem *p
 out:
     json_decref(before);
     json_decref(pairs);
+    json_decref(inside);
     json_decref(fixed);
     return st;
 }
@@ -550,6 +554,38 @@ out:
     return st;
 }
 
+static mpl_status read_families(reader *r)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = r->p;
+    json_t *list;
+    size_t n;
+
+    MPL_TRY(read_list(r, "inside", &list));
+    n = json_array_size(list);
+    if (n == 0)
+        goto out;
+    MPL_TRY(mpl_new(r->ctx, p->inside, p->n));
+    MPL_TRY(mpl_new(r->ctx, p->inside_at, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        p->inside[b] = b;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t row[3];
+
+        MPL_TRY(read_row(r, json_array_get(list, i), "inside", 3,
+                         (const uint64_t[]){UINT32_MAX, UINT32_MAX, INT64_MAX}, row));
+        if (row[0] >= p->n || row[1] >= p->n || row[0] == row[1] || p->inside[row[0]] != row[0])
+            REFUSE(r,
+                   "%s: entry %zu of 'inside' puts buffer %" PRIu64 " into buffer %" PRIu64 " of %u, or "
+                   "anew",
+                   r->path, i, row[0], row[1], p->n);
+        p->inside[row[0]] = (mpl_buffer)row[1];
+        p->inside_at[row[0]] = row[2];
+    }
+out:
+    return st;
+}
+
 static mpl_status read_pairs(reader *r)
 {
     mpl_status st = MPL_OK;
@@ -572,9 +608,7 @@ static mpl_status read_pairs(reader *r)
         p->in_place_step[i] = (uint32_t)row[2];
     }
     p->n_in_place = n;
-    MPL_TRY(read_list(r, "inside", &list));
-    if (json_array_size(list) != 0)
-        REFUSE(r, "%s: 'inside' has entries; this memplan plans none", r->path);
+    MPL_TRY(read_families(r));
     MPL_TRY(read_list(r, "bindings", &list));
     for (size_t i = 0; i < json_array_size(list); i++)
         if (!json_is_string(json_object_get(json_array_get(list, i), "value")) ||

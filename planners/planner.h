@@ -20,6 +20,7 @@ enum {
     MPL_SPREADS = 512, /* spreads pool 0 over memories that its parameters name: never called without them */
     MPL_USES_GAPS =
         1024, /* plans lifetimes with gaps; the others are shown each as one piece from birth to death */
+    MPL_USES_FAMILIES = 2048, /* places families part by part; the others are shown each as one buffer */
 };
 
 /* Who looks on while a planner works. */
@@ -88,8 +89,10 @@ mpl_status mpl_run_param_int(const mpl_run *run, const char *key, int64_t min, i
 /* The door: checks parameters against planner->params, refuses what the traits exclude (MPL_EUNAVAIL), calls the
  * planner, verifies, and raises the bound to what the problem itself proves (mpl_plan_bound): *out is a verified plan,
  * with pool_bytes and peak_bytes, optimal where it meets the bound. MPL_EINVALID: the verifier refused. A planner
- * without MPL_USES_GAPS gets lifetimes without gaps; what it then claims or proves of that harder problem is dropped. */
-/* Whether the door shows lifetimes to this planner as they are not: without their gaps. */
+ * without MPL_USES_GAPS gets lifetimes without gaps, one without MPL_USES_FAMILIES each family as one buffer; what it then claims
+ * or proves of that harder problem is dropped. Where such a planner fills an arena that is no sum of blocks, its buffers then sink, by
+ * offset, each as far as its parts let it. */
+/* Whether the door shows lifetimes to this planner as they are not: without their gaps, or families as one buffer. */
 bool mpl_planner_sees_hull(const mpl_planner *planner, const mpl_problem *p);
 mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_problem *p, mpl_plan **out);
 

@@ -131,7 +131,7 @@ static mpl_status take_plan(contest *s, const mpl_planner *planner, bool folded,
 {
     mpl_status st = MPL_OK;
 
-    if (planner == &mpl_planner_exact && s->p->n_in_place == 0)
+    if (planner == &mpl_planner_exact && !folded && (s->p->n_in_place == 0 || s->p->inside != NULL))
         take_proof(s, *plan);
     if ((*plan)->claim == MPL_INFEASIBLE)
         goto out;
@@ -202,6 +202,8 @@ static bool takes(const contest *s, const mpl_planner *planner, bool folded)
     if (planner->plan == NULL || !is_member(s, planner) ||
         ((planner->traits & MPL_SERIAL_ONLY) != 0 && p->before != NULL))
         return false;
+    if (s->p->inside != NULL) /* the others move buffers one by one */
+        return planner == &mpl_planner_exact && !folded;
     if (planner == &mpl_planner_nnc_arena) /* it folds by itself */
         return p->before != NULL && folded == (s->folded != NULL);
     return planner == &mpl_planner_local_search || p->n_in_place == 0;
@@ -334,6 +336,6 @@ const mpl_planner mpl_planner_portfolio = {
     .about = "the best of the quick ones, then search",
     .source = "this project",
     .params = "minimise=0|1,members=A+B",
-    .traits = MPL_RANDOM | MPL_USES_IN_PLACE | MPL_EXACT | MPL_USES_GAPS,
+    .traits = MPL_RANDOM | MPL_USES_IN_PLACE | MPL_EXACT | MPL_USES_GAPS | MPL_USES_FAMILIES,
     .plan = plan,
 };

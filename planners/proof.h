@@ -77,6 +77,7 @@ typedef struct mpl_proof {
 #define MPL_PROOF_NOT_ASKED "none was asked for (proof=0)"
 #define MPL_PROOF_TOO_LATE  "the effort ended before it was written"
 #define MPL_PROOF_TOO_LONG  "it has more than 4194304 records"
+#define MPL_PROOF_FAMILIES  "its records cannot tell of families"
 
 #define MPL_PROOF_MOST ((size_t)1 << 22)
 

@@ -1,5 +1,6 @@
 /* run.c -- the door to every planner: parameters, traits, the call, the verifier. See planner.h. */
-#include "planners/planner.h"
+#include "planners/placement.h"
+#include "planners/sort.h"
 #include "planners/verify.h"
 
 #include <errno.h>
@@ -155,12 +156,28 @@ out:
     return st;
 }
 
-bool mpl_planner_sees_hull(const mpl_planner *planner, const mpl_problem *p)
+static bool has_gaps(const mpl_problem *p)
 {
-    return p->gap_begin != NULL && p->gap_begin[p->n] > 0 && (planner->traits & MPL_USES_GAPS) == 0;
+    return p->gap_begin != NULL && p->gap_begin[p->n] > 0;
 }
 
-/* What was found for lifetimes without gaps: a plan of the problem, but no optimum or bound of it. */
+static bool loses_gaps(const mpl_planner *planner, const mpl_problem *p)
+{
+    return has_gaps(p) && (planner->traits & MPL_USES_GAPS) == 0;
+}
+
+/* Without gaps, parts of a family may overlap at one step, so that it has to be whole then. */
+static bool loses_families(const mpl_planner *planner, const mpl_problem *p)
+{
+    return p->inside != NULL && ((planner->traits & MPL_USES_FAMILIES) == 0 || loses_gaps(planner, p));
+}
+
+bool mpl_planner_sees_hull(const mpl_planner *planner, const mpl_problem *p)
+{
+    return loses_gaps(planner, p) || loses_families(planner, p);
+}
+
+/* What was found for lifetimes without gaps or for whole families: a plan of the problem, but no optimum or bound of it. */
 static mpl_status lower_claims(const mpl_planner *planner, mpl_run *run, mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
@@ -168,7 +185,8 @@ static mpl_status lower_claims(const mpl_planner *planner, mpl_run *run, mpl_pla
     if (plan->claim == MPL_INFEASIBLE)
         MPL_FAIL(
             run->ctx, MPL_ELIMIT,
-            "planner %s proved that no plan fits if lifetimes had no gaps; as they are, there may be one",
+            "planner %s proved that no plan fits if lifetimes had no gaps and families were whole; as they "
+            "are, there may be one",
             planner->name);
     if (plan->claim == MPL_OPTIMAL)
         plan->claim = MPL_FEASIBLE;
@@ -182,24 +200,117 @@ out:
     return st;
 }
 
+/* The planner itself, on what it is shown. */
+static mpl_status call_on(const mpl_planner *planner, mpl_run *run, const mpl_problem *p, mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem hull = *p; /* borrows all that it has */
+    const uint64_t *start = run->start_offsets;
+
+    hull.gap_begin = hull.gap_from = hull.gap_to = NULL;
+    if (loses_gaps(planner, p))
+        run->start_offsets = NULL; /* buffers may share there what they may not share here */
+    st = planner->plan(run, loses_gaps(planner, p) ? &hull : p, plan);
+    run->start_offsets = start;
+    return st;
+}
+
+/* From the plan of whole families to that of their parts. */
+static mpl_status take_parts(mpl_run *run, const mpl_problem *p, const uint32_t *into, mpl_plan *whole,
+                             mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    mpl_spread *to = &plan->spread, *from = &whole->spread;
+
+    plan->claim = whole->claim;
+    if (whole->block != NULL)
+        MPL_TRY(mpl_new(run->ctx, plan->block, p->n));
+    if (from->n > 0)
+        MPL_TRY(mpl_plan_spread(run->ctx, plan, from->n));
+    for (uint32_t k = 0; k < from->n; k++) {
+        to->capacity[k] = from->capacity[k];
+        to->price[k] = from->price[k];
+    }
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        plan->offset[b] = whole->offset[into[b]] + p->inside_at[b];
+        if (whole->block != NULL)
+            plan->block[b] = whole->block[into[b]];
+        if (from->n > 0) {
+            to->memory[b] = from->memory[into[b]];
+            to->cost += p->pool[b] == 0 ? p->bytes[b] * to->price[to->memory[b]] : 0; /* the verifier's sum */
+        }
+    }
+out:
+    return st;
+}
+
+/* Each buffer, by rising offset, sinks as far as what lies below it lets it, in pools that get lower by that. */
+static mpl_status sink(mpl_run *run, const mpl_problem *p, mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    mpl_plan *sunk = NULL;
+    mpl_buffer *order = NULL;
+    uint64_t *height = NULL, *got;
+
+    MPL_TRY(mpl_plan_new(run->ctx, p, &sunk));
+    MPL_TRY(mpl_new(run->ctx, order, p->n));
+    MPL_TRY(mpl_new(run->ctx, height, 2 * (size_t)p->n_pools));
+    got = height + p->n_pools;
+    mpl_ids_ascending(p->n, order);
+    MPL_TRY(mpl_sort_ids(run->ctx, p->n, order, plan->offset));
+    MPL_TRY(mpl_place_all(run, p, order, MPL_FIT_LOWEST, sunk));
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        height[p->pool[b]] = mpl_max_u64(height[p->pool[b]], plan->offset[b] + p->bytes[b]);
+        got[p->pool[b]] = mpl_max_u64(got[p->pool[b]], sunk->offset[b] + p->bytes[b]);
+    }
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (got[p->pool[b]] < height[p->pool[b]])
+            plan->offset[b] = sunk->offset[b];
+out:
+    mpl_plan_free(run->ctx, sunk);
+    mpl_free(run->ctx, order);
+    mpl_free(run->ctx, height);
+    return st;
+}
+
+static mpl_status call_on_whole(const mpl_planner *planner, mpl_run *run, const mpl_problem *p,
+                                mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *hull = NULL;
+    mpl_plan *whole = NULL;
+    uint32_t *into = NULL;
+    const uint64_t *start = run->start_offsets;
+
+    MPL_TRY(mpl_new(run->ctx, into, p->n));
+    MPL_TRY(mpl_problem_hull(run->ctx, p, &hull, into));
+    MPL_TRY(mpl_plan_new(run->ctx, hull, &whole));
+    run->start_offsets = NULL;
+    st = call_on(planner, run, hull, whole);
+    run->start_offsets = start;
+    MPL_TRY(st);
+    MPL_TRY(take_parts(run, p, into, whole, plan));
+    if (plan->block == NULL && plan->spread.n == 0 && plan->claim != MPL_INFEASIBLE &&
+        (planner->traits & (MPL_NO_REUSE | MPL_FOREIGN)) == 0)
+        MPL_TRY(sink(run, p, plan));
+out:
+    mpl_problem_free(run->ctx, hull);
+    mpl_plan_free(run->ctx, whole);
+    mpl_free(run->ctx, into);
+    return st;
+}
+
 /* The planner's part of a run. */
 static mpl_status call(const mpl_planner *planner, mpl_run *run, const mpl_problem *p, mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
-    mpl_problem hull = *p; /* borrows all that it has */
-    bool is_hull = mpl_planner_sees_hull(planner, p);
-    const uint64_t *start = run->start_offsets;
     int64_t begin = mpl_clock_ns();
 
-    hull.gap_begin = hull.gap_from = hull.gap_to = NULL;
-    if (is_hull)
-        run->start_offsets = NULL; /* buffers may share there what they may not share here */
-    st = planner->plan(run, is_hull ? &hull : p, plan);
-    run->start_offsets = start;
-    MPL_TRY(st);
+    MPL_TRY(loses_families(planner, p) ? call_on_whole(planner, run, p, plan)
+                                       : call_on(planner, run, p, plan));
     if ((planner->traits & MPL_FOREIGN) == 0)
         run->plan_ns = mpl_clock_ns() - begin;
-    if (is_hull)
+    if (mpl_planner_sees_hull(planner, p))
         MPL_TRY(lower_claims(planner, run, plan));
 out:
     return st;

@@ -233,7 +233,7 @@ static mpl_status check_place(check *c, mpl_buffer b)
     const mpl_problem *p = c->p;
     const mpl_spread *spread = &c->plan->spread;
     uint64_t offset = c->plan->offset[b], end, capacity = p->pool_capacity[p->pool[b]];
-    char text[24], home[80];
+    char text[24], other[24], home[80];
     const char *label = mpl_buffer_label(p, b, text);
 
     if (!mpl_add_bytes(offset, p->bytes[b], &end) || end > INT64_MAX)
@@ -252,6 +252,14 @@ static mpl_status check_place(check *c, mpl_buffer b)
         MPL_FAIL(c->ctx, MPL_EINVALID,
                  "buffer '%.100s' is fixed at offset %" PRIu64 ", and the plan has it at %" PRIu64, label,
                  p->fixed[b], offset);
+    if (p->inside != NULL &&
+        (offset < p->inside_at[b] || offset - p->inside_at[b] != c->plan->offset[p->inside[b]] ||
+         c->home[p->inside[b]] != c->home[b]))
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "buffer '%.100s' at offset %" PRIu64 " of %s does not lie %" PRIu64
+                 " bytes behind buffer '%.100s', which is at offset %" PRIu64,
+                 label, offset, home_label(c, b, home), p->inside_at[b],
+                 mpl_buffer_label(p, p->inside[b], other), c->plan->offset[p->inside[b]]);
     c->home_bytes[c->home[b]] = mpl_max_u64(c->home_bytes[c->home[b]], end);
 out:
     return st;

@@ -4,7 +4,7 @@
 
 #include "planners/plan.h"
 
-/* Checks `plan` against `p`: one aligned offset per buffer, fixed places kept, ends inside the capacity and below 2^63, no
+/* Checks `plan` against `p`: one aligned offset per buffer, fixed places kept, parts of families at their very distances, ends inside the capacity and below 2^63, no
  * two conflicting buffers of a pool overlap unless they are an in-place pair at the same offset (serial: no two that are
  * needed at one step; in the gaps of its lifetime a buffer is not). On success writes pool_bytes
  * and peak_bytes into the plan and checks its bound and claim against them (a plan below its own bound is refused).

@@ -217,14 +217,21 @@ static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint3
 {
     const mpl_graph *g = exec->g;
     mpl_op op = exec->order[step];
-    uint32_t at = g->op_out_begin[op] + i;
 
-    if (at > g->op_out_begin[op + 1] || !mpl_layout_touches(exec, op))
+    if (!mpl_layout_touches(exec, op))
         return false;
-    *block = at == g->op_out_begin[op + 1] ? exec->op_block[op]
-             : g->op_out[at] != MPL_NONE   ? exec->value_block[g->op_out[at]]
-                                           : MPL_NONE;
-    return true;
+    for (uint32_t at = g->op_out_begin[op]; at < g->op_out_begin[op + 1]; at++) {
+        mpl_value v = g->op_out[at];
+        uint32_t n = v != MPL_NONE ? mpl_exec_n_blocks(exec, v) : 1;
+
+        if (i < n) {
+            *block = v == MPL_NONE || exec->value_block[v] == MPL_NONE ? MPL_NONE : exec->value_block[v] + i;
+            return true;
+        }
+        i -= n;
+    }
+    *block = exec->op_block[op];
+    return i == 0;
 }
 
 /* Whether a block's contents arrived: an update reads what it writes over. */

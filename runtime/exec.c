@@ -415,6 +415,8 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
                       exec->value_slab,
                       exec->value_offset,
                       exec->value_block,
+                      exec->value_blocks,
+                      exec->value_home,
                       exec->op_block,
                       exec->op_skipped,
                       exec->op_workspace_bytes,

@@ -98,9 +98,13 @@ struct mpl_exec {
     uint32_t n_blocks;
     mpl_block *block;
 
-    uint32_t *value_slab;      /* [n_values] */
-    uint64_t *value_offset;    /* [n_values] [byte] */
-    uint32_t *value_block;     /* [n_values] MPL_NONE: weights, and values without bytes */
+    uint32_t *value_slab;   /* [n_values] */
+    uint64_t *value_offset; /* [n_values] [byte] */
+    uint32_t *value_block;  /* [n_values] MPL_NONE: weights, and values without bytes */
+    uint32_t *
+        value_blocks; /* [n_values] in how many blocks it lies, from value_block on, end to end; NULL: one each */
+    uint32_t
+        *value_home; /* [n_values] the first block of the family that value_block is of; NULL: value_block */
     uint32_t *op_block;        /* [n_ops] of the workspace, or MPL_NONE */
     uint8_t *op_skipped;       /* [n_ops] 1: its outputs lie where it would put them, nothing to do */
     const uint8_t *op_nothing; /* [n_ops] what the map says of that, while the executor is made; else NULL */
@@ -157,8 +161,15 @@ static inline char *mpl_exec_value_at(const mpl_exec *exec, mpl_value v)
 static inline mpl_value mpl_exec_holder(const mpl_value_map *map, mpl_value v)
 {
     mpl_value root = map->value_root[v];
+    uint32_t n = map->value_buffers != NULL ? map->value_buffers[root] : 1;
 
-    return map->value_buffer[root] != map->value_buffer[v] ? v : root;
+    return map->value_buffer[v] - map->value_buffer[root] < n ? root : v;
+}
+
+/* In how many blocks v lies, where it lies in one at all. */
+static inline uint32_t mpl_exec_n_blocks(const mpl_exec *exec, mpl_value v)
+{
+    return exec->value_blocks != NULL ? exec->value_blocks[v] : 1;
 }
 
 /* places.c: what exec->control says of places, from the map (NULL: unshared), before and after the values have theirs. */

@@ -159,11 +159,55 @@ static mpl_status place_holder(mpl_exec *exec, const mpl_value_map *map, mpl_val
 /* A value that is part of its holder's storage. */
 static void place_part(mpl_exec *exec, const mpl_value_map *map, mpl_value v, mpl_value holder)
 {
+    mpl_buffer b = map->value_buffer[v];
+    bool family = map->value_buffers != NULL && b != MPL_NONE;
+
     if (mpl_control_moves(exec, v) || exec->value_slab[holder] == MPL_NONE)
         place_nowhere(exec, v);
     else
         place(exec, v, exec->value_slab[holder], exec->value_offset[holder] + part_offset(map, v),
-              exec->value_block[holder]);
+              family ? b : exec->value_block[holder]);
+    if (family && exec->block[b].value == MPL_NONE)
+        exec->block[b].value = v;
+}
+
+/* Bytes from the start of the buffer of holder v to the end of the last one that it lies in. MPL_EINVALID: there is a gap. */
+static mpl_status holder_bytes(const mpl_exec *exec, const mpl_value_map *map, mpl_value v, uint64_t *bytes)
+{
+    mpl_status st = MPL_OK;
+    mpl_buffer b = map->value_buffer[v];
+    uint32_t n = map->value_buffers != NULL ? map->value_buffers[v] : 1;
+
+    *bytes = exec->block[b].bytes;
+    for (uint32_t k = 1; k < n; k++) {
+        if (exec->block[b + k].slab != exec->block[b].slab ||
+            exec->block[b + k].offset != exec->block[b].offset + *bytes)
+            MPL_FAIL(exec->ctx, MPL_EINVALID, "the buffers of value '%s' do not lie end to end",
+                     exec->g->value_name[v]);
+        *bytes += exec->block[b + k].bytes;
+    }
+out:
+    return st;
+}
+
+/* Which blocks each value lies in, where they are several. */
+static mpl_status know_families(mpl_exec *exec, const mpl_value_map *map)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = exec->g->n_values;
+
+    if (map->value_buffers == NULL)
+        return MPL_OK;
+    MPL_TRY(mpl_new(exec->ctx, exec->value_blocks, n));
+    MPL_TRY(mpl_new(exec->ctx, exec->value_home, n));
+    for (mpl_value v = 0; v < n; v++) {
+        mpl_value holder = mpl_exec_holder(map, v);
+
+        exec->value_blocks[v] = map->value_buffer[v] != MPL_NONE ? map->value_buffers[v] : 1;
+        exec->value_home[v] = exec->value_block[holder];
+    }
+out:
+    return st;
 }
 
 static mpl_status place_planned(mpl_exec *exec, const mpl_value_map *map)
@@ -172,19 +216,22 @@ static mpl_status place_planned(mpl_exec *exec, const mpl_value_map *map)
     const mpl_graph *g = exec->g;
 
     for (mpl_value v = 0; v < g->n_values; v++) {
-        mpl_buffer b = map->value_buffer[v];
-        uint64_t end;
+        mpl_value holder = mpl_exec_holder(map, v);
+        uint64_t end, bytes = 0;
 
-        if (b != MPL_NONE && !mpl_control_moves(exec, v) &&
-            (!mpl_add_bytes(part_offset(map, v), g->value_bytes[v], &end) || end > exec->block[b].bytes))
+        if (map->value_buffer[v] != MPL_NONE && !mpl_control_moves(exec, v))
+            MPL_TRY(holder_bytes(exec, map, holder, &bytes));
+        if (map->value_buffer[v] != MPL_NONE && !mpl_control_moves(exec, v) &&
+            (!mpl_add_bytes(part_offset(map, v), g->value_bytes[v], &end) || end > bytes))
             MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' has %" PRIu64 " bytes, its buffer %" PRIu64,
-                     g->value_name[v], g->value_bytes[v], exec->block[b].bytes);
+                     g->value_name[v], g->value_bytes[v], bytes);
         if (mpl_exec_holder(map, v) == v)
             MPL_TRY(place_holder(exec, map, v));
     }
     for (mpl_value v = 0; v < g->n_values; v++)
         if (mpl_exec_holder(map, v) != v)
             place_part(exec, map, v, mpl_exec_holder(map, v));
+    MPL_TRY(know_families(exec, map));
 out:
     return st;
 }
@@ -300,26 +347,33 @@ static void touch(mpl_exec *exec, uint32_t block, uint32_t from, uint32_t to)
     b->death = to > b->death ? to : b->death;
 }
 
+/* All blocks that v lies in. */
+static void touch_value(mpl_exec *exec, mpl_value v, uint32_t from, uint32_t to)
+{
+    for (uint32_t k = 0; v != MPL_NONE && exec->value_block[v] != MPL_NONE && k < mpl_exec_n_blocks(exec, v);
+         k++)
+        touch(exec, exec->value_block[v] + k, from, to);
+}
+
 static void touch_operands(mpl_exec *exec, uint32_t step)
 {
     const mpl_graph *g = exec->g;
     mpl_op op = exec->order[step];
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
-        if (g->op_in[i] != MPL_NONE)
-            touch(exec, exec->value_block[g->op_in[i]], step, step + 1);
+        touch_value(exec, g->op_in[i], step, step + 1);
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-        if (g->op_out[i] != MPL_NONE)
-            touch(exec, exec->value_block[g->op_out[i]], step, step + 1);
+        touch_value(exec, g->op_out[i], step, step + 1);
     touch(exec, exec->op_block[op], step, step + 1);
 }
 
 bool mpl_layout_touches(const mpl_exec *exec, mpl_op op)
 {
     const mpl_graph *g = exec->g;
+    const uint32_t *home = exec->value_home != NULL ? exec->value_home : exec->value_block;
 
-    return !exec->op_skipped[op] || exec->value_block[g->op_in[g->op_in_begin[op]]] !=
-                                        exec->value_block[g->op_out[g->op_out_begin[op]]];
+    return !exec->op_skipped[op] ||
+           home[g->op_in[g->op_in_begin[op]]] != home[g->op_out[g->op_out_begin[op]]];
 }
 
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p)
@@ -336,10 +390,11 @@ void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p)
         if (exec->value_slab[g->input[i]] == pinned)
             touch(exec, exec->value_block[g->input[i]], 0, g->n_ops);
     for (uint32_t i = 0; i < g->n_outputs; i++) {
-        uint32_t b = exec->value_block[g->output[i]];
+        mpl_value v = g->output[i];
+        uint32_t b = exec->value_block[v];
 
-        if (b != MPL_NONE)
-            touch(exec, b, exec->block[b].birth != MPL_NONE ? exec->block[b].birth : 0, g->n_ops);
+        for (uint32_t k = 0; b != MPL_NONE && k < mpl_exec_n_blocks(exec, v); k++)
+            touch(exec, b + k, exec->block[b + k].birth != MPL_NONE ? exec->block[b + k].birth : 0, g->n_ops);
     }
     for (uint32_t i = 0; p != NULL && i < p->n_in_place; i++) {
         mpl_block *in = &exec->block[p->in_place_in[i]], *out = &exec->block[p->in_place_out[i]];

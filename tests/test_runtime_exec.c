@@ -158,20 +158,35 @@ static bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
     return false;
 }
 
-/* Whether b may lie at `at` beside the first n of order[]; *next: the least offset above `at` worth
- * trying. */
-static bool fits(const mpl_problem *p, const mpl_plan *plan, const mpl_buffer *order, uint32_t n,
-                 mpl_buffer b, uint64_t at, uint64_t *next)
+/* Whether b may lie at `at` beside what is placed; *next: the least offset above `at` worth trying. */
+static bool fits(const mpl_problem *p, const mpl_plan *plan, const uint8_t *placed, mpl_buffer b, uint64_t at,
+                 uint64_t *next)
 {
     *next = at;
-    for (uint32_t i = 0; i < n; i++) {
-        mpl_buffer a = order[i];
+    for (mpl_buffer a = 0; a < p->n; a++) {
         uint64_t low = plan->offset[a], high = low + p->bytes[a];
 
-        if (mpl_conflict(p, a, b) && at < high && low < at + p->bytes[b] && !(low == at && is_pair(p, a, b)))
+        if (placed[a] && mpl_conflict(p, a, b) && at < high && low < at + p->bytes[b] &&
+            !(low == at && is_pair(p, a, b)) && high > *next)
             *next = high;
     }
     return *next == at;
+}
+
+/* The same of the family whose lowest buffer is b, or of b alone. */
+static bool all_fit(const mpl_problem *p, const mpl_plan *plan, const uint8_t *placed, mpl_buffer b,
+                    uint64_t at, uint64_t *next)
+{
+    uint64_t least = at, one;
+
+    if (p->inside == NULL)
+        return fits(p, plan, placed, b, at, next);
+    for (mpl_buffer m = 0; m < p->n; m++)
+        if (p->inside[m] == b && !fits(p, plan, placed, m, at + p->inside_at[m], &one) &&
+            one - p->inside_at[m] > least)
+            least = one - p->inside_at[m];
+    *next = least;
+    return least == at;
 }
 
 /* In the order of births, or of sizes, each at the lowest offset that fits; or one behind the other. The
@@ -182,9 +197,11 @@ static mpl_plan *plan_of(mpl_ctx *ctx, const mpl_problem *p, int way)
 {
     mpl_plan *plan;
     mpl_buffer *order = mpl_alloc(ctx, p->n, sizeof *order);
+    uint8_t *placed = mpl_alloc(ctx, p->n, 1);
     uint64_t end[4] = {0};
 
     assert_non_null(order);
+    assert_non_null(placed);
     assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint32_t k = b;
@@ -196,15 +213,23 @@ static mpl_plan *plan_of(mpl_ctx *ctx, const mpl_problem *p, int way)
         order[k] = b;
     }
     for (uint32_t i = 0; i < p->n; i++) {
-        mpl_buffer b = order[i];
+        mpl_buffer b = p->inside != NULL ? p->inside[order[i]] : order[i];
         uint64_t at = way == APART ? end[p->pool[b]] : 0, next;
 
-        while (mpl_align_bytes(at, p->align[b], &at) && !fits(p, plan, order, i, b, at, &next))
+        if (placed[order[i]])
+            continue;
+        while (mpl_align_bytes(at, p->align[b], &at) && !all_fit(p, plan, placed, b, at, &next))
             at = next;
-        plan->offset[b] = at;
-        end[p->pool[b]] = at + p->bytes[b];
+        for (mpl_buffer m = 0; m < p->n; m++)
+            if (m == b || (p->inside != NULL && p->inside[m] == b)) {
+                plan->offset[m] = at + (p->inside != NULL ? p->inside_at[m] : 0);
+                placed[m] = 1;
+                if (plan->offset[m] + p->bytes[m] > end[p->pool[m]])
+                    end[p->pool[m]] = plan->offset[m] + p->bytes[m];
+            }
     }
     mpl_free(ctx, order);
+    mpl_free(ctx, placed);
     plan->claim = MPL_FEASIBLE;
     assert_ok(ctx, mpl_verify(ctx, p, plan));
     return plan;

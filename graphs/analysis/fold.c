@@ -19,10 +19,25 @@ static bool is_fixed(const mpl_problem *p, mpl_buffer b)
     return p->fixed != NULL && p->fixed[b] != MPL_UNFIXED;
 }
 
-static mpl_status group(mpl_ctx *ctx, const mpl_problem *p, groups *g)
+/* Whether others lie at a distance from it that is decided. */
+static mpl_status mark_families(mpl_ctx *ctx, const mpl_problem *p, uint8_t **in_family)
 {
     mpl_status st = MPL_OK;
 
+    MPL_TRY(mpl_new(ctx, *in_family, p->n));
+    for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
+        if (p->inside[b] != b)
+            (*in_family)[b] = (*in_family)[p->inside[b]] = 1;
+out:
+    return st;
+}
+
+static mpl_status group(mpl_ctx *ctx, const mpl_problem *p, groups *g)
+{
+    mpl_status st = MPL_OK;
+    uint8_t *in_family = NULL;
+
+    MPL_TRY(mark_families(ctx, p, &in_family));
     MPL_TRY(mpl_new(ctx, g->first, p->n));
     MPL_TRY(mpl_new(ctx, g->next, p->n));
     MPL_TRY(mpl_new(ctx, g->last, p->n));
@@ -36,7 +51,7 @@ static mpl_status group(mpl_ctx *ctx, const mpl_problem *p, groups *g)
         mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
 
         if (g->next[in] != MPL_NONE || g->first[out] != out || g->first[in] == out || is_fixed(p, in) ||
-            is_fixed(p, out))
+            is_fixed(p, out) || in_family[in] || in_family[out])
             continue;
         g->next[in] = out;
         for (mpl_buffer b = out; b != MPL_NONE; b = g->next[b])
@@ -44,6 +59,7 @@ static mpl_status group(mpl_ctx *ctx, const mpl_problem *p, groups *g)
         g->last[g->first[in]] = g->last[out];
     }
 out:
+    mpl_free(ctx, in_family);
     return st;
 }
 
@@ -127,6 +143,24 @@ static mpl_status fold_ids(mpl_ctx *ctx, uint32_t n, const mpl_buffer *first, co
     MPL_TRY(mpl_new(ctx, *fresh, n));
     for (uint32_t i = 0; i < n; i++)
         (*fresh)[i] = old[first[i]];
+out:
+    return st;
+}
+
+/* Families stay as they are: none of their parts is folded. */
+static mpl_status fold_families(mpl_ctx *ctx, const mpl_problem *p, uint32_t n, const mpl_buffer *first,
+                                const uint32_t *into, mpl_problem *f)
+{
+    mpl_status st = MPL_OK;
+
+    if (p->inside == NULL)
+        return MPL_OK;
+    MPL_TRY(mpl_new(ctx, f->inside, n));
+    MPL_TRY(mpl_new(ctx, f->inside_at, n));
+    for (uint32_t i = 0; i < n; i++) {
+        f->inside[i] = into[p->inside[first[i]]];
+        f->inside_at[i] = p->inside_at[first[i]];
+    }
 out:
     return st;
 }
@@ -240,6 +274,7 @@ mpl_status mpl_problem_fold(mpl_ctx *ctx, const mpl_problem *p, mpl_problem **ou
     }
     MPL_TRY(fold_optional(ctx, p, n, first, f));
     MPL_TRY(fold_gaps(ctx, p, &g, first, f));
+    MPL_TRY(fold_families(ctx, p, n, first, into, f));
     if (p->access != NULL) {
         MPL_TRY(fold_access(ctx, p->access, n, first, last, &access));
         f->access = access;

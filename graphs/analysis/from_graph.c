@@ -1,10 +1,13 @@
 /* from_graph.c -- the problem of a graph and an order. See problem.h.
  *
+ * Storage that others lie in (pieces of a split, operands of a concat) is cut where they begin and end; its parts are a family,
+ * each there for as long as something in it is needed. Not under parallel.
  * Buffers come in the order of their values' ids, workspaces behind them in the order of their operations. A root that
  * a graph output is a view of is an output itself: its storage is what the caller gets. */
 #include "graphs/analysis/access.h"
 #include "graphs/analysis/before.h"
 #include "graphs/analysis/liveness.h"
+#include "graphs/analysis/cuts.h"
 #include "graphs/analysis/storage.h"
 #include "graphs/analysis/units.h"
 #include "graphs/problem.h"
@@ -16,6 +19,10 @@ typedef struct maker {
     const mpl_graph *g;
     const mpl_problem_options *options;
     mpl_ranges *ranges;
+    mpl_cuts cuts;
+    uint32_t *part_first, *part_last; /* [cuts.n] of those of cut storage [step] */
+    uint8_t *part_kept;               /* [cuts.n] likewise: it must still be there at the end */
+    bool any_cut;                     /* of what is not pinned */
     mpl_program *program;
     mpl_storage *storage;       /* NULL: no control flow, each root has a buffer of its own */
     uint8_t *is_output;         /* [n_values] a root that holds a graph output */
@@ -47,6 +54,7 @@ void mpl_value_map_free(mpl_ctx *ctx, mpl_value_map *map)
     if (map == NULL)
         return;
     mpl_free(ctx, map->value_buffer);
+    mpl_free(ctx, map->value_buffers);
     mpl_free(ctx, map->value_root);
     mpl_free(ctx, map->value_offset);
     mpl_free(ctx, map->op_nothing);
@@ -78,6 +86,33 @@ static mpl_status check_options(mpl_ctx *ctx, const mpl_problem_options *o)
     return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "alignment %u is no power of two", o->align);
 }
 
+/* The lowest of as many ids as v has parts. */
+static mpl_buffer take_ids(maker *m, mpl_value v)
+{
+    mpl_buffer first = m->n;
+
+    m->n += m->cuts.count[v];
+    m->any_cut = m->any_cut || m->cuts.count[v] > 1;
+    return first;
+}
+
+/* Which parts of its root's storage each value lies in. */
+static mpl_status spread_values(maker *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_cuts *cuts = &m->cuts;
+    mpl_value_map *map = m->map;
+
+    MPL_TRY(mpl_new(m->ctx, map->value_buffers, m->g->n_values));
+    for (mpl_value v = 0; v < m->g->n_values; v++) {
+        map->value_buffers[v] = cuts->count[v] > 0 ? cuts->count[v] : 1;
+        if (map->value_buffer[v] != MPL_NONE && cuts->count[v] > 0)
+            map->value_buffer[v] += cuts->first[v] - cuts->first[m->ranges->alias.root[v]];
+    }
+out:
+    return st;
+}
+
 /* Numbers the buffers: map->value_buffer of roots first, then of their views, map->op_workspace, and pinned bytes. */
 static mpl_status number_buffers(maker *m)
 {
@@ -91,7 +126,7 @@ static mpl_status number_buffers(maker *m)
         if (m->ranges->alias.root[v] != v || g->value_bytes[v] == 0)
             continue;
         if (!is_pinned(m, v))
-            map->value_buffer[v] = m->storage != NULL ? m->storage->value_cell[v] : m->n++;
+            map->value_buffer[v] = m->storage != NULL ? m->storage->value_cell[v] : take_ids(m, v);
         else if (!mpl_align_bytes(g->value_bytes[v], m->options->align, &bytes) ||
                  !mpl_add_bytes(map->pinned_bytes, bytes, &map->pinned_bytes) ||
                  map->pinned_bytes > INT64_MAX)
@@ -99,6 +134,8 @@ static mpl_status number_buffers(maker *m)
     }
     for (mpl_value v = 0; v < g->n_values; v++)
         map->value_buffer[v] = map->value_buffer[m->ranges->alias.root[v]];
+    if (m->any_cut)
+        MPL_TRY(spread_values(m));
     if (m->storage != NULL)
         m->n = m->storage->n_cells;
     m->n_values = m->n;
@@ -170,18 +207,125 @@ out:
     return st;
 }
 
+/* Steps that need the parts of storage that is cut: what has nothing to do needs none. */
+static mpl_status find_lives(maker *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    const mpl_cuts *cuts = &m->cuts;
+
+    MPL_TRY(mpl_new(m->ctx, m->part_first, cuts->n));
+    MPL_TRY(mpl_new(m->ctx, m->part_last, cuts->n));
+    MPL_TRY(mpl_new(m->ctx, m->part_kept, cuts->n));
+    for (uint32_t i = 0; i < cuts->n; i++)
+        m->part_first[i] = MPL_NONE;
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint32_t n_read = mpl_n_read(g, op), step = m->ranges->step_of[op];
+        uint32_t n = n_read + g->op_out_begin[op + 1] - g->op_out_begin[op];
+
+        for (uint32_t i = 0; i < n && !m->ranges->alias.nothing[op]; i++) {
+            mpl_value v =
+                i < n_read ? g->op_in[g->op_in_begin[op] + i] : g->op_out[g->op_out_begin[op] + i - n_read];
+
+            for (uint32_t k = 0; v != MPL_NONE && k < cuts->count[v]; k++) {
+                uint32_t part = cuts->first[v] + k;
+
+                m->part_first[part] = step < m->part_first[part] ? step : m->part_first[part];
+                m->part_last[part] = step > m->part_last[part] ? step : m->part_last[part];
+            }
+        }
+    }
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        for (uint32_t k = 0; k < cuts->count[g->output[i]]; k++)
+            m->part_kept[cuts->first[g->output[i]] + k] = 1;
+out:
+    return st;
+}
+
+/* A part has the name of a value that is all of it, else its root's and where it begins. */
+static mpl_status name_part(maker *m, uint32_t part, mpl_buffer b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_value root = m->cuts.root[part];
+    size_t n = strlen(g->value_name[root]) + 24;
+
+    if (m->p->buffer_name[b] != NULL)
+        goto out;
+    MPL_TRY((m->p->buffer_name[b] = mpl_alloc(m->ctx, n, 1)) != NULL ? MPL_OK : MPL_EMEM);
+    snprintf(m->p->buffer_name[b], n, "%s@%" PRIu64, g->value_name[root], m->cuts.at[part]);
+out:
+    return st;
+}
+
+/* The family of root v, whose storage is cut: buffers from b on. */
+static mpl_status fill_family(maker *m, mpl_value v, mpl_buffer b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_cuts *cuts = &m->cuts;
+    mpl_problem *p = m->p;
+    uint64_t count = 1;
+
+    mpl_shape_count(&m->g->value_shape[v], &count);
+    for (uint32_t k = 0; k < cuts->count[v]; k++) {
+        uint32_t part = cuts->first[v] + k;
+
+        mpl_assert(m->part_first[part] != MPL_NONE);
+        p->bytes[b + k] = cuts->bytes[part];
+        p->birth[b + k] = m->part_first[part];
+        p->death[b + k] = m->part_kept[part] ? p->n_steps : m->part_last[part] + 1;
+        p->pool[b + k] = m->pool[m->part[v]];
+        p->inside[b + k] = b;
+        p->inside_at[b + k] = cuts->at[part];
+        p->type_id[b + k] = m->g->value_type[v];
+        p->no_reuse[b + k] = count == 1;
+        MPL_TRY(name_part(m, part, b + k));
+    }
+out:
+    return st;
+}
+
+/* Names of parts that are a value, the first of those that are the same. */
+static mpl_status name_parts(maker *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_cuts *cuts = &m->cuts;
+
+    for (mpl_value v = 0; v < m->g->n_values; v++) {
+        mpl_buffer b = m->map->value_buffer[v];
+
+        if (b == MPL_NONE || cuts->count[v] != 1 || !mpl_cuts_cut(cuts, &m->ranges->alias, v) ||
+            m->g->value_bytes[v] != cuts->bytes[cuts->first[v]] || m->p->buffer_name[b] != NULL)
+            continue;
+        MPL_TRY((m->p->buffer_name[b] = mpl_strdup(m->ctx, m->g->value_name[v])) != NULL ? MPL_OK : MPL_EMEM);
+    }
+out:
+    return st;
+}
+
 static mpl_status fill_values(maker *m)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;
     mpl_problem *p = m->p;
 
+    if (m->any_cut) {
+        MPL_TRY(mpl_new(m->ctx, p->inside, p->n));
+        MPL_TRY(mpl_new(m->ctx, p->inside_at, p->n));
+        for (mpl_buffer b = 0; b < p->n; b++)
+            p->inside[b] = b;
+        MPL_TRY(name_parts(m));
+    }
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_buffer b = m->map->value_buffer[v];
         uint64_t count = 1;
 
         if (b == MPL_NONE || m->ranges->alias.root[v] != v)
             continue;
+        if (m->cuts.count[v] > 1) {
+            MPL_TRY(fill_family(m, v, b));
+            continue;
+        }
         mpl_shape_count(&g->value_shape[v], &count);
         p->bytes[b] = g->value_bytes[v];
         p->pool[b] = m->pool[m->part[v]];
@@ -312,8 +456,10 @@ static mpl_status fill_shapes(maker *m)
     MPL_TRY(mpl_new(m->ctx, shape, p->n));
     MPL_TRY(mpl_new(m->ctx, slot, mask + 1));
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (m->storage == NULL && m->map->value_buffer[v] != MPL_NONE && m->ranges->alias.root[v] == v)
-            shape[m->map->value_buffer[v]] = g->value_shape[v];
+        for (uint32_t k = 0; m->storage == NULL && m->map->value_buffer[v] != MPL_NONE &&
+                             m->ranges->alias.root[v] == v && k < m->cuts.count[v];
+             k++)
+            shape[m->map->value_buffer[v] + k] = g->value_shape[v];
     for (mpl_buffer b = 0; m->storage != NULL && b < m->n_values; b++)
         shape[b] = m->storage->named[b] != MPL_NONE ? g->value_shape[m->storage->named[b]]
                                                     : (mpl_shape){.rank = 1, .dim = {(int64_t)p->bytes[b]}};
@@ -391,14 +537,30 @@ static bool read_on_entry(const maker *m, mpl_buffer in, uint32_t step)
     return false;
 }
 
+/* The same of an input that lies in storage that is cut: in one part, which is needed no more, of another family than the output. */
+static bool may_overwrite_part(const maker *m, mpl_op op, uint32_t i)
+{
+    const mpl_graph *g = m->g;
+    mpl_value in = g->op_in[g->op_in_begin[op] + i], out = g->op_out[g->op_out_begin[op]];
+    uint32_t part = m->cuts.first[in], step = m->ranges->step_of[op];
+
+    return mpl_cuts_operand(g, &m->ranges->alias, &m->cuts, op, i) && !m->part_kept[part] &&
+           m->part_last[part] == step && m->part_first[part] != step &&
+           m->ranges->alias.root[in] != m->ranges->alias.root[out] &&
+           m->part[m->ranges->alias.root[in]] == m->part[m->ranges->alias.root[out]];
+}
+
 /* Whether output 0 of `op` may be written over its input `i` at its step. */
 static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
 {
     mpl_value in = m->g->op_in[m->g->op_in_begin[op] + i],
               root = in == MPL_NONE ? MPL_NONE : m->ranges->alias.root[in];
 
+    if (root != MPL_NONE && m->map->value_buffer[in] != MPL_NONE && m->storage == NULL &&
+        mpl_cuts_cut(&m->cuts, &m->ranges->alias, in))
+        return may_overwrite_part(m, op, i);
     if (root == MPL_NONE || m->map->value_buffer[in] == MPL_NONE || is_kept(m, root) ||
-        m->part[root] != m->part[m->g->op_out[m->g->op_out_begin[op]]])
+        m->part[root] != m->part[m->ranges->alias.root[m->g->op_out[m->g->op_out_begin[op]]]])
         return false;
     if (m->storage != NULL)
         return cells_meet_once(m, m->map->value_buffer[in],
@@ -412,6 +574,17 @@ static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
            mpl_in_place_operand(m->g, m->ranges->alias.root, m->ranges->alias.offset, op, i);
 }
 
+/* Whether `out`, which `op` writes, fills a buffer alone: as a root, or as a part of storage that is cut. */
+static bool has_buffer(const maker *m, mpl_op op, mpl_value out)
+{
+    const mpl_alias *alias = &m->ranges->alias;
+
+    if (m->storage != NULL || !mpl_cuts_cut(&m->cuts, alias, out))
+        return alias->root[out] == out;
+    return m->cuts.count[out] == 1 && m->part_first[m->cuts.first[out]] == m->ranges->step_of[op] &&
+           !alias->nothing[op];
+}
+
 /* Buffers that output 0 of `op` may overwrite, ascending and distinct, into `found`; their number. */
 static uint32_t sources_of(const maker *m, mpl_op op, mpl_buffer *found)
 {
@@ -420,7 +593,7 @@ static uint32_t sources_of(const maker *m, mpl_op op, mpl_buffer *found)
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op], n = 0;
     mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
 
-    if (out == MPL_NONE || m->ranges->alias.root[out] != out || m->map->value_buffer[out] == MPL_NONE)
+    if (out == MPL_NONE || m->map->value_buffer[out] == MPL_NONE || !has_buffer(m, op, out))
         return 0;
     for (uint32_t i = 0; i < n_in; i++) {
         uint32_t at = n;
@@ -429,6 +602,8 @@ static uint32_t sources_of(const maker *m, mpl_op op, mpl_buffer *found)
         if (!may_overwrite(m, op, i))
             continue;
         b = m->map->value_buffer[in[i]];
+        if (m->p->bytes[m->map->value_buffer[out]] > m->p->bytes[b]) /* a part may end behind its value */
+            continue;
         while (at > 0 && found[at - 1] > b)
             at--;
         if (at > 0 && found[at - 1] == b)
@@ -515,7 +690,7 @@ static mpl_status make_problem(maker *m, const mpl_op *order)
         MPL_TRY(fill_points(m));
     if (o->in_place)
         MPL_TRY(add_pairs(m, order));
-    if (m->storage == NULL)
+    if (m->storage == NULL && !m->any_cut)
         MPL_TRY(mpl_access_new(m->ctx, m->g, p->n, m->map->value_buffer, m->map->op_workspace, &access));
     p->access = access;
     if (m->extents == NULL) /* a workspace can be too large: that is the backend's word, not ours */
@@ -628,10 +803,10 @@ out:
     return st;
 }
 
-/* The problem with the operands of the concats `shared` inside their results. */
+/* The problem with the operands of the concats `shared` inside their results; cut: storage is there part by part. */
 static mpl_status build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                        const mpl_problem_options *options, const uint8_t *shared, mpl_problem **problem,
-                        mpl_value_map **map)
+                        const mpl_problem_options *options, const uint8_t *shared, bool cut,
+                        mpl_problem **problem, mpl_value_map **map)
 {
     mpl_status st = MPL_OK;
     maker m = {.ctx = ctx, .g = g, .options = options};
@@ -644,6 +819,8 @@ static mpl_status build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
         m.is_output[m.ranges->alias.root[g->output[i]]] = 1;
     MPL_TRY(find_parts(&m));
     MPL_TRY(mpl_program_new(ctx, g, order, &m.program));
+    MPL_TRY(mpl_cuts_new(ctx, g, &m.ranges->alias, cut, options->in_place, options->align, &m.cuts));
+    MPL_TRY(find_lives(&m));
     if (g->n_blocks > 1)
         MPL_TRY(assign_storage(&m));
     MPL_TRY(mpl_new(ctx, m.map, 1));
@@ -664,6 +841,10 @@ static mpl_status build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
     *map = m.map, m.map = NULL;
 out:
     mpl_ranges_free(ctx, m.ranges);
+    mpl_cuts_free(ctx, &m.cuts);
+    mpl_free(ctx, m.part_first);
+    mpl_free(ctx, m.part_last);
+    mpl_free(ctx, m.part_kept);
     mpl_program_free(ctx, m.program);
     mpl_extents_free(ctx, m.extents);
     mpl_free(ctx, m.points);
@@ -684,6 +865,7 @@ typedef struct chooser {
     const mpl_graph *g;
     const mpl_op *order;
     mpl_problem_options options; /* serial: what decides is the peak of this order */
+    bool cut;                    /* as the problem will be */
     uint8_t *shared;             /* [n_ops] the choice at hand */
     uint8_t *best;               /* [n_ops] */
     uint64_t copying;            /* peak when all of them copy [byte] */
@@ -694,7 +876,7 @@ static mpl_status peak_of(chooser *c, uint64_t *peak, uint32_t *step, mpl_value_
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(build(c->ctx, c->g, c->order, &c->options, c->shared, p, map));
+    MPL_TRY(build(c->ctx, c->g, c->order, &c->options, c->shared, c->cut, p, map));
     MPL_TRY(mpl_peak_live(c->ctx, *p, 0, peak, NULL, step));
 out:
     return st;
@@ -750,11 +932,14 @@ static mpl_op least_at(const chooser *c, const mpl_value_map *map, const mpl_pro
     mpl_op found = MPL_NONE;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        mpl_buffer b = c->shared[op] ? map->value_buffer[g->op_out[g->op_out_begin[op]]] : MPL_NONE;
+        mpl_value out = c->shared[op] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+        mpl_buffer b = out != MPL_NONE ? map->value_buffer[out] : MPL_NONE;
 
-        if (b != MPL_NONE && p->birth[b] <= step && step < p->death[b] &&
-            (found == MPL_NONE || result_bytes(g, op) < result_bytes(g, found)))
-            found = op;
+        for (uint32_t k = 0; b != MPL_NONE && k < (map->value_buffers != NULL ? map->value_buffers[out] : 1);
+             k++)
+            if (p->birth[b + k] <= step && step < p->death[b + k] &&
+                (found == MPL_NONE || result_bytes(g, op) < result_bytes(g, found)))
+                found = op;
     }
     return found;
 }
@@ -881,7 +1066,7 @@ mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op
                                   mpl_value_map **map)
 {
     mpl_status st = MPL_OK;
-    chooser c = {.ctx = ctx, .g = g, .order = order, .options = *options};
+    chooser c = {.ctx = ctx, .g = g, .order = order, .options = *options, .cut = !options->parallel};
     uint8_t *sharable = NULL;
     uint32_t n = 0;
 
@@ -897,7 +1082,7 @@ mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op
         MPL_TRY(choose(&c, sharable, n));
         memcpy(sharable, c.best, g->n_ops);
     }
-    MPL_TRY(build(ctx, g, order, options, n > 0 ? sharable : NULL, problem, map));
+    MPL_TRY(build(ctx, g, order, options, n > 0 ? sharable : NULL, c.cut, problem, map));
 out:
     mpl_free(ctx, sharable);
     mpl_free(ctx, c.shared);

@@ -36,6 +36,10 @@ void mpl_value_roots(const mpl_graph *g, bool views, mpl_value *root);
 bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, const uint64_t *offset, mpl_op op,
                           uint32_t i);
 
+/* The same of an input that may begin anywhere in its root's storage, and that fills a buffer alone; others there are of no matter
+ * where they do not overlap with it. */
+bool mpl_in_place_part(const mpl_graph *g, const mpl_alias *alias, mpl_op op, uint32_t i);
+
 /* Live ranges over an order. For a root: first is the first step that makes it or a part of it (0 for inputs and weights), last
  * the last step that reads it or a part (first where nobody does). Values that are no roots have MPL_NONE. */
 typedef struct mpl_ranges {

@@ -60,10 +60,11 @@ void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p)
         mpl_free(ctx, p->pool_name[i]);
     mpl_before_free(ctx, (mpl_before *)p->before); /* const for its readers only: the problem owns it */
     mpl_access_free(ctx, (mpl_access *)p->access);
-    void *arrays[] = {p->name,      p->buffer_name,   p->bytes,       p->align,        p->pool,
-                      p->birth,     p->death,         p->gap_begin,   p->gap_from,     p->gap_to,
-                      p->pool_name, p->pool_capacity, p->in_place_in, p->in_place_out, p->in_place_step,
-                      p->fixed,     p->type_id,       p->shape_id,    p->no_reuse,     p};
+    void *arrays[] = {
+        p->name,        p->buffer_name,  p->bytes,         p->align,  p->pool,      p->birth,
+        p->death,       p->gap_begin,    p->gap_from,      p->gap_to, p->pool_name, p->pool_capacity,
+        p->in_place_in, p->in_place_out, p->in_place_step, p->inside, p->inside_at, p->fixed,
+        p->type_id,     p->shape_id,     p->no_reuse,      p};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
 }
@@ -200,6 +201,59 @@ out:
     return st;
 }
 
+/* What holds of one part of a family. */
+static mpl_status check_part(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
+{
+    mpl_status st = MPL_OK;
+    mpl_buffer of = p->inside[b];
+    uint64_t end;
+    char text[24];
+    const char *label = mpl_buffer_label(p, b, text);
+
+    if (of >= p->n || p->inside[of] != of || p->inside_at[of] != 0)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "buffer '%.100s' lies inside buffer %u, which is not the lowest of its family", label, of);
+    if (p->pool[of] != p->pool[b] || !mpl_add_bytes(p->inside_at[b], p->bytes[b], &end) || end > INT64_MAX)
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' lies inside one of another pool, or beyond 2^63 - 1 bytes",
+                 label);
+    if (p->inside_at[b] % p->align[b] != 0 || p->align[of] < p->align[b])
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "buffer '%.100s', %" PRIu64 " bytes behind another, is aligned to %u bytes, and that one to "
+                 "%u",
+                 label, p->inside_at[b], p->align[b], p->align[of]);
+    if (of != b && p->fixed != NULL && (p->fixed[b] != MPL_UNFIXED || p->fixed[of] != MPL_UNFIXED))
+        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is a part of a family that is fixed", label);
+out:
+    return st;
+}
+
+static mpl_status check_families(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+    mpl_families f = {NULL, NULL};
+    char one[24], other[24];
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        MPL_TRY(check_part(ctx, p, b));
+    MPL_TRY(mpl_families_new(ctx, p, &f));
+    for (mpl_buffer first = 0; first < p->n; first++)
+        for (uint32_t i = f.begin[first]; i < f.begin[first + 1]; i++)
+            for (uint32_t k = f.begin[first]; k < i; k++) {
+                mpl_buffer a = f.item[k], b = f.item[i];
+
+                if (p->inside_at[a] < p->inside_at[b] + p->bytes[b] &&
+                    p->inside_at[b] < p->inside_at[a] + p->bytes[a] && mpl_conflict(p, a, b))
+                    MPL_FAIL(ctx, MPL_EINPUT, "buffers '%.100s' and '%.100s' of one family overlap",
+                             mpl_buffer_label(p, a, one), mpl_buffer_label(p, b, other));
+            }
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if (p->inside[p->in_place_in[i]] == p->inside[p->in_place_out[i]])
+            MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u joins two parts of one family", i);
+out:
+    mpl_families_free(ctx, &f);
+    return st;
+}
+
 static mpl_status check_before(mpl_ctx *ctx, const mpl_problem *p)
 {
     mpl_status st = MPL_OK;
@@ -238,8 +292,18 @@ mpl_status mpl_problem_check(mpl_ctx *ctx, const mpl_problem *p)
         MPL_TRY(check_pair(ctx, p, i));
     if (p->before != NULL)
         MPL_TRY(check_before(ctx, p));
+    if (p->inside != NULL)
+        MPL_TRY(check_families(ctx, p));
 out:
     return st;
+}
+
+static bool has_families(const mpl_problem *p)
+{
+    for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
+        if (p->inside[b] != b)
+            return true;
+    return false;
 }
 
 /* An optional array: absent and present must not hash alike. */
@@ -273,6 +337,10 @@ uint64_t mpl_problem_hash(const mpl_problem *p)
         h = mpl_hash(h, p->gap_begin, (p->n + (size_t)1) * sizeof *p->gap_begin);
         h = mpl_hash(h, p->gap_from, p->gap_begin[p->n] * sizeof *p->gap_from);
         h = mpl_hash(h, p->gap_to, p->gap_begin[p->n] * sizeof *p->gap_to);
+    }
+    if (has_families(p)) {
+        h = mpl_hash(h, p->inside, p->n * sizeof *p->inside);
+        h = mpl_hash(h, p->inside_at, p->n * sizeof *p->inside_at);
     }
     h = mpl_hash(h, &p->n_pools, sizeof p->n_pools);
     h = mpl_hash(h, p->pool_capacity, p->n_pools * sizeof *p->pool_capacity);

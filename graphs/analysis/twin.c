@@ -10,10 +10,11 @@ static mpl_status refuse_directed(mpl_ctx *ctx, const mpl_problem *p)
 {
     mpl_status st = MPL_OK;
 
-    if (p->before != NULL || p->n_in_place > 0 || p->access != NULL)
+    if (p->before != NULL || p->n_in_place > 0 || p->access != NULL || p->inside != NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "problem '%.200s': only a plain list has a twin, without %s", p->name,
                  p->before != NULL   ? "a partial order"
                  : p->n_in_place > 0 ? "in-place pairs"
+                 : p->inside != NULL ? "buffers inside others"
                                      : "a graph's operations");
 out:
     return st;

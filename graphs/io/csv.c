@@ -392,12 +392,36 @@ static void write_rows(FILE *f, const mpl_problem *p, const uint64_t *offset, bo
     }
 }
 
+/* A row tells of no family: each is written as one buffer. */
+static mpl_status write_hull(mpl_ctx *ctx, const char *path, const mpl_problem *p, const uint64_t *offset)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *hull = NULL;
+    uint32_t *into = NULL;
+    uint64_t *at = NULL;
+
+    MPL_TRY(mpl_new(ctx, into, p->n));
+    MPL_TRY(mpl_problem_hull(ctx, p, &hull, into));
+    if (offset != NULL)
+        MPL_TRY(mpl_new(ctx, at, p->n));
+    for (mpl_buffer b = 0; offset != NULL && b < p->n; b++)
+        at[into[b]] = offset[b] - p->inside_at[b];
+    MPL_TRY(mpl_csv_write(ctx, path, hull, at));
+out:
+    mpl_problem_free(ctx, hull);
+    mpl_free(ctx, into);
+    mpl_free(ctx, at);
+    return st;
+}
+
 mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p, const uint64_t *offset)
 {
     mpl_status st = MPL_OK;
     mpl_new_file file = {0};
     bool aligned = false;
 
+    if (p->inside != NULL)
+        return write_hull(ctx, path, p, offset);
     if (p->before != NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: a problem with a partial order has no lifetimes to write", path);
     for (mpl_buffer b = 0; b < p->n; b++)

@@ -2,6 +2,7 @@
 #include "graphs/orders/model.h"
 
 #include "graphs/analysis/liveness.h"
+#include "graphs/analysis/cuts.h"
 
 #include <stdlib.h>
 
@@ -135,11 +136,11 @@ typedef struct source {
     const mpl_problem_options *options;
     mpl_alias
         alias; /* views and pieces; operands of concats are copied: which are not is decided for an order */
-    uint8_t
-        *is_read; /* [n_values] of a root: 1 somebody reads it, 2 it is there to the end, whoever reads it */
-    uint8_t *pinned; /* [n_values] of a root: takes no memory of its own */
-    uint8_t *part;   /* [n_values] scratch */
-    uint32_t *id;    /* [n_values] buffer of a root, or MPL_NONE */
+    mpl_cuts cuts;
+    uint8_t *is_read; /* [cuts.n] 1: somebody reads it, 2: it is there to the end, whoever reads it */
+    uint8_t *pinned;  /* [n_values] of a root: takes no memory of its own */
+    uint8_t *part;    /* [n_values] scratch */
+    uint32_t *id;     /* [cuts.n] buffer of a part, or MPL_NONE */
     pairs before, makers, users, over;
 } source;
 
@@ -163,6 +164,25 @@ static void leave_pools(source *s, uint8_t *part)
     }
 }
 
+/* The parts that `op` touches with v: of storage that is cut those that v lies in, if it does anything; else all there is. */
+static uint32_t parts_of(const source *s, mpl_op op, mpl_value v, uint32_t *first)
+{
+    if (mpl_cuts_cut(&s->cuts, &s->alias, v)) {
+        *first = s->cuts.first[v];
+        return op != MPL_NONE && s->alias.nothing[op] ? 0 : s->cuts.count[v];
+    }
+    *first = s->cuts.first[s->alias.root[v]];
+    return s->cuts.count[s->alias.root[v]];
+}
+
+static void mark(source *s, mpl_op op, mpl_value v, uint8_t how)
+{
+    uint32_t first, n = parts_of(s, op, v, &first);
+
+    for (uint32_t k = 0; k < n; k++)
+        s->is_read[first + k] = how;
+}
+
 static void mark_roots(source *s)
 {
     const mpl_graph *g = s->g;
@@ -171,15 +191,15 @@ static void mark_roots(source *s)
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
             if (g->op_in[i] != MPL_NONE)
-                s->is_read[s->alias.root[g->op_in[i]]] = 1;
+                mark(s, op, g->op_in[i], 1);
     for (mpl_value v = 0; v < g->n_values; v++) {
         if (g->value_role[v] == MPL_WEIGHT)
-            s->is_read[v] = 2;
+            mark(s, MPL_NONE, v, 2);
         s->pinned[v] = (g->value_role[v] == MPL_INPUT && o->pin_inputs) ||
                        (g->value_role[v] == MPL_WEIGHT && o->pin_weights) || g->value_bytes[v] == 0;
     }
     for (uint32_t i = 0; i < g->n_outputs; i++) {
-        s->is_read[s->alias.root[g->output[i]]] = 2;
+        mark(s, MPL_NONE, g->output[i], 2);
         s->pinned[s->alias.root[g->output[i]]] |= o->pin_outputs;
     }
 }
@@ -195,19 +215,22 @@ static mpl_status add_buffers(source *s, mpl_order_model *m)
     uint64_t sum = 0;
 
     m->k = 0;
-    for (mpl_value v = 0; v < g->n_values; v++) {
-        s->id[v] = MPL_NONE;
-        if (s->alias.root[v] != v || s->pinned[v] || (s->is_read[v] == 0 && g->value_op[v] == MPL_NONE))
+    for (uint32_t i = 0; i < s->cuts.n; i++) {
+        mpl_value v = s->cuts.root[i];
+        uint64_t bytes = s->cuts.bytes[i];
+
+        s->id[i] = MPL_NONE;
+        if (s->pinned[v] || (s->is_read[i] == 0 && g->value_op[v] == MPL_NONE))
             continue;
-        if (g->value_bytes[v] > MOST || !mpl_add_bytes(sum, slots(s, g->value_bytes[v]), &sum) || sum > MOST)
+        if (bytes > MOST || !mpl_add_bytes(sum, slots(s, bytes), &sum) || sum > MOST)
             MPL_FAIL(s->ctx, MPL_EINPUT, "the values of '%.100s' together pass 2^61 bytes", g->name);
-        if (s->is_read[v] == 0) {
-            m->extra[g->value_op[v]] += slots(s, g->value_bytes[v]);
+        if (s->is_read[i] == 0) {
+            m->extra[g->value_op[v]] += slots(s, bytes);
             continue;
         }
-        s->id[v] = m->k;
-        m->bytes[m->k] = slots(s, g->value_bytes[v]);
-        m->kept[m->k] = s->is_read[v] == 2;
+        s->id[i] = m->k;
+        m->bytes[m->k] = slots(s, bytes);
+        m->kept[m->k] = s->is_read[i] == 2;
         m->first[m->k] = g->value_op[v] == MPL_NONE;
         if (!m->first[m->k])
             MPL_TRY(add(s->ctx, &s->makers, m->k, g->value_op[v]));
@@ -222,6 +245,41 @@ out:
     return st;
 }
 
+/* Whether output 0 of `op`, which has a buffer alone, may be written over its input i, which has one that is not kept. */
+static bool may_overwrite(const source *s, mpl_op op, uint32_t i)
+{
+    mpl_value v = s->g->op_in[s->g->op_in_begin[op] + i];
+
+    return mpl_cuts_cut(&s->cuts, &s->alias, v)
+               ? mpl_cuts_operand(s->g, &s->alias, &s->cuts, op, i)
+               : mpl_in_place_operand(s->g, s->alias.root, s->alias.offset, op, i);
+}
+
+static mpl_status add_operand(source *s, mpl_order_model *m, mpl_op op, uint32_t i, bool can)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = s->g;
+    mpl_value v = g->op_in[g->op_in_begin[op] + i];
+    uint32_t first, n;
+
+    if (v != MPL_NONE && g->value_op[v] != MPL_NONE)
+        MPL_TRY(add(s->ctx, &s->before, op, g->value_op[v]));
+    if (v == MPL_NONE || i >= mpl_n_read(g, op))
+        return MPL_OK;
+    n = parts_of(s, op, v, &first);
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t b = s->id[first + k];
+
+        if (b == MPL_NONE)
+            continue;
+        MPL_TRY(add(s->ctx, &s->users, b, op));
+        if (can && !m->kept[b] && may_overwrite(s, op, i))
+            MPL_TRY(add(s->ctx, &s->over, op, b));
+    }
+out:
+    return st;
+}
+
 static mpl_status add_operands(source *s, mpl_order_model *m)
 {
     mpl_status st = MPL_OK;
@@ -230,24 +288,14 @@ static mpl_status add_operands(source *s, mpl_order_model *m)
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_value out =
             g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
-        bool can = s->options->in_place && out != MPL_NONE && s->alias.root[out] == out && !s->pinned[out];
+        bool can = s->options->in_place && out != MPL_NONE && s->alias.root[out] == out && !s->pinned[out] &&
+                   !mpl_cuts_cut(&s->cuts, &s->alias, out);
 
         m->op[op] = op;
         if (can)
             m->saves[op] = slots(s, g->value_bytes[out]);
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
-            mpl_value v = g->op_in[i];
-            uint32_t b = v == MPL_NONE ? MPL_NONE : s->id[s->alias.root[v]];
-
-            if (v != MPL_NONE && g->value_op[v] != MPL_NONE)
-                MPL_TRY(add(s->ctx, &s->before, op, g->value_op[v]));
-            if (b == MPL_NONE || i - g->op_in_begin[op] >= mpl_n_read(g, op))
-                continue;
-            MPL_TRY(add(s->ctx, &s->users, b, op));
-            if (can && !m->kept[b] &&
-                mpl_in_place_operand(g, s->alias.root, s->alias.offset, op, i - g->op_in_begin[op]))
-                MPL_TRY(add(s->ctx, &s->over, op, b));
-        }
+        for (uint32_t i = 0; i < g->op_in_begin[op + 1] - g->op_in_begin[op]; i++)
+            MPL_TRY(add_operand(s, m, op, i, can));
     }
 out:
     return st;
@@ -265,13 +313,14 @@ mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
         MPL_FAIL(ctx, MPL_EINPUT, "alignment %u is no power of two", o.align);
     MPL_TRY(mpl_alias_new(ctx, g, &(mpl_alias_options){o.views, o.align, NULL, o.in_place && o.pin_outputs},
                           &s.alias));
-    MPL_TRY(mpl_new(ctx, s.is_read, g->n_values));
+    MPL_TRY(mpl_cuts_new(ctx, g, &s.alias, true, o.in_place, o.align, &s.cuts));
+    MPL_TRY(mpl_new(ctx, s.is_read, s.cuts.n));
     MPL_TRY(mpl_new(ctx, s.pinned, g->n_values));
-    MPL_TRY(mpl_new(ctx, s.id, g->n_values));
+    MPL_TRY(mpl_new(ctx, s.id, s.cuts.n));
     MPL_TRY(mpl_new(ctx, s.part, g->n_values));
     mark_roots(&s);
     leave_pools(&s, s.part);
-    MPL_TRY(model_alloc(ctx, g->n_ops, g->n_values, &m));
+    MPL_TRY(model_alloc(ctx, g->n_ops, s.cuts.n, &m));
     MPL_TRY(add_buffers(&s, m));
     MPL_TRY(add_operands(&s, m));
     MPL_TRY(make_lists(ctx, m->n, &s.before, &m->before));
@@ -283,6 +332,7 @@ mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
 out:
     mpl_order_model_free(ctx, m);
     mpl_alias_free(ctx, &s.alias);
+    mpl_cuts_free(ctx, &s.cuts);
     mpl_free(ctx, s.is_read);
     mpl_free(ctx, s.pinned);
     mpl_free(ctx, s.part);
