@@ -68,16 +68,30 @@ out:
     return st;
 }
 
+/* The arena, and what is kept for a second evaluation where outputs are pinned, and so is that. */
+static bool in_all(const mpl_record *row, uint64_t *bytes)
+{
+    uint64_t kept = 0;
+
+    if (!mpl_record_get_int(row, MPL_FIELD_planned_bytes, bytes))
+        return false;
+    if (mpl_record_has_item(row, MPL_FIELD_pinned, "outputs") &&
+        mpl_record_get_int(row, MPL_FIELD_kept_bytes, &kept))
+        *bytes += kept;
+    return true;
+}
+
 static mpl_status run_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, const mpl_record *first)
 {
     mpl_status st = MPL_OK;
     char text[200];
-    uint64_t planned = 0, bound = 0;
+    uint64_t planned = 0, bound = 0, all = 0, first_all = 0;
     int64_t ns = 0, first_ns = 0;
     bool has_ns = mpl_record_median(row, MPL_FIELD_run_ns, &ns);
     bool has_first = mpl_record_median(first, MPL_FIELD_run_ns, &first_ns);
     bool has_gap = mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned) &&
                    mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound);
+    bool has_all = in_all(row, &all), has_first_all = in_all(first, &first_all);
 
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_graph_label(row, text)));
     MPL_TRY(text_cell(ctx, grid, row, MPL_FIELD_safety));
@@ -88,6 +102,8 @@ static mpl_status run_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row,
     MPL_TRY(count_cell(ctx, grid, row, MPL_FIELD_changed_ops));
     MPL_TRY(count_cell(ctx, grid, row, MPL_FIELD_all_ops));
     MPL_TRY(mib_cell(ctx, grid, row, MPL_FIELD_kept_bytes));
+    MPL_TRY(mpl_grid_mib(ctx, grid, has_all, all));
+    MPL_TRY(ratio_cell(ctx, grid, has_all && has_first_all, (double)all, (double)first_all));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_planner_label(row, text)));
     MPL_TRY(mib_cell(ctx, grid, first, MPL_FIELD_planned_bytes));
     MPL_TRY(mib_cell(ctx, grid, row, MPL_FIELD_planned_bytes));
@@ -118,6 +134,8 @@ mpl_status mpl_table_switches(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
                                        "again",
                                        "of",
                                        "kept MiB",
+                                       "in all MiB",
+                                       "in all beside first",
                                        "planner",
                                        "first MiB",
                                        "planned MiB",
