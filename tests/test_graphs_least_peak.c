@@ -145,8 +145,9 @@ static void check_parts(mpl_ctx *ctx, const mpl_order_model *m, uint64_t least, 
             assert_ok(ctx, mpl_order_mend(ctx, m, 0, start == 2, &effort, result, &peak));
         assert_int_equal(peak, peak_of(ctx, m, result));
         assert_true(peak <= given && peak >= least);
-        assert_ok(ctx, mpl_order_group_bound(ctx, m, result, 0, &effort, &bound));
-        assert_true(bound <= least);
+        assert_ok(ctx, mpl_order_group_bound(ctx, m, 0, &effort, result, &peak, &bound));
+        assert_int_equal(peak, peak_of(ctx, m, result));
+        assert_true(bound <= least && peak >= least);
         mended->better += peak < given;
         mended->least += peak == least;
         mended->proved += bound == least;

@@ -441,40 +441,62 @@ static uint32_t cheapest(cutter *c, uint64_t *least)
     return found;
 }
 
-/* The dearest operation on the way from the start to v, which is entry n - 1 of `order`, once the way is mended; MPL_NONE: the way
- * stays below `peak`. */
-static mpl_status dearest(cutter *c, const uint32_t *order, uint32_t n, uint64_t peak, uint32_t *found)
+/* Mends the way from the start to entry n - 1 of `order` until it stays below `peak`, within its places of `order`. *found: the
+ * dearest operation that is left; MPL_NONE: it does stay below. */
+static mpl_status mend_way(cutter *c, uint32_t *order, uint32_t n, uint64_t peak, uint32_t *found)
 {
     mpl_status st = MPL_OK;
     mpl_order_model *way = NULL;
     mpl_order_walk walk = {0};
-    uint32_t *ids = NULL, at;
+    uint32_t *ids = NULL, *old = NULL, at;
     uint64_t most;
 
     MPL_TRY(mpl_order_model_part(c->ctx, c->m, order, 0, n, &way));
     MPL_TRY(mpl_order_walk_init(c->ctx, way, &walk));
     MPL_TRY(mpl_new(c->ctx, ids, n));
-    for (uint32_t i = 0; i < n; i++)
+    MPL_TRY(mpl_new(c->ctx, old, n));
+    for (uint32_t i = 0; i < n; i++) {
         ids[i] = i;
+        old[i] = order[i];
+    }
     most = mpl_order_model_peak(&walk, ids);
-    MPL_TRY(mpl_order_mend(c->ctx, way, peak - 1, false, c->effort, ids, &most));
+    for (int largest = 0; largest < 2; largest++)
+        MPL_TRY(mpl_order_mend(c->ctx, way, peak - 1, largest, c->effort, ids, &most));
     at = costliest(&walk, ids, &most);
-    *found = most < peak ? MPL_NONE : order[at];
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = old[ids[i]];
+    *found = most < peak ? MPL_NONE : old[at];
 out:
     mpl_order_model_free(c->ctx, way);
     mpl_order_walk_fini(c->ctx, &walk);
     mpl_free(c->ctx, ids);
+    mpl_free(c->ctx, old);
     return st;
 }
 
-mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
-                                 uint64_t known, mpl_effort *effort, uint64_t *bound)
+/* The way to where v, of the group, is cheap, and the others behind it, into now. *found: what is dear on the way; MPL_NONE:
+ * nothing is. */
+static mpl_status go_round(cutter *c, uint32_t v, const uint32_t *order, uint64_t peak, uint32_t *now,
+                           uint32_t *scratch, uint32_t *found)
+{
+    uint32_t n = 1;
+
+    least_cost(c, v, UINT64_MAX, SMALLEST);
+    memcpy(now, order, c->m->n * sizeof *now);
+    mend_at(c, v, now, scratch);
+    while (now[n - 1] != v)
+        n++;
+    return mend_way(c, now, n, peak, found);
+}
+
+mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, uint64_t known, mpl_effort *effort,
+                                 uint32_t *order, uint64_t *peak, uint64_t *bound)
 {
     mpl_status st = MPL_OK;
     cutter c = {.ctx = ctx, .m = m, .effort = effort};
     mpl_order_walk walk = {0};
     uint32_t *now = NULL, *scratch = NULL, v;
-    uint64_t peak, least;
+    uint64_t least;
 
     *bound = known;
     if (m->n == 0)
@@ -484,24 +506,26 @@ mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, const u
     MPL_TRY(mpl_order_walk_init(ctx, m, &walk));
     MPL_TRY(mpl_new(ctx, now, m->n));
     MPL_TRY(mpl_new(ctx, scratch, m->n));
-    v = costliest(&walk, order, &peak);
-    while (c.n_group < MOST_GROUP && *bound < peak && !mpl_effort_spent(effort)) {
+    v = costliest(&walk, order, peak);
+    while (c.n_group < MOST_GROUP && *bound < *peak && !mpl_effort_spent(effort)) {
         c.group[c.n_group++] = v;
         v = cheapest(&c, &least);
-        *bound = mpl_max_u64(*bound, mpl_min_u64(least, peak));
-        if (least >= peak)
+        *bound = mpl_max_u64(*bound, mpl_min_u64(least, *peak));
+        if (least >= *peak)
             break;
-        /* What is dear on the way to where v is cheap joins the group. */
-        least_cost(&c, v, UINT64_MAX, SMALLEST);
-        uint32_t n = 1;
-
-        memcpy(now, order, m->n * sizeof *now);
-        mend_at(&c, v, now, scratch);
-        while (now[n - 1] != v)
-            n++;
-        MPL_TRY(dearest(&c, now, n, peak, &v));
-        if (v == MPL_NONE)
+        MPL_TRY(go_round(&c, v, order, *peak, now, scratch, &v));
+        if (v != MPL_NONE)
+            continue;
+        /* Not proved: what is behind the way may become as cheap. */
+        least = mpl_order_model_peak(&walk, now);
+        for (int largest = 0; largest < 2; largest++)
+            MPL_TRY(mpl_order_mend(ctx, m, *bound, largest, effort, now, &least));
+        if (least >= *peak)
             break;
+        *peak = least;
+        memcpy(order, now, m->n * sizeof *order);
+        v = costliest(&walk, order, peak);
+        c.n_group = 0;
     }
 out:
     cutter_fini(&c);

@@ -240,7 +240,7 @@ static mpl_status improve(planner *x, const mpl_order_model *m, uint32_t *order,
     raise_bound(x, bound, "cut");
     for (int largest = 0; largest < 2; largest++)
         MPL_TRY(mpl_order_mend(x->ctx, m, x->bound, largest, &x->effort, order, peak));
-    MPL_TRY(mpl_order_group_bound(x->ctx, m, order, x->bound, &x->effort, &bound));
+    MPL_TRY(mpl_order_group_bound(x->ctx, m, x->bound, &x->effort, order, peak, &bound));
     raise_bound(x, bound, "cut");
     if (*peak > x->bound && (x->methods & SERIES))
         MPL_TRY(try_series(x, m, order, peak));

@@ -26,10 +26,12 @@ mpl_status mpl_order_cut_bound(mpl_ctx *ctx, const mpl_order_model *m, const uin
 mpl_status mpl_order_mend(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor, bool largest,
                           mpl_effort *effort, uint32_t *order, uint64_t *peak);
 
-/* cut.c: another bound: of some operations one is the first to run, and none of them is done then. Which ones, the order tells that is
- * to be proved: it starts with the one that costs most, and takes in what costs as much on the way to where others are cheap. */
-mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
-                                 uint64_t known, mpl_effort *effort, uint64_t *bound);
+/* cut.c: another bound: of some operations one is the first to run, and none of them is done then. Which ones, the order tells that
+ * is to be proved: it starts with the one that costs most, and takes in what costs as much on the way to where others are cheap.
+ * A way on which nothing does becomes the beginning of another order, which replaces order and *peak if it is better. On entry
+ * *peak is that of `order`; `known` is a bound. */
+mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, uint64_t known, mpl_effort *effort,
+                                 uint32_t *order, uint64_t *peak, uint64_t *bound);
 
 /* series.c: the least peak where "before" is series-parallel and each buffer has one user that is the last whatever the
  * order: *exact then. Where buffers have several possible last users, all but the one that comes last in `order` are
