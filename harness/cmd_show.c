@@ -120,6 +120,23 @@ static void show_passes(const mpl_job *job)
     }
 }
 
+/* What --recompute did. */
+static void show_recomputed(const mpl_job *job)
+{
+    const mpl_recompute_found *f = &job->recomputed;
+
+    printf("recomputed   %6" PRIu32 " operations run again, %.3f of a forward part more; peak live %" PRIu64
+           " bytes, before %" PRIu64 " (%.2f times less)\n",
+           f->facts.n_again, (double)f->facts.extra_work / (double)mpl_max_u64(f->facts.forward_work, 1),
+           f->peak_bytes, f->before_bytes, (double)f->before_bytes / (double)mpl_max_u64(f->peak_bytes, 1));
+    if (f->claim == MPL_RECOMPUTE_OPTIMAL)
+        printf("             no choice of repeats does less work within the budget (proved in doubles)\n");
+    else if (f->has_bound)
+        printf("             no choice of repeats among %" PRIu32
+               " groups of operations does less than %.3f of a forward part within the budget\n",
+               f->n_groups, (double)f->bound_work / (double)mpl_max_u64(f->facts.forward_work, 1));
+}
+
 /* Blocks of a UTF-8 terminal, '#' elsewhere. */
 static void show_curve(const uint64_t *live, uint32_t n_steps, uint64_t peak)
 {
@@ -389,6 +406,8 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
         mpl_program_show(options, &job.ssa);
     if (job.n_ops_before > 0)
         show_passes(&job);
+    if (job.recompute_ns > 0)
+        show_recomputed(&job);
     if (job.source.graph != NULL)
         MPL_TRY(show_graph(ctx, job.source.graph));
     if (job.source.graph != NULL)

@@ -58,6 +58,7 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     mpl_safety safety;
     mpl_ssa_level level;
     mpl_pass_set passes;
+    mpl_recompute_spec recompute;
     unsigned bits;
 
     if (options->safety != NULL)
@@ -80,6 +81,7 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     MPL_TRY(parse_names(ctx, "--pin", options->pin, pin_names, &bits));
     MPL_TRY(parse_names(ctx, "--pools", options->pools, pool_names, &bits));
     MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
+    MPL_TRY(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
     if (passes.on[MPL_PASS_conv_bn] && options->weights != NULL)
         MPL_FAIL(
             ctx, MPL_EINPUT,
@@ -188,7 +190,7 @@ const char *mpl_job_concat(const mpl_options *options)
     return kind != NULL && kind->search != NULL && !options->given[MPL_OPT_concat] ? "copy" : options->concat;
 }
 
-static mpl_status problem_options(mpl_ctx *ctx, const mpl_options *options, mpl_problem_options *po)
+mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options, mpl_problem_options *po)
 {
     mpl_status st = MPL_OK;
     const char *concat = mpl_job_concat(options);
@@ -223,7 +225,7 @@ static mpl_status make_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *
 
     MPL_TRY(mpl_new(ctx, job->order, job->source.graph->n_ops));
     MPL_TRY(mpl_order_spec_parse(ctx, options->order, &spec));
-    MPL_TRY(problem_options(ctx, options, &po));
+    MPL_TRY(mpl_job_problem_options(ctx, options, &po));
     mpl_order_run_init(&run, ctx);
     run.options = &po;
     run.seed = options->seed;
@@ -285,8 +287,10 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
     mpl_status st = MPL_OK;
     mpl_job job = {.text = graph, .safety = MPL_SERIAL};
     read_store store = {0};
+    mpl_recompute_spec recompute;
 
     MPL_TRY(mpl_job_check_options(ctx, options));
+    MPL_TRY(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
     if (options->safety != NULL)
         MPL_TRY(parse_safety(ctx, options->safety, &job.safety));
     MPL_TRY(mpl_machine_get(ctx, &job.machine));
@@ -297,6 +301,8 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
     if (job.source.graph != NULL) {
         MPL_TRY(optimise(ctx, options, &job));
         MPL_TRY(evaluate_twice(ctx, options, &job));
+        MPL_TRY(mpl_recompute_graph(ctx, options, &recompute, &job.source.graph, &job.recomputed,
+                                    &job.recompute_ns));
         job.graph_hash = mpl_graph_hash(job.source.graph);
         MPL_TRY(make_order(ctx, options, &job));
     } else {
@@ -319,7 +325,7 @@ static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *options, mpl_jo
     mpl_status st = MPL_OK;
     mpl_problem_options po;
 
-    MPL_TRY(problem_options(ctx, options, &po));
+    MPL_TRY(mpl_job_problem_options(ctx, options, &po));
     po.parallel = job->safety == MPL_PARALLEL;
     po.plan_workspaces = strcmp(options->workspaces, "plan") == 0;
     po.op_workspace_bytes = job->workspace_bytes;
@@ -459,6 +465,7 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
     ADOPT_TEXT(ssa, ssa);
     ADOPT_TEXT(optimise, optimise);
     ADOPT_TEXT(changed, changed);
+    ADOPT_TEXT(recompute, recompute);
     ADOPT_TEXT(workspaces, workspaces);
     ADOPT_TEXT(backend, backend);
 #undef ADOPT_TEXT

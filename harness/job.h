@@ -9,6 +9,7 @@
 #include "harness/options.h"
 #include "harness/record.h"
 #include "planners/planner.h"
+#include "planners/recompute.h"
 #include "runtime/backend.h"
 #include "runtime/machine.h"
 
@@ -45,6 +46,8 @@ typedef struct mpl_job {
     mpl_pass_count passes[MPL_N_PASSES]; /* what --optimise did */
     uint32_t n_ops_before;               /* it; 0: it was not asked for */
     mpl_incremental_facts twice;         /* of --changed; n_ops 0: it was not asked for */
+    mpl_recompute_found recomputed;      /* what --recompute did */
+    int64_t recompute_ns;                /* it took; 0: it was not asked for */
     mpl_op *order;                       /* [n_ops]; NULL for a list of buffers */
     mpl_order_found order_found;
     mpl_safety safety;
@@ -88,6 +91,21 @@ typedef struct mpl_order_spec {
 /* MPL_EINPUT: no such order, a parameter without '='. */
 mpl_status mpl_order_spec_parse(mpl_ctx *ctx, const char *text, mpl_order_spec *out);
 void mpl_order_spec_fini(mpl_ctx *ctx, mpl_order_spec *spec);
+
+/* "M", "M:BYTES", "M:P%" or "none". */
+typedef struct mpl_recompute_spec {
+    const mpl_recompute_method *method; /* NULL: none */
+    uint64_t budget;                    /* [byte] MPL_LEAST_PEAK: none */
+    double part;                        /* of the peak without it; 0: budget stands */
+} mpl_recompute_spec;
+
+/* MPL_EINPUT: no such method, or no such budget. */
+mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recompute_spec *out);
+/* The options of a job's problem that do not depend on a backend. */
+mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options, mpl_problem_options *out);
+/* Replaces *g by the graph that the spec makes of it; *ns > 0 is the time of that, 0: none was asked for. */
+mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_options *options, const mpl_recompute_spec *spec,
+                               mpl_graph **g, mpl_recompute_found *found, int64_t *ns);
 
 /* What --backend names; *out NULL where it is not given. MPL_EINPUT: no such backend; MPL_EUNAVAIL: absent, with the reason. */
 mpl_status mpl_backend_by_option(mpl_ctx *ctx, const char *name, const mpl_backend **out);

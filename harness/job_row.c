@@ -49,6 +49,25 @@ static void put_names(mpl_record *row, mpl_field field, const char *text)
     }
 }
 
+static void put_recomputed(const mpl_options *o, const mpl_job *job, mpl_record *row)
+{
+    const mpl_recompute_found *f = &job->recomputed;
+
+    if (job->recompute_ns == 0)
+        return;
+    mpl_record_text(row, MPL_FIELD_recompute, o->recompute);
+    mpl_record_int(row, MPL_FIELD_recompute_before_bytes, f->before_bytes);
+    mpl_record_int(row, MPL_FIELD_recompute_ops, f->facts.n_again);
+    mpl_record_int(row, MPL_FIELD_recompute_ns, (uint64_t)job->recompute_ns);
+    mpl_record_int(row, MPL_FIELD_forward_work, f->facts.forward_work);
+    mpl_record_int(row, MPL_FIELD_all_work, f->facts.all_work);
+    mpl_record_int(row, MPL_FIELD_extra_work, f->facts.extra_work);
+    if (f->has_bound)
+        mpl_record_int(row, MPL_FIELD_extra_work_bound, f->bound_work);
+    mpl_record_text(row, MPL_FIELD_recompute_claim,
+                    f->claim == MPL_RECOMPUTE_OPTIMAL ? "optimal" : "feasible");
+}
+
 /* What was asked of the problem. */
 static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *row)
 {
@@ -77,6 +96,7 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
         mpl_record_int(row, MPL_FIELD_all_ops, job->twice.n_ops);
         mpl_record_int(row, MPL_FIELD_kept_bytes, job->twice.kept_bytes);
     }
+    put_recomputed(o, job, row);
     for (uint32_t i = 0; i < o->dim.n; i++) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(o->dim.item[i], "="), o->dim.item[i]);
         mpl_record_member_int(row, MPL_FIELD_dims, name, strtoull(strchr(o->dim.item[i], '=') + 1, NULL, 10));

@@ -38,6 +38,7 @@ void mpl_options_init(mpl_options *options)
     options->ssa = "full";
     options->rnn = "while";
     options->optimise = "none";
+    options->recompute = "none";
     options->workspaces = "pool";
     options->pin = "weights,inputs,outputs";
     options->pools = "none";
@@ -102,7 +103,7 @@ out:
     return st;
 }
 
-static mpl_status parse_bytes(mpl_ctx *ctx, const char *what, const char *text, uint64_t *out)
+mpl_status mpl_parse_bytes(mpl_ctx *ctx, const char *what, const char *text, uint64_t *out)
 {
     static const char *const unit[] = {"", "KiB", "MiB", "GiB"};
     mpl_status st = MPL_OK;
@@ -153,7 +154,7 @@ static mpl_status set(mpl_ctx *ctx, mpl_options *options, int i, const char *val
         MPL_TRY(mpl_parse_count(ctx, what, value, 0, INT64_MAX, at));
         break;
     case BYTES:
-        MPL_TRY(parse_bytes(ctx, what, value, at));
+        MPL_TRY(mpl_parse_bytes(ctx, what, value, at));
         break;
     case REAL: {
         char *end = NULL;

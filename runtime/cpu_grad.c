@@ -259,7 +259,8 @@ static void keep_statistics(const mpl_op_call *call)
     }
 }
 
-static void batch_norm_train(recipe *r)
+/* Outputs 0 to 2, the moments of the batch among them. */
+static void norm_batch(recipe *r)
 {
     dnnl_batch_normalization_desc_t desc;
     dnnl_memory_desc_t data, channel;
@@ -273,6 +274,11 @@ static void batch_norm_train(recipe *r)
     mpl_cpu_arg_add(r, DNNL_ARG_DST, &data, MPL_FROM_OUT, 0);
     mpl_cpu_arg_add(r, DNNL_ARG_MEAN, &channel, MPL_FROM_OUT, 1);
     mpl_cpu_arg_add(r, DNNL_ARG_VARIANCE, &channel, MPL_FROM_OUT, 2);
+}
+
+static void batch_norm_train(recipe *r)
+{
+    norm_batch(r);
     r->finish = keep_statistics;
 }
 
@@ -310,6 +316,7 @@ static mpl_cpu_describer *const gradients[MPL_N_OPS] = {
     [MPL_OP_sigmoid_grad] = from_result,
     [MPL_OP_tanh_grad] = from_result,
     [MPL_OP_batch_norm_train] = batch_norm_train,
+    [MPL_OP_batch_norm_again] = norm_batch,
     [MPL_OP_batch_norm_grad] = batch_norm_grad,
 };
 

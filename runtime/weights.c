@@ -58,7 +58,7 @@ static range arithmetic(const mpl_shape *s, range parameter)
 }
 
 /* Whether a softmax reads what the operation makes. */
-static bool is_logits(const mpl_graph *g, mpl_op op)
+static bool feeds_softmax(const mpl_graph *g, mpl_op op)
 {
     mpl_value y = g->op_out[g->op_out_begin[op]];
 
@@ -68,6 +68,17 @@ static bool is_logits(const mpl_graph *g, mpl_op op)
         if (kind == MPL_OP_softmax || kind == MPL_OP_log_softmax || kind == MPL_OP_softmax_cross_entropy)
             return true;
     }
+    return false;
+}
+
+/* The same of any product that reads the operand: with recomputation the first one need not be the one that counts. */
+static bool is_logits(const mpl_graph *g, mpl_op op, uint32_t operand)
+{
+    mpl_value w = g->op_in[g->op_in_begin[op] + operand];
+
+    for (uint32_t k = g->value_use_begin[w]; k < g->value_use_begin[w + 1]; k++)
+        if (g->op_kind[g->value_use[k]] == g->op_kind[op] && feeds_softmax(g, g->value_use[k]))
+            return true;
     return false;
 }
 
@@ -82,9 +93,11 @@ static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl
                               : (range){-1, 1, true};
     case MPL_OP_gemm:
     case MPL_OP_matmul:
-        return operand == 2 ? SHIFT : he(product_depth(g, op, operand, s) * (is_logits(g, op) ? 100 : 1));
+        return operand == 2 ? SHIFT
+                            : he(product_depth(g, op, operand, s) * (is_logits(g, op, operand) ? 100 : 1));
     case MPL_OP_batch_norm:
     case MPL_OP_batch_norm_train:
+    case MPL_OP_batch_norm_again:
         return operand == 1 || operand == 4 ? SCALE : SHIFT;
     case MPL_OP_layer_norm:
     case MPL_OP_instance_norm:

@@ -266,6 +266,7 @@ static const row rows[] = {
     {"global_avg_pool_grad", "2,3,1,1", "sizes=2,3,5,5", 1, NULL},
     {"lrn_grad", "2,7,3,3 2,7,3,3", "size=3", 1, NULL},
     {"batch_norm_grad", "2,3,5,5 2,3,5,5 3 3 3+", "", 3, NULL},
+    {"batch_norm_again", "2,3,5,5 3 3", "", 3, NULL},
     {"dropout_train", "3,77", "ratio=0.25", 2, NULL},
     {"dropout_grad", "3,77 bool:3,77", "ratio=0.25", 1, NULL},
     {"softmax_cross_entropy", "3,7 i64:3", "", 2, NULL},

@@ -28,7 +28,8 @@ out:
     return st;
 }
 
-mpl_status mpl_shape_batch_norm_train(mpl_ctx *ctx, const mpl_shape_call *call)
+/* What both forms of batch norm in training have in common. */
+static mpl_status check_batch(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
 
@@ -36,9 +37,31 @@ mpl_status mpl_shape_batch_norm_train(mpl_ctx *ctx, const mpl_shape_call *call)
     if (mpl_count(call->in_shape[0]) == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "a batch without elements has no mean");
     mpl_like_input(call, 0, call->in_type[0]);
+out:
+    return st;
+}
+
+mpl_status mpl_shape_batch_norm_train(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(check_batch(ctx, call));
     for (uint32_t i = 1; i < 5; i++) {
         call->out_shape[i] = *call->in_shape[i];
         call->out_type[i] = call->in_type[i < 3 ? i + 2 : i];
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_shape_batch_norm_again(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(check_batch(ctx, call));
+    for (uint32_t i = 1; i < 3; i++) {
+        call->out_shape[i] = *call->in_shape[1];
+        call->out_type[i] = call->in_type[1];
     }
 out:
     return st;
@@ -107,24 +130,43 @@ static void set(const mpl_tensor *t, int64_t i, double x)
     mpl_put(t->type, t->data, i, x);
 }
 
+/* Output 0 of channel c, from the moments of the batch, which are handed on. */
+static void normalise_channel(const mpl_op_call *call, int64_t c, double moment[2])
+{
+    const mpl_tensor *in = call->in;
+    double epsilon = mpl_attr_float(call->graph, call->op, MPL_ATTR_epsilon, 1e-5);
+    channel k = channel_of(&in[0].shape, c);
+
+    MPL_FOR_FLOAT(in[0].type, channel_moments, k, in[0].data, &moment[0], &moment[1])
+    MPL_FOR_FLOAT(in[0].type, channel_affine, k, in[0].data, call->out[0].data, moment[0],
+                  element(&in[1], c) / sqrt(moment[1] + epsilon), element(&in[2], c))
+    for (uint32_t i = 0; i < 2; i++)
+        set(&call->out[1 + i], c, moment[i]);
+}
+
 mpl_status mpl_eval_batch_norm_train(mpl_ctx *ctx, const mpl_op_call *call)
 {
     const mpl_tensor *in = call->in, *out = call->out;
-    double epsilon = mpl_attr_float(call->graph, call->op, MPL_ATTR_epsilon, 1e-5);
     double momentum = mpl_attr_float(call->graph, call->op, MPL_ATTR_momentum, 0.9);
 
     (void)ctx;
     for (int64_t c = 0; c < in[0].shape.dim[1]; c++) {
-        channel k = channel_of(&in[0].shape, c);
         double moment[2] = {0};
 
-        MPL_FOR_FLOAT(in[0].type, channel_moments, k, in[0].data, &moment[0], &moment[1])
-        MPL_FOR_FLOAT(in[0].type, channel_affine, k, in[0].data, out[0].data, moment[0],
-                      element(&in[1], c) / sqrt(moment[1] + epsilon), element(&in[2], c))
-        for (uint32_t i = 0; i < 2; i++) {
-            set(&out[1 + i], c, moment[i]);
+        normalise_channel(call, c, moment);
+        for (uint32_t i = 0; i < 2; i++)
             set(&out[3 + i], c, momentum * element(&in[3 + i], c) + (1 - momentum) * moment[i]);
-        }
+    }
+    return MPL_OK;
+}
+
+mpl_status mpl_eval_batch_norm_again(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    (void)ctx;
+    for (int64_t c = 0; c < call->in[0].shape.dim[1]; c++) {
+        double moment[2] = {0};
+
+        normalise_channel(call, c, moment);
     }
     return MPL_OK;
 }

@@ -1,0 +1,83 @@
+/* run_list.c -- runs as they are written down. See run_list.h. */
+#include "graphs/passes/run_list.h"
+
+mpl_status mpl_run_list_init(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                             mpl_run_list *list)
+{
+    mpl_status st = MPL_OK;
+
+    *list = (mpl_run_list){.ctx = ctx, .g = g};
+    MPL_TRY(mpl_reserve(ctx, list->run, list->cap, g->n_ops));
+    MPL_TRY(mpl_new(ctx, list->root, g->n_values));
+    MPL_TRY(mpl_new(ctx, list->version, g->n_values));
+    MPL_TRY(mpl_new(ctx, list->shown, g->n_values));
+    MPL_TRY(mpl_new(ctx, list->ran, g->n_ops));
+    for (mpl_value v = 0; v < g->n_values; v++)
+        list->root[v] = v;
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (mpl_shows_input(g, options, op) && g->op_out[g->op_out_begin[op]] != MPL_NONE)
+            list->root[g->op_out[g->op_out_begin[op]]] = list->root[g->op_in[g->op_in_begin[op]]];
+out:
+    if (st != MPL_OK)
+        mpl_run_list_fini(list);
+    return st;
+}
+
+void mpl_run_list_fini(mpl_run_list *list)
+{
+    void *arrays[] = {list->run, list->root, list->version, list->shown, list->ran, list->chain};
+
+    for (size_t i = 0; list->ctx != NULL && i < sizeof arrays / sizeof *arrays; i++)
+        mpl_free(list->ctx, arrays[i]);
+    *list = (mpl_run_list){0};
+}
+
+static mpl_status append(mpl_run_list *l, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_reserve(l->ctx, l->run, l->cap, (size_t)l->n + 1));
+    l->run[l->n++] = op;
+    l->ran[op] = 1;
+    for (uint32_t i = l->g->op_out_begin[op]; i < l->g->op_out_begin[op + 1]; i++) {
+        mpl_value v = l->g->op_out[i];
+
+        if (v != MPL_NONE && l->root[v] == v)
+            l->version[v]++;
+        else if (v != MPL_NONE)
+            l->shown[v] = l->version[l->root[v]];
+    }
+out:
+    return st;
+}
+
+/* The views from the root to v that show an older copy, the outermost first. */
+static mpl_status refresh(mpl_run_list *l, mpl_value v)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = l->g;
+    mpl_value root = l->root[v];
+    uint32_t n = 0;
+
+    for (; v != root && l->shown[v] != l->version[root]; v = g->op_in[g->op_in_begin[g->value_op[v]]]) {
+        MPL_TRY(mpl_reserve(l->ctx, l->chain, l->chain_cap, (size_t)n + 1));
+        l->chain[n++] = v;
+    }
+    while (n > 0)
+        MPL_TRY(append(l, g->value_op[l->chain[--n]]));
+out:
+    return st;
+}
+
+mpl_status mpl_run_list_add(mpl_run_list *l, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = l->g;
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
+        if (g->op_in[i] != MPL_NONE && l->root[g->op_in[i]] != g->op_in[i])
+            MPL_TRY(refresh(l, g->op_in[i]));
+    MPL_TRY(append(l, op));
+out:
+    return st;
+}

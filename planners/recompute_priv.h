@@ -1,0 +1,62 @@
+/* recompute_priv.h -- a run by stages, as Checkmate has it, and what memory it takes. See recompute.h.
+ *
+ * Groups of operations, in the order in which they first run, are numbered 0 .. n - 1. Stage t ends with the first run of group t;
+ * before it, in their order, earlier groups may run again. What a group makes and others read lies in lumps. A lump is
+ * carried from stage to stage or dropped; one that is dropped must be made again before it is read. */
+#ifndef MPL_RECOMPUTE_MODEL_PRIV_H
+#define MPL_RECOMPUTE_MODEL_PRIV_H
+
+#include "planners/recompute.h"
+
+typedef struct mpl_stage_model {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    const mpl_problem_options *options;
+    uint32_t n;         /* groups */
+    uint32_t *group_of; /* [n_ops] MPL_NONE: a view, which is made wherever it is needed */
+    uint8_t *may;       /* [n] it may run again */
+    uint64_t *work;     /* [n] */
+    uint64_t *inner;    /* [n] what nobody else reads, at most at once. [byte] */
+    uint32_t *need;     /* [n] the last stage in which it may be worth running */
+    uint32_t *over;     /* [n] a lump that its result may overwrite; MPL_NONE */
+
+    uint32_t k;           /* lumps */
+    uint32_t *maker;      /* [k] */
+    uint64_t *bytes;      /* [k] whole slots */
+    uint8_t *fixed;       /* [k] carried as long as somebody reads it */
+    uint32_t *last;       /* [k] the last stage in which somebody may read it */
+    uint32_t *user_begin; /* [k + 1] into user: groups other than the maker, ascending */
+    uint32_t *user;
+    uint32_t *read_begin; /* [n + 1] into read: lumps of other groups */
+    uint32_t *read;
+    uint64_t base; /* inputs and weights that are not pinned, as if they lived through all stages. [byte] */
+} mpl_stage_model;
+
+/* begins[n_ops]: 1, a new group begins with that operation (a view's does not count). only_forward[n_ops] (may be NULL): others never run again.
+ * MPL_EINPUT: more than 2^22 pairs of groups and lumps. */
+mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                               const uint8_t *begins, const uint8_t *only_forward, mpl_stage_model *out);
+void mpl_stage_model_fini(mpl_stage_model *m);
+
+/* Which groups run in which stage, and which lumps are carried into which stage. */
+typedef struct mpl_stages {
+    uint8_t *runs;    /* [n * n] stage t, group i; [t * n + t] is 1 */
+    uint8_t *carried; /* [(n + 1) * k] into stage t, lump v; fixed ones are not looked at */
+} mpl_stages;
+mpl_status mpl_stages_new(const mpl_stage_model *m, mpl_stages *out);
+void mpl_stages_fini(const mpl_stage_model *m, mpl_stages *s);
+
+/* What is carried stays; of what runs, only what that makes necessary is left, then of what is carried only what is read. */
+void mpl_stages_complete(const mpl_stage_model *m, mpl_stages *s);
+/* The most bytes at once, and the work of what runs again. */
+uint64_t mpl_stages_peak(const mpl_stage_model *m, const mpl_stages *s);
+uint64_t mpl_stages_work(const mpl_stage_model *m, const mpl_stages *s);
+/* The operations of the stages, one after the other. */
+mpl_status mpl_stages_run(const mpl_stage_model *m, const mpl_stages *s, uint32_t *n, mpl_op **run);
+
+mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                               uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found);
+mpl_status mpl_recompute_round(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                               uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found);
+
+#endif
