@@ -160,7 +160,8 @@ const char *mpl_copy_name(mpl_copy_when when); /* "entry", "slice", "carried", "
 
 /* Operands of a concat: copied into its result, or made inside it wherever their bytes follow one another there (`inside`). */
 typedef enum mpl_concat {
-    MPL_CONCAT_AUTO, /* those made inside that do not raise the peak live bytes of the order above that of copying all */
+    MPL_CONCAT_AUTO, /* those made inside that do not raise the peak live bytes of the order above that of copying all; of up to
+                      * 12, the choice of the lowest peak, then of the fewest bytes copied, all of them looked at */
     MPL_CONCAT_SHARE, /* all that can be */
     MPL_CONCAT_COPY,
 } mpl_concat;

@@ -148,7 +148,7 @@ mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *
             mpl_record_member_text(row, MPL_FIELD_params, spec->foreign->kind, spec->foreign->target);
         for (uint32_t i = 0; i < spec->key.n; i++)
             mpl_record_member_text(row, MPL_FIELD_params, spec->key.item[i], spec->value.item[i]);
-        if (job->problem != NULL && job->problem->gap_begin != NULL)
+        if (job->problem != NULL && (job->problem->gap_begin != NULL || job->problem->inside != NULL))
             mpl_record_text(row, MPL_FIELD_lifetimes,
                             mpl_planner_sees_hull(spec->planner, job->problem) ? "hull" : "exact");
     }

@@ -3,6 +3,7 @@
 #include "tests/random_problem.h"
 
 #include "graphs/analysis/fold.h"
+#include "planners/exact_general.h"
 #include "planners/planner.h"
 #include "planners/verify.h"
 
@@ -192,6 +193,44 @@ static void plan_all(void **state)
     }
     print_message("%u optima above the bound in %d, %u by the integer program\n", n_above, ROUNDS, n_ilp);
     assert_true(n_above > 10 && n_parts > ROUNDS);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* The complete search alone: from a plan that shares nothing, and from none at all within a capacity. */
+static void search_from_afar(void **state)
+{
+    static const unsigned kinds[] = {0, RANDOM_ALIGNED, RANDOM_PAIRS, RANDOM_PARALLEL | RANDOM_PAIRS,
+                                     RANDOM_GAPS};
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 24);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        mpl_problem *p = random_families(&ctx, &rng, 5 + round % 4, kinds[round % 5]);
+        mpl_plan *plan = run_planner(&ctx, mpl_planner_find("none"), p);
+        uint64_t least = optimum(&ctx, p);
+
+        for (int way = 0; way < 3; way++) {
+            mpl_exact_effort effort = {.tick_limit = UINT64_MAX, .deadline_ns = INT64_MAX, .n_threads = 1};
+            uint64_t height = plan->peak_bytes, bound = 0, most = MPL_NO_CAPACITY, offset[MOST_BUFFERS];
+            uint64_t top = 0;
+
+            memcpy(offset, plan->offset, p->n * sizeof *offset);
+            if (way > 0)
+                most = least - (way == 2);
+            assert_ok(&ctx, mpl_exact_families(&ctx, p, 0, 0, most, &effort, offset, &height, &bound));
+            for (mpl_buffer b = 0; b < p->n; b++)
+                top = mpl_max_u64(top, p->pool[b] == 0 ? offset[b] + p->bytes[b] : 0);
+            assert_int_equal(top, height);
+            if (way < 2)
+                assert_int_equal(height, least);
+            assert_int_equal(bound, least);
+        }
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
     assert_int_equal(ctx.n_live, 0);
 }
 
@@ -468,6 +507,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plan_all),
+        cmocka_unit_test(search_from_afar),
         cmocka_unit_test(parts_let_others_in),
         cmocka_unit_test(refuse_wrong),
         cmocka_unit_test(capacities),

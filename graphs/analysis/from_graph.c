@@ -858,7 +858,7 @@ out:
 
 /* ---- which concats copy ------------------------------------------------------------------------------------------- */
 
-enum { MOST_TRIED = 10 }; /* concats of which every choice is looked at */
+enum { MOST_TRIED = 12 }; /* concats of which every choice is looked at */
 
 typedef struct chooser {
     mpl_ctx *ctx;
@@ -900,8 +900,8 @@ static uint64_t result_bytes(const mpl_graph *g, mpl_op op)
     return g->value_bytes[g->op_out[g->op_out_begin[op]]];
 }
 
-/* Every choice of a few concats: the most bytes that need no copy, with a peak as low as that of copying; then the lowest peak;
- * then the first choice in the order of binary numbers. */
+/* Every choice of a few concats: the lowest peak; then the most bytes that need no copy; then the first choice in the order of
+ * binary numbers. */
 static mpl_status choose_of_all(chooser *c, uint32_t n, const mpl_op *op)
 {
     mpl_status st = MPL_OK;
@@ -915,7 +915,7 @@ static mpl_status choose_of_all(chooser *c, uint32_t n, const mpl_op *op)
             bytes += c->shared[op[i]] ? result_bytes(c->g, op[i]) : 0;
         }
         MPL_TRY(try_choice(c, &peak, NULL));
-        if (peak > c->copying || bytes < most || (bytes == most && peak >= least))
+        if (peak > least || (peak == least && bytes <= most))
             continue;
         most = bytes;
         least = peak;
