@@ -3,16 +3,15 @@
  * Source   Reverse accumulation as in A. Griewank, A. Walther, "Evaluating Derivatives", 2008, chapter 3, operation by operation.
  * Idea     Forward, the graph is copied. Backward, operations are taken from the last to the first that the loss depends on; the
  *          gradient of a value is whole once each operand that it is has given its part, and is added up there and then. */
-#include "graphs/ir/graph_priv.h"
 #include "graphs/ops/ops_priv.h"
-#include "graphs/passes/gradients_priv.h"
+#include "graphs/passes/autodiff_priv.h"
 
-enum { NAME_SIZE = 256 };
+enum { NAME_SIZE = MPL_GRAD_NAME };
 
 /* ---- names ----------------------------------------------------------------------------------------------------------- */
 
-/* What the format says, made unique by marks behind it, into text[NAME_SIZE]. */
-static const char *fresh(const mpl_grad *d, char *text, const char *base, const char *suffix, uint32_t number)
+const char *mpl_grad_fresh(const mpl_grad *d, char *text, const char *base, const char *suffix,
+                           uint32_t number)
 {
     size_t n;
 
@@ -39,14 +38,22 @@ bool mpl_grad_wants(const mpl_grad *d, uint32_t i)
     return old_in(d, i) != MPL_NONE && d->varies[old_in(d, i)];
 }
 
-mpl_value mpl_grad_in(const mpl_grad *d, uint32_t i)
+/* In the new graph; within blocks it is made there and then. */
+static mpl_value now(mpl_grad *d, mpl_value v)
 {
-    return old_in(d, i) == MPL_NONE ? MPL_NONE : d->now[old_in(d, i)];
+    if (d->st == MPL_OK)
+        d->st = mpl_grad_now(d, v);
+    return v == MPL_NONE ? MPL_NONE : d->now[v];
 }
 
-mpl_value mpl_grad_out(const mpl_grad *d, uint32_t i)
+mpl_value mpl_grad_in(mpl_grad *d, uint32_t i)
 {
-    return d->now[d->g->op_out[d->g->op_out_begin[d->op] + i]];
+    return now(d, old_in(d, i));
+}
+
+mpl_value mpl_grad_out(mpl_grad *d, uint32_t i)
+{
+    return now(d, d->g->op_out[d->g->op_out_begin[d->op] + i]);
 }
 
 const mpl_shape *mpl_grad_in_shape(const mpl_grad *d, uint32_t i)
@@ -75,8 +82,8 @@ static mpl_value constant(mpl_grad *d, const char *base, mpl_type type, const mp
 
     mpl_put(type, &element, 0, number);
     if (d->st == MPL_OK)
-        d->st = mpl_graph_add_const(d->ctx, d->to, fresh(d, text, base, "", MPL_NONE), type, shape, &element,
-                                    true, &v);
+        d->st = mpl_graph_add_const(d->ctx, d->to, mpl_grad_fresh(d, text, base, "", MPL_NONE), type, shape,
+                                    &element, true, &v);
     return v;
 }
 
@@ -119,7 +126,7 @@ static const char *helper_name(mpl_grad *d, char *text)
 {
     mpl_value first = d->g->op_out[d->g->op_out_begin[d->op]];
 
-    return fresh(d, text, d->g->value_name[first], ".back", d->n_helper++);
+    return mpl_grad_fresh(d, text, d->g->value_name[first], ".back", d->n_helper++);
 }
 
 mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
@@ -153,12 +160,11 @@ mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_i
 /* "v.grad" where there will be one part only, or parts that are added as they come; else a number behind it. */
 static const char *part_name(const mpl_grad *d, mpl_value v, char *text)
 {
-    return fresh(d, text, d->g->value_name[v], d->slots[v] == 1 ? ".grad" : ".grad.",
-                 d->slots[v] == 1 ? MPL_NONE : d->n_parts[v]);
+    return mpl_grad_fresh(d, text, d->g->value_name[v], d->slots[v] == 1 ? ".grad" : ".grad.",
+                          d->slots[v] == 1 ? MPL_NONE : d->n_parts[v]);
 }
 
-/* Part i of the gradient of v, a value of the old graph. */
-static void give(mpl_grad *d, mpl_value v, mpl_value part)
+void mpl_grad_part(mpl_grad *d, mpl_value v, mpl_value part)
 {
     char text[NAME_SIZE];
     const char *name;
@@ -166,8 +172,9 @@ static void give(mpl_grad *d, mpl_value v, mpl_value part)
     if (d->st != MPL_OK)
         return;
     if (d->options->chained && d->n_parts[v] > 0) {
-        name = fresh(d, text, d->g->value_name[v], d->n_parts[v] + 1 == d->slots[v] ? ".grad" : ".grad.sum",
-                     d->n_parts[v] + 1 == d->slots[v] ? MPL_NONE : d->n_parts[v]);
+        name = mpl_grad_fresh(d, text, d->g->value_name[v],
+                              d->n_parts[v] + 1 == d->slots[v] ? ".grad" : ".grad.sum",
+                              d->n_parts[v] + 1 == d->slots[v] ? MPL_NONE : d->n_parts[v]);
         add_op(d, MPL_OP_add, 2, (mpl_value[]){d->whole[v], part}, 0, NULL, 1, &name, &d->whole[v]);
     } else if (d->options->chained) {
         d->whole[v] = part;
@@ -186,7 +193,7 @@ static void give(mpl_grad *d, mpl_value v, mpl_value part)
 
 void mpl_grad_give(mpl_grad *d, uint32_t i, mpl_value part)
 {
-    give(d, old_in(d, i), part);
+    mpl_grad_part(d, old_in(d, i), part);
 }
 
 void mpl_grad_make(mpl_grad *d, uint32_t i, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
@@ -291,7 +298,7 @@ static mpl_status copy_value(mpl_grad *d, mpl_value v)
 }
 
 /* Batch norm with four more outputs, dropout with its mask. */
-static mpl_status copy_trained(mpl_grad *d, mpl_op op, const mpl_value *in)
+static mpl_status copy_trained(mpl_grad *d, mpl_op op, const mpl_value *in, const char *y_name)
 {
     static const char *const more[] = {".batch_mean", ".batch_var", ".next_mean", ".next_var"};
     mpl_status st = MPL_OK;
@@ -300,13 +307,16 @@ static mpl_status copy_trained(mpl_grad *d, mpl_op op, const mpl_value *in)
     bool norm = g->op_kind[op] == MPL_OP_batch_norm;
     uint32_t n_out = norm ? 5 : 2, n_in = norm ? 5 : d->step != MPL_NONE ? 2 : 1;
     char text[5][NAME_SIZE];
-    const char *name[5] = {g->value_name[y]};
+    const char *name[5] = {y_name};
     const mpl_attr epsilon = MPL_FLOAT(epsilon, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
     const mpl_attr dropped[] = {MPL_FLOAT(ratio, d->options->dropout > 0 ? d->options->dropout : 0.5),
                                 MPL_INT(seed, op)};
 
+    if (norm && g->op_block[op] != 0)
+        MPL_FAIL(d->ctx, MPL_EINPUT, "operation '%.100s' (batch_norm) cannot be trained inside a block",
+                 g->op_name[op]);
     for (uint32_t i = 1; i < n_out; i++)
-        name[i] = fresh(d, text[i], name[0], norm ? more[i - 1] : ".mask", MPL_NONE);
+        name[i] = mpl_grad_fresh(d, text[i], name[0], norm ? more[i - 1] : ".mask", MPL_NONE);
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, norm ? MPL_OP_batch_norm_train : MPL_OP_dropout_train,
                              g->op_name[op], n_in, norm ? in : (mpl_value[]){in[0], d->step}, norm ? 1 : 2,
                              norm ? &epsilon : dropped, n_out, name, out));
@@ -315,7 +325,7 @@ out:
     return st;
 }
 
-static mpl_status copy_op(mpl_grad *d, mpl_op op)
+mpl_status mpl_grad_copy(mpl_grad *d, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
@@ -326,6 +336,7 @@ static mpl_status copy_op(mpl_grad *d, mpl_op op)
     mpl_value *in = NULL, *out = NULL;
     mpl_attr *attr = NULL;
     const char **name = NULL;
+    char(*text)[NAME_SIZE] = NULL;
 
     MPL_TRY(mpl_new(d->ctx, in, n_in));
     MPL_TRY(mpl_new(d->ctx, out, n_out));
@@ -335,12 +346,16 @@ static mpl_status copy_op(mpl_grad *d, mpl_op op)
         in[i] = from[i] == MPL_NONE ? MPL_NONE : d->now[from[i]];
     for (uint32_t i = 0; i < n_attr; i++)
         attr[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
+    if ((text = mpl_alloc(d->ctx, n_out, NAME_SIZE)) == NULL)
+        MPL_TRY(MPL_EMEM);
     for (uint32_t i = 0; i < n_out; i++)
-        name[i] = made[i] == MPL_NONE ? NULL : g->value_name[made[i]];
+        name[i] = made[i] == MPL_NONE ? NULL
+                  : d->block == 0     ? g->value_name[made[i]]
+                                  : mpl_grad_fresh(d, text[i], g->value_name[made[i]], ".again", MPL_NONE);
     d->op_now[op] = d->to->n_ops;
     if (g->op_kind[op] == MPL_OP_batch_norm ||
         (g->op_kind[op] == MPL_OP_dropout && (n_out == 1 || made[1] == MPL_NONE) && is_float(g, from[0]))) {
-        MPL_TRY(copy_trained(d, op, in));
+        MPL_TRY(copy_trained(d, op, in, name[0]));
         goto out;
     }
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, (mpl_op_kind)g->op_kind[op], g->op_name[op], n_in, in, n_attr,
@@ -353,6 +368,7 @@ out:
     mpl_free(d->ctx, out);
     mpl_free(d->ctx, attr);
     mpl_free(d->ctx, name);
+    mpl_free(d->ctx, text);
     return st;
 }
 
@@ -368,6 +384,28 @@ static mpl_op last_softmax(const mpl_graph *g)
     return (mpl_attr_int(g, op, MPL_ATTR_axis, -1) + 2) % 2 == 1 ? op : MPL_NONE;
 }
 
+/* One pass over all operations; whether a loop has more to say to those before it. */
+static bool vary(mpl_grad *d)
+{
+    const mpl_graph *g = d->g;
+    bool again = false;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint8_t any = 0;
+
+        if (g->op_body_begin[op] < g->op_body_begin[op + 1]) {
+            again |= mpl_grad_vary_control(d, op);
+            continue;
+        }
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            any |= g->op_in[i] != MPL_NONE && d->varies[g->op_in[i]];
+        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+            if (g->op_out[i] != MPL_NONE)
+                d->varies[g->op_out[i]] = any && is_float(g, g->op_out[i]);
+    }
+    return again;
+}
+
 /* What varies with a trained weight, what the loss depends on, and how many parts each gradient has. */
 static mpl_status explore(mpl_grad *d, mpl_value logits)
 {
@@ -376,26 +414,13 @@ static mpl_status explore(mpl_grad *d, mpl_value logits)
 
     for (mpl_value v = 0; v < g->n_values; v++)
         d->varies[v] = is_trained(g, v);
-    for (mpl_op op = 0; op < g->n_ops; op++) {
-        uint8_t any = 0;
-
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            any |= g->op_in[i] != MPL_NONE && d->varies[g->op_in[i]];
-        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-            if (g->op_out[i] != MPL_NONE)
-                d->varies[g->op_out[i]] = any && is_float(g, g->op_out[i]);
+    while (vary(d)) {
     }
     if (!d->varies[logits] || g->value_op[logits] == MPL_NONE)
         MPL_FAIL(d->ctx, MPL_EINPUT, "graph '%s': output '%.100s' depends on no weight that can be trained",
                  g->name, g->value_name[logits]);
     d->leads[g->value_op[logits]] = 1;
-    for (mpl_op op = g->n_ops; op-- > 0;)
-        for (uint32_t i = g->op_in_begin[op]; d->leads[op] && i < g->op_in_begin[op + 1]; i++)
-            if (g->op_in[i] != MPL_NONE && d->varies[g->op_in[i]]) {
-                d->slots[g->op_in[i]]++;
-                if (g->value_op[g->op_in[i]] != MPL_NONE)
-                    d->leads[g->value_op[g->op_in[i]]] = 1;
-            }
+    MPL_TRY(mpl_grad_count_slots(d, 0));
     d->slots[logits]++;
     memcpy(d->waits, d->slots, g->n_values * sizeof *d->waits);
 out:
@@ -411,19 +436,20 @@ static mpl_status add_loss(mpl_grad *d, mpl_value logits, mpl_op softmax, mpl_va
     const mpl_shape *s = &g->value_shape[logits];
     mpl_shape rows = {2, {s->rank > 1 ? s->dim[0] : 1, 1}};
     char text[4][NAME_SIZE];
-    const char *name[2] = {fresh(d, text[0], "loss", "", MPL_NONE), NULL}, *one = NULL;
+    const char *name[2] = {mpl_grad_fresh(d, text[0], "loss", "", MPL_NONE), NULL}, *one = NULL;
     mpl_value x = d->now[logits], labels, out[2], dx;
 
     for (uint32_t i = s->rank > 1; i < s->rank; i++)
         rows.dim[1] *= s->dim[i];
-    MPL_TRY(mpl_graph_add_value(d->ctx, d->to, fresh(d, text[1], "labels", "", MPL_NONE), MPL_INPUT,
+    MPL_TRY(mpl_graph_add_value(d->ctx, d->to, mpl_grad_fresh(d, text[1], "labels", "", MPL_NONE), MPL_INPUT,
                                 MPL_TYPE_i64, &(mpl_shape){1, {rows.dim[0]}}, &labels));
     if (s->rank != 2) {
-        one = fresh(d, text[2], g->value_name[logits], ".rows", MPL_NONE);
+        one = mpl_grad_fresh(d, text[2], g->value_name[logits], ".rows", MPL_NONE);
         MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_reshape, one, 1, &x, 1, &MPL_INTS(shape, 2, rows.dim),
                                  1, &one, &x));
     }
-    name[1] = softmax != MPL_NONE ? g->value_name[g->output[0]] : fresh(d, text[2], "prob", "", MPL_NONE);
+    name[1] =
+        softmax != MPL_NONE ? g->value_name[g->output[0]] : mpl_grad_fresh(d, text[2], "prob", "", MPL_NONE);
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_softmax_cross_entropy, name[0], 2,
                              (mpl_value[]){x, labels}, 0, NULL, 2, name, out));
     *loss = out[0];
@@ -432,18 +458,17 @@ static mpl_status add_loss(mpl_grad *d, mpl_value logits, mpl_op softmax, mpl_va
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_softmax_cross_entropy_grad, one, 2,
                              (mpl_value[]){out[1], labels}, 0, NULL, 1, &one, &dx));
     if (s->rank != 2) {
-        one = fresh(d, text[3], g->value_name[logits], ".grad.dims", MPL_NONE);
+        one = mpl_grad_fresh(d, text[3], g->value_name[logits], ".grad.dims", MPL_NONE);
         MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_reshape, one, 1, &dx, 1,
                                  &MPL_INTS(shape, s->rank, s->dim), 1, &one, &dx));
     }
-    give(d, logits, dx);
+    mpl_grad_part(d, logits, dx);
     MPL_TRY(d->st);
 out:
     return st;
 }
 
-/* Adds the parts of a gradient once all are there. */
-static mpl_status complete(mpl_grad *d, mpl_value v)
+mpl_status mpl_grad_complete(mpl_grad *d, mpl_value v)
 {
     mpl_status st = MPL_OK;
     uint32_t n = d->n_parts[v];
@@ -459,7 +484,7 @@ static mpl_status complete(mpl_grad *d, mpl_value v)
     for (uint32_t i = n, at = d->last[v]; i-- > 0; at = d->part_prev[at])
         part[i] = d->part_value[at];
     d->whole[v] = part[0];
-    name = fresh(d, text, d->g->value_name[v], ".grad", MPL_NONE);
+    name = mpl_grad_fresh(d, text, d->g->value_name[v], ".grad", MPL_NONE);
     if (n > 1)
         MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_sum, name, n, part, 0, NULL, 1, &name, &d->whole[v]));
     d->whole[v] = mpl_grad_join(d, v, d->whole[v]);
@@ -469,26 +494,38 @@ out:
     return st;
 }
 
-static mpl_status go_back(mpl_grad *d, mpl_op op)
+mpl_status mpl_grad_back(mpl_grad *d, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
-    bool any = false;
+    bool any = false, owner = g->op_body_begin[op] < g->op_body_begin[op + 1];
+    mpl_value *captured = NULL;
+    uint32_t n_captured = 0;
 
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
         any = any || (g->op_out[i] != MPL_NONE && d->whole[g->op_out[i]] != MPL_NONE);
     d->op = op;
     d->n_helper = 0;
-    if (any && mpl_grad_rules[g->op_kind[op]] == NULL)
+    if (any && !owner && mpl_grad_rules[g->op_kind[op]] == NULL)
         MPL_FAIL(d->ctx, MPL_EINPUT, "operation '%.100s': there is no rule for the gradient of %s",
                  g->op_name[op], mpl_op_table[g->op_kind[op]].name);
-    if (any)
+    if (any && owner)
+        MPL_TRY(mpl_grad_back_control(d, op));
+    if (any && g->op_kind[op] == MPL_OP_dropout)
+        mpl_grad_out(d, 0); /* its mask is made with it */
+    if (any && !owner)
         mpl_grad_rules[g->op_kind[op]](d);
     MPL_TRY(d->st);
+    if (owner)
+        MPL_TRY(mpl_grad_captured(d, op, true, &n_captured, &captured));
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
         if (g->op_in[i] != MPL_NONE && d->varies[g->op_in[i]] && --d->waits[g->op_in[i]] == 0)
-            MPL_TRY(complete(d, g->op_in[i]));
+            MPL_TRY(mpl_grad_complete(d, g->op_in[i]));
+    for (uint32_t i = 0; i < n_captured; i++)
+        if (--d->waits[captured[i]] == 0)
+            MPL_TRY(mpl_grad_complete(d, captured[i]));
 out:
+    mpl_free(d->ctx, captured);
     return st;
 }
 
@@ -579,7 +616,7 @@ static mpl_status add_update(mpl_grad *d, waiting *w, mpl_op_kind kind, uint32_t
     bool paced = d->options->rate > 0 && kind != MPL_OP_step_update;
 
     for (uint32_t i = 0; i < n; i++)
-        name[i] = fresh(d, text[i], d->to->value_name[w->in[first + i]], ".next", MPL_NONE);
+        name[i] = mpl_grad_fresh(d, text[i], d->to->value_name[w->in[first + i]], ".next", MPL_NONE);
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, kind, name[0], w->n_in, w->in, paced,
                              &MPL_FLOAT(rate, d->options->rate), n, name, out));
 out:
@@ -605,9 +642,9 @@ static mpl_status update_weight(mpl_grad *d, waiting *w, mpl_value weight, uint3
     for (uint32_t i = 0; i < how->n_state; i++) {
         static const double zero = 0; /* in every floating type */
 
-        MPL_TRY(mpl_graph_add_const(d->ctx, d->to,
-                                    fresh(d, text, d->g->value_name[weight], how->state[i], MPL_NONE),
-                                    (mpl_type)d->g->value_type[weight], shape, &zero, true, &state));
+        MPL_TRY(mpl_graph_add_const(
+            d->ctx, d->to, mpl_grad_fresh(d, text, d->g->value_name[weight], how->state[i], MPL_NONE),
+            (mpl_type)d->g->value_type[weight], shape, &zero, true, &state));
         MPL_TRY(push_in(d, w, state));
     }
     await(d->to, w, d->to->value_op[gradient]);
@@ -683,8 +720,6 @@ static mpl_status check(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_opt
 {
     mpl_status st = MPL_OK;
 
-    if (g->n_blocks > 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has control flow, which cannot be differentiated", g->name);
     if (g->n_outputs != 1)
         MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has %u outputs; training needs exactly one", g->name,
                  g->n_outputs);
@@ -720,9 +755,12 @@ static mpl_status allocate(mpl_grad *d)
     MPL_TRY(mpl_new(d->ctx, d->n_parts, n));
     MPL_TRY(mpl_new(d->ctx, d->last, n));
     MPL_TRY(mpl_new(d->ctx, d->whole, n));
+    MPL_TRY(mpl_new(d->ctx, d->tape, n));
+    MPL_TRY(mpl_new(d->ctx, d->count, d->g->n_ops));
     memset(d->now, 0xff, n * sizeof *d->now);
     memset(d->last, 0xff, n * sizeof *d->last);
     memset(d->whole, 0xff, n * sizeof *d->whole);
+    memset(d->tape, 0xff, n * sizeof *d->tape);
 out:
     return st;
 }
@@ -739,8 +777,8 @@ static mpl_status add_step(mpl_grad *d)
     for (mpl_op op = 0; op < d->g->n_ops; op++)
         asked = asked || (d->g->op_kind[op] == MPL_OP_dropout && d->options->update != MPL_OPTIMISER_NONE);
     if (asked)
-        MPL_TRY(mpl_graph_add_const(d->ctx, d->to, fresh(d, text, "step", "", MPL_NONE), MPL_TYPE_i64,
-                                    &(mpl_shape){0, {0}}, &zero, false, &d->step));
+        MPL_TRY(mpl_graph_add_const(d->ctx, d->to, mpl_grad_fresh(d, text, "step", "", MPL_NONE),
+                                    MPL_TYPE_i64, &(mpl_shape){0, {0}}, &zero, false, &d->step));
 out:
     return st;
 }
@@ -780,15 +818,17 @@ static mpl_status differentiate(mpl_grad *d)
     while ((item = mpl_walk_next(g, &walk)) != MPL_ITEM_END)
         if (item == MPL_ITEM_VALUE)
             MPL_TRY(copy_value(d, walk.value));
-        else if (item == MPL_ITEM_OP && walk.op != softmax)
-            MPL_TRY(copy_op(d, walk.op));
+        else if (item == MPL_ITEM_OP && walk.op != softmax && g->op_block[walk.op] == 0)
+            MPL_TRY(g->op_body_begin[walk.op] < g->op_body_begin[walk.op + 1]
+                        ? mpl_grad_copy_control(d, walk.op, d->leads[walk.op])
+                        : mpl_grad_copy(d, walk.op));
     MPL_TRY(add_loss(d, logits, softmax, &loss));
     MPL_TRY(mpl_graph_add_output(d->ctx, d->to, loss));
     if (--d->waits[logits] == 0)
-        MPL_TRY(complete(d, logits));
+        MPL_TRY(mpl_grad_complete(d, logits));
     for (mpl_op op = g->n_ops; op-- > 0;)
-        if (d->leads[op])
-            MPL_TRY(go_back(d, op));
+        if (d->leads[op] && g->op_block[op] == 0)
+            MPL_TRY(mpl_grad_back(d, op));
     MPL_TRY(add_outputs(d));
     MPL_TRY(mpl_graph_finish(d->ctx, d->to));
 out:
@@ -808,8 +848,8 @@ mpl_status mpl_autodiff(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_opt
     *out = d.to, d.to = NULL;
 out:
     mpl_graph_free(ctx, d.to);
-    void *arrays[] = {d.now,     d.op_now, d.varies, d.leads,      d.slots,     d.waits,
-                      d.n_parts, d.last,   d.whole,  d.part_value, d.part_prev, d.piece};
+    void *arrays[] = {d.now,     d.op_now, d.varies, d.leads,      d.slots,     d.waits, d.tape,
+                      d.n_parts, d.last,   d.whole,  d.part_value, d.part_prev, d.piece, d.count};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);
     return st;

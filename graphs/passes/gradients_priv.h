@@ -43,16 +43,19 @@ typedef struct mpl_grad {
     uint32_t n_pieces; /* given and not yet part of a whole gradient */
     size_t piece_cap;
     mpl_grad_piece *piece;
+    uint32_t block;   /* of g, that is gone through; 0: the whole graph, of which all values are there */
+    mpl_value *tape;  /* [n_values] of a carried parameter: the rows that hold it round by round; MPL_NONE */
+    mpl_value *count; /* [n_ops] of a loop that may end early: how many rounds it had; MPL_NONE */
     mpl_value step, step_next; /* the number of the run; MPL_NONE: nobody asks for it */
 } mpl_grad;
 
 typedef void mpl_grad_rule(mpl_grad *d);
 extern mpl_grad_rule *const mpl_grad_rules[MPL_N_OPS]; /* NULL: none */
 
-bool mpl_grad_wants(const mpl_grad *d, uint32_t i);    /* input i gets a part */
-mpl_value mpl_grad_in(const mpl_grad *d, uint32_t i);  /* in the new graph; MPL_NONE: left out */
-mpl_value mpl_grad_out(const mpl_grad *d, uint32_t i); /* in the new graph */
-mpl_value mpl_grad_dy(mpl_grad *d, uint32_t i);        /* zeros where the loss does not depend on it */
+bool mpl_grad_wants(const mpl_grad *d, uint32_t i); /* input i gets a part */
+mpl_value mpl_grad_in(mpl_grad *d, uint32_t i);     /* in the new graph; MPL_NONE: left out */
+mpl_value mpl_grad_out(mpl_grad *d, uint32_t i);    /* in the new graph */
+mpl_value mpl_grad_dy(mpl_grad *d, uint32_t i);     /* zeros where the loss does not depend on it */
 const mpl_shape *mpl_grad_in_shape(const mpl_grad *d,
                                    uint32_t i); /* of the old graph: it stays where it is */
 const mpl_shape *mpl_grad_out_shape(const mpl_grad *d, uint32_t i); /* likewise */
