@@ -274,6 +274,17 @@ static bool meet_at_begins(const flow *f, const mpl_flow_spots *there, uint64_t 
     return true;
 }
 
+/* Whether `writer` is what weight v is from then on. */
+static bool updates(const mpl_graph *g, mpl_value writer, mpl_value v)
+{
+    mpl_op op = g->value_op[writer];
+
+    for (uint32_t i = 0; op != MPL_NONE && i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
+        if (g->op_out[g->op_out_begin[op] + i] == writer)
+            return mpl_updated(g, op, i) == v;
+    return false;
+}
+
 /* Destroys what may overlap f->spots, where `writer` is written now, but for `writer` itself, and for outputs of which w, where it lies,
  * is a new row. */
 static mpl_status destroy(flow *f, uint64_t *state, mpl_value writer, mpl_where w)
@@ -289,7 +300,7 @@ static mpl_status destroy(flow *f, uint64_t *state, mpl_value writer, mpl_where 
         if (v < f->map.n_arenas || writer == MPL_NONE)
             continue;
         v -= f->map.n_arenas;
-        if (g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT)
+        if ((g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT) && !updates(g, writer, v))
             MPL_FAIL(f->ctx, MPL_EINVALID, "'%.80s' is written over '%.80s', which belongs to the caller",
                      g->value_name[writer], g->value_name[v]);
     }
@@ -489,10 +500,10 @@ static mpl_status check_inputs(flow *f, mpl_op op, uint32_t o, mpl_where w)
     char rounds[200];
     bool same;
 
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
         mpl_value v = g->op_in[i];
 
-        if (v == MPL_NONE || g->value_bytes[v] == 0)
+        if (v == MPL_NONE || g->value_bytes[v] == 0 || v == mpl_updated(g, op, o - g->op_out_begin[op]))
             continue;
         f->spots.n = 0;
         MPL_TRY(mpl_where_spots(&f->map, w, g->value_bytes[g->op_out[o]], &f->spots));
@@ -572,7 +583,7 @@ static mpl_status plain_op(flow *f, mpl_op op)
             join_parts(f, op);
         goto out;
     }
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
         MPL_TRY(need(f, f->now, g->op_in[i], g->op_name[op]));
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
         if (g->op_out[i] != MPL_NONE)

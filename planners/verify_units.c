@@ -160,7 +160,7 @@ static mpl_status list_touches(units *u)
 
         if (!control && mpl_flow_idle(u->m, op))
             continue;
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
             MPL_TRY(add_value(u, op, g->op_in[i], false));
         for (uint32_t i = g->op_out_begin[op]; !control && i < g->op_out_begin[op + 1]; i++)
             MPL_TRY(add_value(u, op, g->op_out[i], true));

@@ -246,9 +246,9 @@ static mpl_status bare_outputs(mpl_exec *exec, uint32_t step)
         mpl_spot spot =
             g->op_out[i] != MPL_NONE ? mpl_control_spot(exec, g->op_out[i]) : (mpl_spot){MPL_NONE, 0, 0};
         range out = {spot.slab, spot.offset, 0, MPL_NONE};
-        bool takes_over = spot.slab == MPL_NONE;
+        bool takes_over = spot.slab == MPL_NONE || mpl_updated(g, op, i - g->op_out_begin[op]) != MPL_NONE;
 
-        out.to = takes_over ? 0 : spot.offset + g->value_bytes[g->op_out[i]];
+        out.to = g->op_out[i] == MPL_NONE ? 0 : spot.offset + g->value_bytes[g->op_out[i]];
         for (uint32_t k = 0; k < before->n && !takes_over; k++)
             takes_over = meet(&before->at[k], &out) && may_take_over(exec, before->at[k].value, spot.block);
         if (!takes_over)

@@ -209,7 +209,7 @@ static mpl_status add_op(builder *b, uint32_t step, mpl_op op)
     MPL_TRY(add_next(b, step, step + 1));
     if (g->op_kind[op] == MPL_OP_exit_unless)
         MPL_TRY(add_exit(b, step, op));
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1] && !owner; i++)
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op) && !owner; i++)
         MPL_TRY(add_use(b, step, g->op_in[i]));
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
         bool stacked = g->op_kind[op] == MPL_OP_while && i - g->op_out_begin[op] >= mpl_n_carried(g, op);

@@ -68,7 +68,7 @@ static void list_users(widener *w)
     const mpl_graph *g = w->s->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
             add_user(w, g->op_in[i], mpl_unit_of(w->u, w->s->program, op));
     for (uint32_t b = 1; b < g->n_blocks; b++)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)

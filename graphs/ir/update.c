@@ -53,25 +53,35 @@ typedef struct checker {
     uint32_t search;
 } checker;
 
-/* Marks all that `op` waits for with c->search. */
+static void push_op(checker *c, mpl_op op, uint32_t *n)
+{
+    if (op == MPL_NONE || c->seen[op] == c->search)
+        return;
+    c->seen[op] = c->search;
+    c->stack[(*n)++] = op;
+}
+
+/* Marks all that `op` waits for with c->search: who makes what it reads, all of its blocks, and what those wait for. */
 static void mark_awaited(checker *c, mpl_op op)
 {
     const mpl_graph *g = c->g;
     uint32_t n = 0;
 
     c->search++;
-    c->seen[op] = c->search;
-    c->stack[n++] = op;
+    push_op(c, op, &n);
     while (n > 0) {
         mpl_op at = c->stack[--n];
 
-        for (uint32_t i = g->op_in_begin[at]; i < g->op_in_begin[at + 1]; i++) {
-            mpl_op maker = g->op_in[i] != MPL_NONE ? g->value_op[g->op_in[i]] : MPL_NONE;
+        for (uint32_t i = g->op_in_begin[at]; i < g->op_in_begin[at + 1]; i++)
+            push_op(c, g->op_in[i] != MPL_NONE ? g->value_op[g->op_in[i]] : MPL_NONE, &n);
+        for (uint32_t k = g->op_body_begin[at]; k < g->op_body_begin[at + 1]; k++) {
+            uint32_t b = g->op_body[k];
 
-            if (maker != MPL_NONE && c->seen[maker] != c->search) {
-                c->seen[maker] = c->search;
-                c->stack[n++] = maker;
-            }
+            for (mpl_op in = g->block_op_begin[b]; in < g->block_op_end[b]; in++)
+                push_op(c, in, &n);
+            for (uint32_t i = g->block_result_begin[b]; i < g->block_result_begin[b] + g->block_n_results[b];
+                 i++)
+                push_op(c, g->block_result[i] != MPL_NONE ? g->value_op[g->block_result[i]] : MPL_NONE, &n);
         }
     }
 }
@@ -110,7 +120,7 @@ static mpl_status check_readers(mpl_ctx *ctx, checker *c, mpl_value v)
         if (c->weight[w] != v)
             continue;
         for (uint32_t i = g->value_use_begin[w]; i < g->value_use_begin[w + 1]; i++)
-            if (c->seen[g->value_use[i]] != c->search || g->op_block[g->value_use[i]] != 0)
+            if (c->seen[g->value_use[i]] != c->search)
                 MPL_FAIL(ctx, MPL_EINPUT,
                          "operation '%.100s' reads '%.100s', but '%.100s', which updates it, need not wait "
                          "for that; add "

@@ -554,6 +554,16 @@ typedef struct waiting {
     size_t in_cap;
 } waiting;
 
+static void await_maker(const mpl_graph *g, waiting *w, mpl_value v, uint32_t *n)
+{
+    mpl_op maker = v != MPL_NONE ? g->value_op[v] : MPL_NONE;
+
+    if (maker == MPL_NONE || w->awaited[maker])
+        return;
+    w->awaited[maker] = 1;
+    w->stack[(*n)++] = maker;
+}
+
 static void await(const mpl_graph *g, waiting *w, mpl_op op)
 {
     uint32_t n = 0;
@@ -565,13 +575,27 @@ static void await(const mpl_graph *g, waiting *w, mpl_op op)
     while (n > 0) {
         mpl_op at = w->stack[--n];
 
-        for (uint32_t i = g->op_in_begin[at]; i < g->op_in_begin[at + 1]; i++) {
-            mpl_op maker = g->op_in[i] != MPL_NONE ? g->value_op[g->op_in[i]] : MPL_NONE;
+        for (uint32_t i = g->op_in_begin[at]; i < g->op_in_begin[at + 1]; i++)
+            await_maker(g, w, g->op_in[i], &n);
+        for (uint32_t k = g->op_body_begin[at]; k < g->op_body_begin[at + 1]; k++) {
+            uint32_t b = g->op_body[k];
 
-            if (maker != MPL_NONE && !w->awaited[maker])
-                w->awaited[maker] = 1, w->stack[n++] = maker;
+            for (mpl_op in = g->block_op_begin[b]; in < g->block_op_end[b]; in++)
+                for (uint32_t i = g->op_in_begin[in]; i < g->op_in_begin[in + 1]; i++)
+                    await_maker(g, w, g->op_in[i], &n);
+            for (uint32_t i = g->block_result_begin[b]; i < g->block_result_begin[b] + g->block_n_results[b];
+                 i++)
+                await_maker(g, w, g->block_result[i], &n);
         }
     }
+}
+
+/* The operation of the whole graph that `op` is, or stands in. */
+static mpl_op outermost(const mpl_graph *g, mpl_op op)
+{
+    while (g->op_block[op] != 0)
+        op = g->block_owner[g->op_block[op]];
+    return op;
 }
 
 static mpl_status push_in(mpl_grad *d, waiting *w, mpl_value v)
@@ -584,23 +608,40 @@ out:
     return st;
 }
 
-/* Appends an output of each operation that reads weight v and would not have to run before the update otherwise. Later ones first:
- * they often come after the others. */
+/* Appends an output of `reader`, an operation or one in a block of it, unless it has to run before the update anyway. */
+static mpl_status push_reader(mpl_grad *d, waiting *w, mpl_op reader)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *to = d->to;
+    uint32_t out;
+
+    reader = outermost(to, reader);
+    if (w->awaited[reader])
+        return MPL_OK;
+    for (out = to->op_out_begin[reader]; to->op_out[out] == MPL_NONE;)
+        out++;
+    MPL_TRY(push_in(d, w, to->op_out[out]));
+    await(to, w, reader);
+out:
+    return st;
+}
+
+/* All that read weight v. Later ones first: they often come after the others. */
 static mpl_status push_readers(mpl_grad *d, waiting *w, mpl_value v, uint32_t n_ops)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *to = d->to;
 
     for (mpl_op op = n_ops; op-- > 0;)
-        for (uint32_t i = to->op_in_begin[op]; i < to->op_in_begin[op + 1]; i++) {
-            uint32_t out = to->op_out_begin[op];
+        for (uint32_t i = to->op_in_begin[op]; i < to->op_in_begin[op + 1]; i++)
+            if (to->op_in[i] != MPL_NONE && w->shows[to->op_in[i]] == v)
+                MPL_TRY(push_reader(d, w, op));
+    for (uint32_t b = to->n_blocks; b-- > 1;)
+        for (uint32_t i = 0; i < to->block_n_results[b]; i++) {
+            mpl_value result = to->block_result[to->block_result_begin[b] + i];
 
-            if (to->op_in[i] == MPL_NONE || w->shows[to->op_in[i]] != v || w->awaited[op])
-                continue;
-            while (to->op_out[out] == MPL_NONE)
-                out++;
-            MPL_TRY(push_in(d, w, to->op_out[out]));
-            await(to, w, op);
+            if (result != MPL_NONE && w->shows[result] == v)
+                MPL_TRY(push_reader(d, w, to->block_owner[b]));
         }
 out:
     return st;

@@ -34,9 +34,12 @@ typedef struct mpl_autodiff_options {
  * softmax cross-entropy of the logits, which are the output of g or, where that is a softmax, what it reads, against a new
  * input `labels` (i64, one a row); the gradients of all floating weights that the loss depends on, by reverse mode, only what
  * depends on such weights being differentiated; the updates at the end. A weight that has data is trained when it has more than
- * one element. Outputs: the loss, gradients that are pinned, in the order of the weights, and what updates leave: weights,
+ * one element. A loop that the loss depends on keeps on a tape what each round began with, one row a round of each carried value, and
+ * is gone through backwards by a loop that makes each round's values again from there; a branch's are made again in its backward
+ * branch. A loop that may end early, whose tape has as many rows as there can be rounds, counts its rounds. Outputs: the loss, gradients that are pinned, in the order of the weights, and what updates leave: weights,
  * state of the optimiser (weights that begin as zeros), running statistics.
- * MPL_EINPUT: control flow, more than one output, an operator without a rule in gradients.def, no weight to train, gradients
+ * MPL_EINPUT: a loop without a limit of its rounds (trips=N), or that may end early and whose scans are trained; batch norm inside
+ * a block; more than one output, an operator without a rule in gradients.def, no weight to train, gradients
  * that nobody would read. O(weights * size). */
 mpl_status mpl_autodiff(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_options *options,
                         mpl_graph **out);

@@ -861,6 +861,9 @@ static mpl_status back_while(mpl_grad *d, mpl_op op)
     MPL_TRY(check_loop(d, &l));
     MPL_TRY(mpl_grad_captured(d, op, true, &l.n_captured, &l.captured));
     MPL_TRY(need_captured(d, op));
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        MPL_TRY(
+            mpl_grad_now(d, g->op_out[i])); /* with it comes the tape, even where nobody needs the output */
     MPL_TRY(list_scans(d, &l));
     list_inits(d, &l);
     l.last = l.full ? number(d, l.most - 1)
