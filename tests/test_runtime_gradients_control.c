@@ -111,6 +111,14 @@ static const struct {
      "block e\n  f = mul(v, x)\n  h = matmul(f, w)\nyield f, h\no, m = case a, e(n)\nz = mul(o, m)\noutput "
      "z\n",
      1},
+    {"pieces, in the loop and around it",
+     "graph g\ninput x f32 [2,3]\nweight w f32 [3,3]\nweight k f32 [4,3]\ns = slice(k) starts=[0] "
+     "ends=[2]\nblock b\n"
+     "  param r i64 []\n  param h f32 [2,3]\n  p = matmul(h, w)\n  t = slice(k) starts=[1] ends=[3]\n  q = "
+     "mul(p, t)\n"
+     "  m = tanh(q)\nyield _, m\ny = while b(_, _, x) carried=1 trips=3\nu = slice(k) starts=[2] ends=[4]\n"
+     "v = mul(y, s)\nz = add(v, u)\noutput z\n",
+     0},
     {"what is bypassed",
      "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight v f32 [2,3]\nt = "
      "sigmoid(v)\nblock a\n"

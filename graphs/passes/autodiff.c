@@ -152,7 +152,7 @@ mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_i
 
     if (d->st != MPL_OK)
         return MPL_NONE;
-    name = fresh(d, text, d->g->value_name[v], ".grad", MPL_NONE);
+    name = mpl_grad_fresh(d, text, d->g->value_name[v], ".grad", MPL_NONE);
     add_op(d, kind, n_in, in, n_attr, attr, 1, &name, &out);
     return out;
 }

@@ -438,6 +438,9 @@ typedef struct frame {
     mpl_op op;
     uint32_t *slots, *waits, *n_parts, *last;
     mpl_value *whole;
+    uint32_t n_pieces;
+    size_t piece_cap;
+    mpl_grad_piece *piece;
 } frame;
 
 static void forget_values(mpl_grad *d, uint32_t b)
@@ -452,9 +455,11 @@ static mpl_status enter(mpl_grad *d, uint32_t b, frame *old)
     mpl_status st = MPL_OK;
     uint32_t n = d->g->n_values;
 
-    *old = (frame){d->block, d->op, d->slots, d->waits, d->n_parts, d->last, d->whole};
+    *old = (frame){d->block, d->op,    d->slots,    d->waits,     d->n_parts,
+                   d->last,  d->whole, d->n_pieces, d->piece_cap, d->piece};
     d->block = b;
     d->slots = d->waits = d->n_parts = d->last = d->whole = NULL;
+    d->n_pieces = 0, d->piece_cap = 0, d->piece = NULL;
     MPL_TRY(mpl_new(d->ctx, d->slots, n));
     MPL_TRY(mpl_new(d->ctx, d->waits, n));
     MPL_TRY(mpl_new(d->ctx, d->n_parts, n));
@@ -475,10 +480,12 @@ static void leave(mpl_grad *d, const frame *old)
     mpl_free(d->ctx, d->n_parts);
     mpl_free(d->ctx, d->last);
     mpl_free(d->ctx, d->whole);
+    mpl_free(d->ctx, d->piece);
     d->block = old->block;
     d->op = old->op;
     d->slots = old->slots, d->waits = old->waits, d->n_parts = old->n_parts, d->last = old->last;
     d->whole = old->whole;
+    d->n_pieces = old->n_pieces, d->piece_cap = old->piece_cap, d->piece = old->piece;
 }
 
 mpl_status mpl_grad_count_slots(mpl_grad *d, uint32_t b)
