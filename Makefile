@@ -187,12 +187,13 @@ exact-oracle: deps-test $O/tests/test_planners_exact
 control-oracle: deps-test $O/tests/test_runtime_random_control
 	$(Q)CONTROL_ORACLE=$${CONTROL_ORACLE-10000} $O/tests/test_runtime_random_control
 
-# Views and writes: 100,000 random programs against an interpreter that writes in place; faults that the test must notice.
+# Views and writes: 100,000 random programs against an interpreter that writes in place; faults that the test must notice in PROGRAMS of
+# them (2,000).
 views-oracle: deps-test $O/tests/test_graphs_views $O/tests/test_runtime_views
 	$(Q)$O/tests/test_graphs_views 100000
 	$(Q)$O/tests/test_runtime_views 20000
 views-planted: deps-test $O/tests/test_graphs_views
-	$(Q)scripts/plant-views.sh $O
+	$(Q)scripts/plant-views.sh $O $(PROGRAMS)
 
 # How far the searches come: minutes, into the table of results/ unless ARGS say otherwise.
 bench-search: $O/tests/bench_search

@@ -73,6 +73,8 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
         MPL_FAIL(ctx, MPL_EINPUT, "--workspaces: '%s' is neither pool nor plan", options->workspaces);
     if (strcmp(options->rnn, "while") != 0 && strcmp(options->rnn, "unroll") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--rnn: '%s' is neither while nor unroll", options->rnn);
+    if (strcmp(options->layout, "plain") != 0 && strcmp(options->layout, "auto") != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "--layout: '%s' is neither plain nor auto", options->layout);
     if (options->threads > 1024)
         MPL_FAIL(ctx, MPL_EINPUT, "--threads: %" PRIu64 " is more than 1024", options->threads);
     if (options->repeat < 1 || options->repeat > 10000)
@@ -303,6 +305,8 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
         MPL_TRY(evaluate_twice(ctx, options, &job));
         MPL_TRY(mpl_recompute_graph(ctx, options, &recompute, &job.source.graph, &job.recomputed,
                                     &job.recompute_ns));
+        if (strcmp(options->layout, "plain") != 0)
+            MPL_TRY(mpl_graph_channels_last(ctx, &job.source.graph));
         job.graph_hash = mpl_graph_hash(job.source.graph);
         MPL_TRY(make_order(ctx, options, &job));
     } else {
@@ -466,6 +470,7 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
     ADOPT_TEXT(optimise, optimise);
     ADOPT_TEXT(changed, changed);
     ADOPT_TEXT(recompute, recompute);
+    ADOPT_TEXT(layout, layout);
     ADOPT_TEXT(workspaces, workspaces);
     ADOPT_TEXT(backend, backend);
 #undef ADOPT_TEXT

@@ -97,6 +97,7 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
         mpl_record_int(row, MPL_FIELD_kept_bytes, job->twice.kept_bytes);
     }
     put_recomputed(o, job, row);
+    mpl_record_text(row, MPL_FIELD_layout, g != NULL && strcmp(o->layout, "plain") != 0 ? o->layout : NULL);
     for (uint32_t i = 0; i < o->dim.n; i++) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(o->dim.item[i], "="), o->dim.item[i]);
         mpl_record_member_int(row, MPL_FIELD_dims, name, strtoull(strchr(o->dim.item[i], '=') + 1, NULL, 10));

@@ -37,6 +37,7 @@ void mpl_options_init(mpl_options *options)
     options->loop = "view";
     options->ssa = "full";
     options->rnn = "while";
+    options->layout = "plain";
     options->optimise = "none";
     options->recompute = "none";
     options->workspaces = "pool";

@@ -1,10 +1,11 @@
-/* cpu.c -- the backend `cpu`: oneDNN on plain layouts, with a fixed number of threads, so that a run
+/* cpu.c -- the backend `cpu`: oneDNN on the layouts that the graph has, with a fixed number of threads, so that a run
  * repeats bit for bit.
  *
  * Primitives and their memory objects are made once, by prepare; a run only sets their pointers.
  * Scratchpads are the caller's (workspaces). What oneDNN lacks, and types other than f32, run by the plain
  * loops of graphs/ops on one thread, under the name "ref loops". oneDNN's matrix product takes pack
  * buffers of its own for the time of a call. */
+#include "graphs/ir/layout.h"
 #include "runtime/chain.h"
 #include "runtime/cpu_priv.h"
 #include "runtime/host_priv.h"
@@ -26,8 +27,12 @@ struct mpl_prepared {
     bool copy;
     mpl_chain *chain; /* or NULL */
     int n_args;
-    dnnl_exec_arg_t *arg;                    /* [n_args] */
-    mpl_cpu_arg *source;                     /* [n_args] */
+    dnnl_exec_arg_t *arg;  /* [n_args] */
+    mpl_cpu_arg *source;   /* [n_args] */
+    dnnl_primitive_t pack; /* reorders a weight, once; or NULL */
+    dnnl_memory_t unpacked, packed;
+    uint32_t packed_in; /* the input that it is */
+    bool is_packed;
     void (*finish)(const mpl_op_call *call); /* behind the primitive, or NULL */
     struct mpl_prepared *next;               /* the operation's next primitive, or NULL */
 };
@@ -93,6 +98,12 @@ static void release_one(mpl_device *dev, mpl_prepared *prepared)
             dnnl_memory_destroy(prepared->arg[i].memory);
     if (prepared->primitive != NULL)
         dnnl_primitive_destroy(prepared->primitive);
+    if (prepared->pack != NULL)
+        dnnl_primitive_destroy(prepared->pack);
+    if (prepared->unpacked != NULL)
+        dnnl_memory_destroy(prepared->unpacked);
+    if (prepared->packed != NULL)
+        dnnl_memory_destroy(prepared->packed);
     mpl_chain_free(dev->ctx, prepared->chain);
     mpl_free(dev->ctx, prepared->arg);
     mpl_free(dev->ctx, prepared->source);
@@ -131,6 +142,29 @@ static bool read_operands(mpl_cpu_recipe *r)
     return true;
 }
 
+/* What reorders input `i` from the layout of a weight to `to`, and memory for it. */
+static mpl_status make_packed(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p, uint32_t i,
+                              const dnnl_memory_desc_t *to)
+{
+    mpl_status st = MPL_OK;
+    const char *name = r->g->op_name[r->op];
+    dnnl_primitive_desc_t pd = NULL;
+
+    p->packed_in = i;
+    MPL_TRY(status_of(dev, dnnl_memory_create(&p->unpacked, &r->packed_from, r->engine, DNNL_MEMORY_NONE),
+                      "preparing", name));
+    MPL_TRY(status_of(dev, dnnl_memory_create(&p->packed, to, r->engine, DNNL_MEMORY_ALLOCATE), "preparing",
+                      name));
+    MPL_TRY(status_of(
+        dev, dnnl_reorder_primitive_desc_create(&pd, &r->packed_from, r->engine, to, r->engine, NULL),
+        "preparing", name));
+    MPL_TRY(status_of(dev, dnnl_primitive_create(&p->pack, pd), "preparing", name));
+out:
+    if (pd != NULL)
+        dnnl_primitive_desc_destroy(pd);
+    return st;
+}
+
 /* The primitive and its memory objects from a recipe that has a description; takes the recipe's args. */
 static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
                                  uint64_t *workspace_bytes, const char **how)
@@ -156,6 +190,9 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepare
             dev, dnnl_memory_create(&p->arg[i].memory, &p->source[i].md, r->engine, DNNL_MEMORY_NONE),
             "preparing", name));
     }
+    for (int i = 0; i < p->n_args; i++)
+        if (p->source[i].from == MPL_FROM_PACKED)
+            MPL_TRY(make_packed(dev, r, p, p->source[i].index, &p->source[i].md));
     if (how != NULL) {
         MPL_TRY(status_of(dev, dnnl_primitive_get_primitive_desc(p->primitive, &made), "asking", name));
         MPL_TRY(status_of(dev, dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, how), "asking",
@@ -204,6 +241,34 @@ out:
     return st;
 }
 
+/* An operation on images with their channels last: whether all is as mpl_graph_channels_last makes it. */
+static mpl_status check_layout(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, bool *last)
+{
+    mpl_status st = MPL_OK;
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+
+    *last = g->op_in_begin[op] < g->op_in_begin[op + 1] && mpl_channels_last(g, g->op_in[g->op_in_begin[op]]);
+    if (kind == MPL_OP_reorder)
+        return MPL_OK;
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        mpl_value v = g->op_in[i];
+        bool image = v != MPL_NONE && g->value_shape[v].rank == 4 && g->value_role[v] != MPL_WEIGHT;
+
+        if (v != MPL_NONE && mpl_channels_last(g, v) ? !mpl_keeps_layout(kind) || !*last : image && *last)
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "operation '%.100s' (%s): the layout of '%.100s' does not fit; a reorder is missing",
+                     g->op_name[op], mpl_op_table[kind].name, g->value_name[v]);
+    }
+out:
+    return st;
+}
+
+/* Element by element: any layout will do that all operands have. */
+static bool is_flat(mpl_op_kind kind)
+{
+    return (mpl_op_table[kind].traits & MPL_ELEMENTWISE) != 0 || kind == MPL_OP_sum;
+}
+
 static bool copies_bytes(const mpl_graph *g, mpl_op op)
 {
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
@@ -229,6 +294,7 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         .attr = dev->library->attr,
     };
 
+    MPL_TRY(check_layout(ctx, g, op, &r.last));
     omp_set_num_threads((int)dev->n_threads); /* a fact of the calling thread; primitives are made for it */
     MPL_TRY(mpl_new(ctx, p, 1));
     MPL_TRY(mpl_new(ctx, r.in, r.n_in));
@@ -241,6 +307,9 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         MPL_TRY(make_stages(dev, &r, p, &workspace, &name));
     if (p->primitive == NULL && !p->copy)
         MPL_TRY(mpl_chain_new(ctx, g, op, &p->chain, &name));
+    if (r.last && p->primitive == NULL && !p->copy && !is_flat((mpl_op_kind)g->op_kind[op]))
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "operation '%.100s' (%s): oneDNN has nothing for channels last",
+                 g->op_name[op], mpl_op_table[g->op_kind[op]].name);
     *workspace_bytes = workspace;
     if (how != NULL)
         *how = name;
@@ -253,16 +322,43 @@ out:
     return st;
 }
 
+/* The weight in the layout that the primitive asks for, once. */
+static mpl_status pack(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
+{
+    mpl_status st = MPL_OK;
+    dnnl_exec_arg_t arg[] = {{DNNL_ARG_FROM, p->unpacked}, {DNNL_ARG_TO, p->packed}};
+    const char *name = call->graph->op_name[call->op];
+
+    MPL_TRY(status_of(
+        dev, dnnl_memory_set_data_handle_v2(p->unpacked, call->in[p->packed_in].data, dev->library->stream),
+        "running", name));
+    MPL_TRY(status_of(dev, dnnl_primitive_execute(p->pack, dev->library->stream, 2, arg), "running", name));
+    p->is_packed = true;
+out:
+    return st;
+}
+
+static void *packed_data(const mpl_prepared *p)
+{
+    void *data = NULL;
+
+    dnnl_memory_get_data_handle(p->packed, &data);
+    return data;
+}
+
 static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
 {
     mpl_status st = MPL_OK;
     const char *name = call->graph->op_name[call->op];
 
+    if (p->pack != NULL && !p->is_packed)
+        MPL_TRY(pack(dev, p, call));
     for (int i = 0; i < p->n_args; i++) {
         const mpl_cpu_arg *s = &p->source[i];
-        void *data = s->from == MPL_FROM_IN    ? call->in[s->index].data
-                     : s->from == MPL_FROM_OUT ? call->out[s->index].data
-                                               : call->workspace;
+        void *data = s->from == MPL_FROM_IN       ? call->in[s->index].data
+                     : s->from == MPL_FROM_OUT    ? call->out[s->index].data
+                     : s->from == MPL_FROM_PACKED ? packed_data(p)
+                                                  : call->workspace;
 
         MPL_TRY(status_of(dev, dnnl_memory_set_data_handle_v2(p->arg[i].memory, data, dev->library->stream),
                           "running", name));
@@ -308,8 +404,8 @@ static mpl_status wait(mpl_device *dev)
 
 const mpl_backend mpl_backend_cpu = {
     .name = "cpu",
-    .about = "oneDNN " TEXT_OF(DNNL_VERSION_MAJOR) "." TEXT_OF(DNNL_VERSION_MINOR) "." TEXT_OF(
-        DNNL_VERSION_PATCH) ", plain layouts",
+    .about =
+        "oneDNN " TEXT_OF(DNNL_VERSION_MAJOR) "." TEXT_OF(DNNL_VERSION_MINOR) "." TEXT_OF(DNNL_VERSION_PATCH),
     .align = 64,
     .open = open_device,
     .close = close_device,

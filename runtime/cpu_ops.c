@@ -1,6 +1,6 @@
 /* cpu_ops.c -- each operator that oneDNN computes, as oneDNN describes it. See cpu_priv.h.
  *
- * All layouts are plain: row-major, as the graph has them; dims that behave alike are merged, because
+ * Layouts are the graph's: row-major, or images with their channels last; dims that behave alike are merged, because
  * oneDNN has faster code for fewer. What oneDNN would compute by its own reference loops is left to ours,
  * and so is what it approximates too coarsely (softplus is negative below -13, log is off by 4e-4 of
  * itself near 1). */
@@ -43,6 +43,16 @@ static dnnl_memory_desc_t plain_shape(const mpl_shape *s)
     return plain(s->rank, s->dim);
 }
 
+/* An image, which may have its channels last. */
+static dnnl_memory_desc_t image(const recipe *r, const mpl_shape *s)
+{
+    const int64_t *dim = s->dim;
+
+    if (!r->last)
+        return plain_shape(s);
+    return strided(4, dim, (const int64_t[]){dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]});
+}
+
 static int64_t count(const mpl_shape *s, uint32_t from, uint32_t to)
 {
     int64_t n = 1;
@@ -75,7 +85,7 @@ static void choose_hinted(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primi
         return;
     do {
         r->pd = dnnl_primitive_desc_iterator_fetch(it);
-        if (r->pd != NULL && is_reference(r->pd)) {
+        if (r->pd != NULL && is_reference(r->pd) && !r->last) { /* our own loops know no layouts */
             dnnl_primitive_desc_destroy(r->pd);
             r->pd = NULL;
         }
@@ -385,10 +395,23 @@ static void conv_args(recipe *r, const dnnl_memory_desc_t *src, const dnnl_memor
     arg(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
 }
 
+/* Whether input i is a weight that no run changes. */
+static bool is_constant(const recipe *r, uint32_t i)
+{
+    const mpl_graph *g = r->g;
+    mpl_value v = g->op_in[g->op_in_begin[r->op] + i];
+
+    for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
+        if (mpl_n_updates((mpl_op_kind)g->op_kind[g->value_use[k]]) > 0)
+            return false;
+    return g->value_role[v] == MPL_WEIGHT;
+}
+
 static void conv(recipe *r)
 {
     dnnl_convolution_desc_t desc;
-    dnnl_memory_desc_t src, filter, bias, dst;
+    dnnl_memory_desc_t src, filter, bias, dst, any;
+    const dnnl_memory_desc_t *chosen;
     int64_t dim[MPL_MAX_RANK + 1];
     bool has_bias = r->n_in > 2 && r->in[2] != NULL;
     window w;
@@ -396,16 +419,24 @@ static void conv(recipe *r)
     if (!window_rank_fits(r))
         return;
     read_window(r, r->in[1]->dim + 2, &w);
-    src = plain_shape(r->in[0]);
+    src = image(r, r->in[0]);
     filter = plain(split_groups(r->in[1], attr_int(r, MPL_ATTR_group, 1), dim), dim);
     bias = plain(1, &r->out[0]->dim[1]);
-    dst = plain_shape(r->out[0]);
+    dst = image(r, r->out[0]);
+    any = filter;
+    if (r->last && is_constant(r, 1))
+        dnnl_memory_desc_init_by_tag(&any, filter.ndims, filter.dims, dnnl_f32, dnnl_format_tag_any);
     if (dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct,
-                                                   &src, &filter, has_bias ? &bias : NULL, &dst, w.stride,
+                                                   &src, &any, has_bias ? &bias : NULL, &dst, w.stride,
                                                    w.dilation, w.pad_begin, w.pad_end) != dnnl_success)
         return;
     choose(r, &desc);
-    conv_args(r, &src, &filter, has_bias ? &bias : NULL, &dst);
+    chosen = r->pd != NULL ? dnnl_primitive_desc_query_md(r->pd, dnnl_query_weights_md, 0) : &filter;
+    conv_args(r, &src, chosen, has_bias ? &bias : NULL, &dst);
+    if (!dnnl_memory_desc_equal(chosen, &filter)) {
+        r->packed_from = filter;
+        r->arg[1].from = MPL_FROM_PACKED;
+    }
 }
 
 /* Filters of a transposed convolution lie as (in, out / g, spatial ..); oneDNN names them (g, out / g, in
@@ -454,7 +485,7 @@ static void conv_transpose(recipe *r)
 static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
 {
     dnnl_pooling_v2_desc_t desc;
-    dnnl_memory_desc_t src = plain_shape(r->in[0]), dst = plain_shape(r->out[0]);
+    dnnl_memory_desc_t src = image(r, r->in[0]), dst = image(r, r->out[0]);
 
     if (dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &src, &dst, w->stride,
                                           w->kernel, w->dilation, w->pad_begin, w->pad_end) != dnnl_success)
@@ -627,6 +658,8 @@ static void batch_norm(recipe *r)
     dnnl_memory_desc_t data = plain(4, dim), per_channel = plain(1, &dim[1]);
     static const int names[] = {DNNL_ARG_SCALE, DNNL_ARG_SHIFT, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE};
 
+    if (r->last)
+        data = strided(4, dim, (const int64_t[]){dim[1] * dim[2], 1, dim[1], dim[1]});
     if (x->rank < 2 || dnnl_batch_normalization_forward_desc_init(
                            &desc, dnnl_forward_inference, &data, attr_float(r, MPL_ATTR_epsilon, 1e-5),
                            dnnl_use_global_stats | dnnl_use_scale | dnnl_use_shift) != dnnl_success)
@@ -786,8 +819,11 @@ static void concat(recipe *r)
     uint32_t axis = axis_of(r, 0, r->out[0]->rank);
     int64_t dim[3] = {count(r->out[0], 0, axis), r->out[0]->dim[axis],
                       count(r->out[0], axis + 1, r->out[0]->rank)};
-    dnnl_memory_desc_t dst = plain(3, dim);
+    dnnl_memory_desc_t dst;
 
+    if (r->last) /* a pixel's channels follow one another */
+        dim[0] *= dim[2], dim[2] = 1;
+    dst = plain(3, dim);
     for (uint32_t i = 0; i < r->n_in; i++) {
         dim[1] = r->in[i]->dim[axis];
         r->mds[i] = plain(3, dim);
@@ -820,6 +856,21 @@ static void transpose(recipe *r)
         stride[i] = count(x, from + 1, x->rank);
     }
     src = strided(x->rank, r->out[0]->dim, stride);
+    if (dnnl_reorder_primitive_desc_create(&r->pd, &src, r->engine, &dst, r->engine, r->attr) !=
+        dnnl_success) {
+        r->pd = NULL;
+        return;
+    }
+    arg(r, DNNL_ARG_FROM, &src, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_TO, &dst, MPL_FROM_OUT, 0);
+}
+
+static void reorder(recipe *r)
+{
+    dnnl_memory_desc_t src = image(r, r->in[0]), dst;
+
+    r->last = strcmp(mpl_attr_text(r->g, r->op, MPL_ATTR_mode, ""), "channels_last") == 0;
+    dst = image(r, r->out[0]);
     if (dnnl_reorder_primitive_desc_create(&r->pd, &src, r->engine, &dst, r->engine, r->attr) !=
         dnnl_success) {
         r->pd = NULL;
@@ -878,6 +929,7 @@ static void (*const describe[MPL_N_OPS])(recipe *r) = {
     [MPL_OP_reduce_sum_square] = reduce,
     [MPL_OP_concat] = concat,
     [MPL_OP_transpose] = transpose,
+    [MPL_OP_reorder] = reorder,
 };
 
 void mpl_cpu_describe(recipe *r)

@@ -6,7 +6,7 @@
 
 #include <dnnl.h>
 
-typedef enum mpl_cpu_from { MPL_FROM_IN, MPL_FROM_OUT, MPL_FROM_WORKSPACE } mpl_cpu_from;
+typedef enum mpl_cpu_from { MPL_FROM_IN, MPL_FROM_OUT, MPL_FROM_WORKSPACE, MPL_FROM_PACKED } mpl_cpu_from;
 
 /* One argument of a primitive: oneDNN's name for it, how it reads the bytes, and whose they are. */
 typedef struct mpl_cpu_arg {
@@ -27,7 +27,10 @@ typedef struct mpl_cpu_recipe {
     dnnl_primitive_attr_t attr; /* scratchpads are the caller's */
     dnnl_primitive_desc_t pd;   /* NULL: oneDNN has nothing better than its own reference loops */
     uint32_t stage;             /* of an operation that takes several primitives, one after another: from 0 */
-    bool more;                  /* another stage comes behind this one */
+    bool last;                  /* images have their channels last (graphs/ir/layout.h) */
+    dnnl_memory_desc_t
+        packed_from; /* of the operand MPL_FROM_PACKED, as it lies in the weights; reordered once */
+    bool more;       /* another stage comes behind this one */
     void (*finish)(const mpl_op_call *call); /* what is left to do behind the primitive; NULL: nothing */
     uint32_t n_args;
     mpl_cpu_arg *arg;        /* [n_in + n_out + 2] */

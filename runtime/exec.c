@@ -161,6 +161,8 @@ static mpl_status prepare_op(mpl_exec *exec, mpl_op op)
         exec->op_how[op] = g->op_kind[op] == MPL_OP_concat ? "nothing: made in place" : "nothing: a view";
         return MPL_OK;
     }
+    if (g->op_kind[op] == MPL_OP_reorder)
+        exec->reordered_bytes += g->value_bytes[g->op_out[g->op_out_begin[op]]];
     *(g->op_block[op] == 0 ? &exec->copied_bytes : &exec->control->op_copied_bytes[op]) +=
         moved_bytes(exec, op);
     return exec->backend->prepare(exec->dev, g, op, &exec->op_prepared[op], &exec->op_workspace_bytes[op],
@@ -645,6 +647,7 @@ mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
         .weight_bytes = exec->weight_bytes,
         .pinned_bytes = exec->pinned_bytes,
         .copied_bytes = exec->copied_bytes,
+        .reordered_bytes = exec->reordered_bytes,
     };
     for (mpl_op op = 0; op < exec->g->n_ops; op++)
         facts->n_kernels +=

@@ -136,7 +136,7 @@ struct mpl_exec {
     bool fresh;      /* state is as it was at first */
     bool parallel; /* the plan is safe in every execution */
     bool ran;
-    uint64_t measured_bytes, copied_bytes, weight_bytes, pinned_bytes;
+    uint64_t measured_bytes, copied_bytes, reordered_bytes, weight_bytes, pinned_bytes;
 };
 
 /* Slabs behind the pools'. STATE: weights that the graph updates, where they are pinned. */

@@ -214,6 +214,7 @@ static const row rows[] = {
     {"flatten", "3,4,5", "", 1, MPL_HOW_COPY},
     {"squeeze", "3,1,5", "axes=1", 1, MPL_HOW_COPY},
     {"unsqueeze", "3,5", "axes=1", 1, MPL_HOW_COPY},
+    {"reorder", "2,3,4,5", "mode=plain", 1, NULL},
     {"identity", "3,5", "", 1, MPL_HOW_COPY},
     {"identity", "i64:3,5", "", 1, MPL_HOW_COPY},
     {"dropout", "3,5", "", 1, MPL_HOW_COPY},

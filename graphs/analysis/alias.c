@@ -1,6 +1,7 @@
 /* alias.c -- see alias.h. */
 #include "graphs/analysis/alias.h"
 #include "graphs/analysis/liveness.h"
+#include "graphs/ir/layout.h"
 #include "graphs/ops/strided_priv.h"
 
 /* Whether a part of `whole` with those dims is one run of bytes: behind the first dim that has more than one index, all is
@@ -254,6 +255,8 @@ static bool parts_are_runs(const mpl_graph *g, mpl_op op, mpl_value out, uint32_
 {
     uint64_t at = 0;
 
+    if (mpl_channels_last(g, out)) /* then each pixel has some of every operand */
+        return false;
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
         if (at % align != 0 || g->value_bytes[g->op_in[i]] == 0 ||
             !is_one_run(&g->value_shape[out], &g->value_shape[g->op_in[i]]))

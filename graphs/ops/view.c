@@ -9,6 +9,20 @@ mpl_status mpl_shape_same(mpl_ctx *ctx, const mpl_shape_call *call)
     return MPL_OK;
 }
 
+mpl_status mpl_shape_reorder(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    const char *mode = mpl_attr_text(call->graph, call->op, MPL_ATTR_mode, "");
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET(f32)));
+    MPL_TRY(mpl_check_rank(ctx, call, 0, 4, 4));
+    if (strcmp(mode, "channels_last") != 0 && strcmp(mode, "plain") != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "mode is '%.40s'; it must be 'channels_last' or 'plain'", mode);
+    mpl_like_input(call, 0, call->in_type[0]);
+out:
+    return st;
+}
+
 mpl_status mpl_shape_dropout(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     (void)ctx;

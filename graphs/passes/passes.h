@@ -18,6 +18,11 @@ mpl_status mpl_graph_add_folded(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, co
  * is not copied. *g is left whole on failure, but for constants that moved: free it. O(size). */
 mpl_status mpl_graph_prune(mpl_ctx *ctx, mpl_graph **g);
 
+/* Replaces *g by one that computes its convolutions, and what keeps layouts between them (graphs/ir/layout.h), with their channels last;
+ * values that are needed in both layouts are reordered once. Names of inputs and outputs stay, and both are plain. *g stays as it is where
+ * it has no convolution of 2 spatial dims in f32, or control flow, updates or reorders. On failure *g is fit for mpl_graph_free alone. O(size). */
+mpl_status mpl_graph_channels_last(mpl_ctx *ctx, mpl_graph **g);
+
 /* How far tensor_ssa goes. */
 typedef enum mpl_ssa_level {
     MPL_SSA_COPY, /* each read of a view copies it, each write goes to its root: what an eager interpreter does */

@@ -862,6 +862,7 @@ static describe *describe_of(mpl_op_kind kind)
     case MPL_OP_squeeze:
     case MPL_OP_unsqueeze:
     case MPL_OP_identity:
+    case MPL_OP_reorder: /* all layouts are plain here */
         return copy;
     case MPL_OP_dropout:
         return dropout;

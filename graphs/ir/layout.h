@@ -1,0 +1,16 @@
+/* layout.h -- which values lie with their channels last.
+ *
+ * `reorder` changes how a value lies in memory, not what it is: attribute mode is "channels_last" or "plain". Where input 0 of an operator
+ * that keeps layouts has its channels last, so have all its other operands of 4 dims, and its result. Only backends that choose
+ * layouts look at it; to the others a reorder is a copy. Shapes and bytes are the same in either layout. */
+#ifndef MPL_LAYOUT_H
+#define MPL_LAYOUT_H
+
+#include "graphs/graph.h"
+
+/* Output 0 lies as input 0 does; the other operators take and make plain values only. */
+bool mpl_keeps_layout(mpl_op_kind kind);
+/* O(operations before it). */
+bool mpl_channels_last(const mpl_graph *g, mpl_value v);
+
+#endif

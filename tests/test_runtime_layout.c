@@ -1,0 +1,247 @@
+/* test_runtime_layout.c -- images with their channels last: what mpl_graph_channels_last makes, executed on `cpu` in a plan's arena, against
+ * the plain graph on `ref` and on `cpu`. Catches operators that read a layout wrongly, reorders left out or too many, weights reordered
+ * wrongly, and concats that share what does not follow one another. */
+#include "tests/test.h"
+
+#include "graphs/ir/layout.h"
+#include "graphs/passes/passes.h"
+#include "graphs/problem.h"
+#include "graphs/source.h"
+#include "planners/planner.h"
+#include "planners/verify.h"
+#include "runtime/exec.h"
+
+#include <math.h>
+
+typedef struct network {
+    const char *name;
+    int reorders; /* -1: not counted */
+} network;
+
+static const network networks[] = {
+    {"resnet18:image=32,classes=10", 2}, {"resnet50:image=32,classes=10,batch=2", 2},
+    {"mobilenet_v2:image=32", -1},       {"squeezenet:image=64,classes=10", -1},
+    {"densenet121:image=32", -1},        {"inception_v3:image=96,classes=10", -1},
+    {"shufflenet_v2:image=32", -1},      {"vgg16:image=32,classes=10", -1},
+};
+
+/* Each operator that keeps layouts, and what lies between and beside them; the number of reorders. */
+typedef struct text_case {
+    const char *text;
+    int reorders;
+} text_case;
+
+static const text_case texts[] = {
+    {"input x f32 [2,3,9,8]\nweight w f32 [6,3,3,3]\nweight b f32 [6]\ny = conv(x, w, b) pads=[1,1,1,1] "
+     "strides=[2,1]\noutput y\n",
+     2},
+    {"input x f32 [1,4,9,8]\nweight w f32 [4,1,3,3]\nc = conv(x, w) group=4\ny = relu(c)\noutput y\noutput "
+     "c\n",
+     3},
+    {"input x f32 [2,6,9,8]\nweight w f32 [6,3,1,1]\nc = conv(x, w) group=2\ns = sigmoid(x)\nm = mul(c, s)\n"
+     "a = add(m, c)\ny = concat(a, s, c) axis=1\noutput y\n",
+     2},
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\np = max_pool(c) kernel_shape=[2,3] "
+     "strides=[2,2] pads=[0,1,1,0]\nq = avg_pool(p) kernel_shape=[2,2]\ng = global_avg_pool(q)\ny = "
+     "flatten(g)\n"
+     "output y\n",
+     2},
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5]\nweight v f32 [5] = splat 2\nc = "
+     "conv(x, w)\n"
+     "n = batch_norm(c, k, k, k, v)\nl = clip(n)\nd = identity(l)\nt = transpose(d) perm=[0,2,3,1]\ny = "
+     "relu(t)\n"
+     "z = sum(d, c, n)\noutput y\noutput z\n",
+     3},
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nc = conv(x, w)\ny = mul(c, "
+     "k)\noutput y\n",
+     2},
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny = mul(c, "
+     "g)\noutput y\n",
+     3},
+    {"input x f32 [2,3,9]\nweight w f32 [5,3,2]\ny = conv(x, w)\noutput y\n", 0},
+    {"input x f32 [2,3,9,8]\ny = relu(x)\noutput y\n", 0},
+};
+
+static int count_reorders(const mpl_graph *g)
+{
+    int n = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        n += g->op_kind[op] == MPL_OP_reorder;
+    return n;
+}
+
+/* All outputs, one after the other, of a run that is planned; checked ones have their arenas guarded. */
+static char *execute(mpl_ctx *ctx, const char *backend_name, const mpl_graph *g, bool checked)
+{
+    const mpl_backend *backend = mpl_backend_find(backend_name);
+    mpl_problem_options options = mpl_problem_options_default();
+    mpl_device *dev;
+    mpl_problem *p;
+    mpl_value_map *map;
+    mpl_plan *plan;
+    mpl_exec *exec;
+    mpl_run run;
+    mpl_op *order = calloc(g->n_ops + 1, sizeof *order);
+    size_t bytes = 1;
+    char *all, *at;
+
+    assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &dev));
+    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+    options.align = backend->align;
+    assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
+    mpl_run_init(&run, ctx);
+    assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan));
+    assert_ok(ctx, mpl_verify(ctx, p, plan));
+    assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan,
+                                &(mpl_exec_options){.checked = checked, .weight_seed = 3}, &exec));
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        void *data = malloc(g->value_bytes[g->input[i]] + 1);
+
+        assert_ok(ctx, mpl_exec_make_input(ctx, g, i, 1, data));
+        assert_ok(ctx, mpl_exec_set_input(exec, i, data));
+        free(data);
+    }
+    for (int round = 0; round < 2; round++) /* weights are reordered in the first */
+        assert_ok(ctx, mpl_exec_run(exec, NULL));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        bytes += g->value_bytes[g->output[i]];
+    at = all = malloc(bytes);
+    for (uint32_t i = 0; i < g->n_outputs; at += g->value_bytes[g->output[i++]])
+        assert_ok(ctx, mpl_exec_output(exec, i, at));
+    mpl_exec_free(ctx, exec);
+    mpl_plan_free(ctx, plan);
+    mpl_value_map_free(ctx, map);
+    mpl_problem_free(ctx, p);
+    backend->close(dev);
+    free(order);
+    return all;
+}
+
+static void assert_near(const char *what, const mpl_graph *g, const void *got, const void *want,
+                        double tolerance)
+{
+    const float *a = got, *b = want;
+
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        for (uint64_t k = 0; k < g->value_bytes[g->output[i]] / sizeof *a; k++, a++, b++)
+            if (!(fabs((double)*a - (double)*b) <= tolerance * fmax(1, fabs((double)*b))))
+                fail_msg("%s: element %" PRIu64 " of output %u is %.9g where %.9g was expected", what, k, i,
+                         (double)*a, (double)*b);
+}
+
+/* *g becomes its channels-last form; every edge has the layout that its reader takes. */
+static void relay(mpl_ctx *ctx, const char *what, mpl_graph **g, int reorders)
+{
+    uint32_t n_out = (*g)->n_outputs, n_ops = (*g)->n_ops;
+    char *name[8];
+
+    assert_true(n_out <= 8);
+    for (uint32_t i = 0; i < n_out; i++)
+        name[i] = strdup((*g)->value_name[(*g)->output[i]]);
+    assert_ok(ctx, mpl_graph_channels_last(ctx, g));
+    for (uint32_t i = 0; i < n_out; i++) {
+        assert_string_equal((*g)->value_name[(*g)->output[i]], name[i]);
+        assert_false(mpl_channels_last(*g, (*g)->output[i]));
+        free(name[i]);
+    }
+    assert_int_equal((*g)->n_ops, n_ops + (uint32_t)count_reorders(*g));
+    if (reorders >= 0 && count_reorders(*g) != reorders)
+        fail_msg("%s: %d reorders, %d were expected", what, count_reorders(*g), reorders);
+}
+
+static void check_graph(mpl_ctx *ctx, const char *what, mpl_graph *g, int reorders, bool all)
+{
+    char *plain = execute(ctx, "cpu", g, false), *ref = all ? execute(ctx, "ref", g, false) : NULL, *last,
+         *same;
+
+    relay(ctx, what, &g, reorders);
+    last = execute(ctx, "cpu", g, all);
+    assert_near(what, g, last, plain, 1e-3);
+    if (all) {
+        assert_near(what, g, last, ref, 1e-3);
+        same = execute(ctx, "ref", g, true); /* to it a reorder is a copy */
+        assert_near(what, g, same, ref, 0);
+        free(same);
+    }
+    free(plain);
+    free(ref);
+    free(last);
+    mpl_graph_free(ctx, g);
+}
+
+static void operators_agree(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char text[1000];
+        mpl_ctx ctx;
+        mpl_graph *g;
+
+        mpl_ctx_init(&ctx);
+        snprintf(text, sizeof text, "graph t\n%s", texts[i].text);
+        assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
+        check_graph(&ctx, texts[i].text, g, texts[i].reorders, true);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+static void networks_agree(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+        mpl_read_options options = {0};
+        mpl_source source;
+        mpl_ctx ctx;
+
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx, mpl_source_open(&ctx, networks[i].name, &options, &source));
+        check_graph(&ctx, networks[i].name, source.graph, networks[i].reorders, false);
+        source.graph = NULL;
+        mpl_source_fini(&ctx, &source);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+/* Reorders that are missing are said, not computed with. */
+static void wrong_layouts_are_refused(void **state)
+{
+    static const char *const wrong[] = {
+        "r = reorder(x) mode=channels_last\ny = reshape(r) shape=[6,72]\noutput y\n",
+        "r = reorder(x) mode=channels_last\ny = add(r, x)\noutput y\n",
+        "r = reorder(x) mode=channels_last\ny = concat(x, r) axis=1\noutput y\n",
+        "r = reorder(x) mode=channels_last\ny = transpose(r) perm=[0,2,3,1]\noutput y\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const mpl_backend *cpu = mpl_backend_find("cpu");
+        char text[400];
+        mpl_ctx ctx;
+        mpl_graph *g;
+        mpl_device *dev;
+        mpl_prepared *p = NULL;
+        uint64_t workspace;
+
+        mpl_ctx_init(&ctx);
+        snprintf(text, sizeof text, "graph t\ninput x f32 [2,3,9,8]\n%s", wrong[i]);
+        assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
+        assert_ok(&ctx, cpu->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
+        assert_status(&ctx, cpu->prepare(dev, g, 1, &p, &workspace, NULL), MPL_EINPUT);
+        assert_non_null(strstr(ctx.message, "layout"));
+        cpu->close(dev);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operators_agree),
+        cmocka_unit_test(networks_agree),
+        cmocka_unit_test(wrong_layouts_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
