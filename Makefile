@@ -192,7 +192,7 @@ control-oracle: deps-test $O/tests/test_runtime_random_control
 views-oracle: deps-test $O/tests/test_graphs_views $O/tests/test_runtime_views
 	$(Q)$O/tests/test_graphs_views 100000
 	$(Q)$O/tests/test_runtime_views 20000
-views-planted: deps-test $O/tests/test_graphs_views
+views-planted: deps-test $O/tests/test_graphs_views $O/tests/test_graphs_views.o
 	$(Q)scripts/plant-views.sh $O $(PROGRAMS)
 
 # How far the searches come: minutes, into the table of results/ unless ARGS say otherwise.

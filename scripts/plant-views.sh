@@ -25,8 +25,12 @@ fault() { # what, file, sed command
         echo "$1: does not compile"
         cat "$work/log"
         lived=$((lived + 1))
+    elif ! ${CC:-gcc} -o "$work/test" "$build/tests/test_graphs_views.o" "$work/fault.o" "$build/libmemplan.a" -lcmocka $libs \
+        2>"$work/log"; then
+        echo "$1: does not link"
+        cat "$work/log"
+        lived=$((lived + 1))
     else
-        ${CC:-gcc} -o "$work/test" "$build/tests/test_graphs_views.o" "$work/fault.o" "$build/libmemplan.a" -lcmocka $libs
         if timeout 300 "$work/test" "$programs" >"$work/log" 2>&1; then
             echo "$1: LIVES"
             lived=$((lived + 1))
