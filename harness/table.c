@@ -299,6 +299,11 @@ const mpl_table_kind mpl_tables[] = {
      "first run of "
      "the graph",
      mpl_table_switches, MPL_N_FIELDS, false},
+    {"orders",
+     "a line a graph: planned memory in the order that it has and in one that was searched for, what no "
+     "order is "
+     "below, what is saved, on average too, beside OLLA's claim",
+     mpl_table_orders, MPL_N_FIELDS, false},
     {"views", "programs of views and writes, a line a way of making SSA of them: copies, kernels, peak, time",
      mpl_table_views, MPL_N_FIELDS, false},
     {"pebble",

@@ -32,6 +32,9 @@ mpl_status mpl_table_networks(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
 mpl_status mpl_table_peers(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                            bool tsv);
 /* table_paper.c: a line a planner over all graphs; the best plans on the two sides of kind->field; a line a run. */
+/* A line a graph that was planned in the order that it has and in another; what is saved on average. */
+mpl_status mpl_table_orders(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                            bool tsv);
 mpl_status mpl_table_summary(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                              bool tsv);
 mpl_status mpl_table_sides(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,

@@ -1,0 +1,115 @@
+/* table_orders.c -- a line a graph: the order that it has, and one that was searched for. See table.h. */
+#include "harness/grid.h"
+#include "harness/table.h"
+
+/* What G. Steiner et al., "OLLA: Optimizing the Lifetime and Location of Arrays to Reduce the Memory Usage of Neural Networks",
+ * 2022, say of orders and placement together, of other networks than ours: a third less on average. */
+static const double OLLA = 1.0 / 3;
+
+static bool is_searched(const mpl_record *row)
+{
+    const char *order = mpl_record_get_text(row, MPL_FIELD_order);
+
+    return order != NULL && strcmp(order, "given") != 0;
+}
+
+/* The row of the same graph in the order that it has, under the same planner and safety; NULL: there is none. */
+static const mpl_record *given_of(const mpl_rows *rows, const mpl_record *row)
+{
+    static const mpl_field same[] = {MPL_FIELD_graph, MPL_FIELD_safety, MPL_FIELD_planner};
+
+    for (uint32_t i = 0; i < rows->n; i++) {
+        size_t k = 0;
+
+        while (k < sizeof same / sizeof *same) {
+            const char *a = mpl_record_get_text(row, same[k]),
+                       *b = mpl_record_get_text(rows->row[i], same[k]);
+
+            if (a == NULL || b == NULL || strcmp(a, b) != 0)
+                break;
+            k++;
+        }
+        if (k == sizeof same / sizeof *same && !is_searched(rows->row[i]))
+            return rows->row[i];
+    }
+    return NULL;
+}
+
+static mpl_status mib_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, mpl_field field)
+{
+    uint64_t bytes = 0;
+    bool known = mpl_record_get_int(row, field, &bytes);
+
+    return mpl_grid_mib(ctx, grid, known, bytes);
+}
+
+/* One graph; its saving is added to *sum. */
+static mpl_status add_line(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *given, const mpl_record *row,
+                           double *sum)
+{
+    mpl_status st = MPL_OK;
+    uint64_t before = 0, after = 0, ns = 0;
+    const char *proof = mpl_record_get_text(row, MPL_FIELD_order_proof);
+    char text[200];
+    bool has_ns = mpl_record_get_int(row, MPL_FIELD_order_ns, &ns);
+
+    if (!mpl_record_get_int(given, MPL_FIELD_planned_bytes, &before) || before == 0 ||
+        !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &after))
+        MPL_FAIL(ctx, MPL_EINPUT, "%s was not planned in both orders", mpl_graph_label(row, text));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_graph_label(row, text)));
+    MPL_TRY(mib_cell(ctx, grid, given, MPL_FIELD_planned_bytes));
+    MPL_TRY(mib_cell(ctx, grid, row, MPL_FIELD_planned_bytes));
+    MPL_TRY(mib_cell(ctx, grid, row, MPL_FIELD_order_bound_bytes));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", proof != NULL ? proof : "-"));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%.1f %%", 100 * (1 - (double)after / (double)before)));
+    MPL_TRY(mpl_grid_ms(ctx, grid, has_ns, (int64_t)ns));
+    *sum += 1 - (double)after / (double)before;
+out:
+    return st;
+}
+
+/* A line that has a name and a part, no bytes. */
+static mpl_status add_part(mpl_ctx *ctx, mpl_grid *grid, const char *name, double part)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", name));
+    for (int i = 0; i < 4; i++)
+        MPL_TRY(mpl_grid_cell(ctx, grid, "-"));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%.1f %%", 100 * part));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "-"));
+out:
+    return st;
+}
+
+mpl_status mpl_table_orders(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                            bool tsv)
+{
+    static const char *const head[] = {"graph", "program MiB", "searched MiB",       "no order below MiB",
+                                       "by",    "less",        MPL_TIMED "search ms"};
+    mpl_status st = MPL_OK;
+    mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
+    uint32_t n = 0;
+    double sum = 0;
+
+    for (size_t i = 0; i < grid.n_cols; i++)
+        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    for (uint32_t i = 0; i < rows->n; i++) {
+        const mpl_record *given = is_searched(rows->row[i]) ? given_of(rows, rows->row[i]) : NULL;
+
+        if (given == NULL)
+            continue;
+        MPL_TRY(add_line(ctx, &grid, given, rows->row[i], &sum));
+        n++;
+    }
+    if (n > 0) {
+        MPL_TRY(add_part(ctx, &grid, "mean", sum / n));
+        MPL_TRY(add_part(ctx, &grid, "OLLA, as published", OLLA));
+    }
+    if (!tsv)
+        fprintf(to, "%s\n\n", kind->about);
+    mpl_grid_print(to, &grid, tsv);
+out:
+    mpl_grid_fini(ctx, &grid);
+    return st;
+}
