@@ -12,6 +12,7 @@
 #include "harness/gnuplot.h"
 #include "harness/grid.h"
 #include "harness/job.h"
+#include "harness/tradeoff.h"
 #include "harness/unroll.h"
 #include "harness/viewer.h"
 
@@ -316,6 +317,12 @@ mpl_status mpl_cmd_plot(mpl_ctx *ctx, mpl_options *options)
 
     if (suffix == NULL || (!png && !page && strcmp(suffix, ".svg") != 0))
         MPL_FAIL(ctx, MPL_EINPUT, "plot: -o FILE.svg, FILE.png or FILE.html is needed");
+    if (options->tradeoff && page)
+        MPL_FAIL(ctx, MPL_EINPUT, "plot --tradeoff: -o FILE.svg or FILE.png is needed");
+    if (options->tradeoff) {
+        MPL_TRY(mpl_tradeoff_draw(ctx, options, options->args.item[0], options->output, png));
+        goto out;
+    }
     MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
     if (page)
         MPL_TRY(write_page(ctx, &job, row, plan, options->output));

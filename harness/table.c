@@ -304,6 +304,8 @@ const mpl_table_kind mpl_tables[] = {
      "order is "
      "below, what is saved, on average too, beside OLLA's claim",
      mpl_table_orders, MPL_N_FIELDS, false},
+    {"recompute", "training graphs with and without operations that run again: memory, work, time",
+     mpl_table_recompute, MPL_N_FIELDS, false},
     {"views", "programs of views and writes, a line a way of making SSA of them: copies, kernels, peak, time",
      mpl_table_views, MPL_N_FIELDS, false},
     {"pebble",

@@ -44,6 +44,9 @@ mpl_status mpl_table_executed(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
 /* table_switches.c: a line a run with the options that change its problem, beside the first of its graph and planner. */
 mpl_status mpl_table_switches(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                               bool tsv);
+/* table_recompute.c: a line a run of a training graph: what runs again, the memory, the work. */
+mpl_status mpl_table_recompute(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                               bool tsv);
 /* table_views.c: programs, what each way of making SSA of them copies, runs and needs. */
 mpl_status mpl_table_views(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                            bool tsv);
