@@ -397,7 +397,8 @@ static void every_network_trains(void **state)
 
         mpl_ctx_init(&ctx);
         assert_ok(&ctx, mpl_zoo_build(&ctx, (*z)->name, &g));
-        refused = g->n_outputs != 1 || g->value_type[g->output[0]] == MPL_TYPE_i64; /* words vary with nothing */
+        refused =
+            g->n_outputs != 1 || g->value_type[g->output[0]] == MPL_TYPE_i64; /* words vary with nothing */
         for (v = 0; v < g->n_values && (g->value_role[v] != MPL_WEIGHT || g->value_data[v] != NULL);)
             v++;
         refused = refused || v == g->n_values;
