@@ -275,13 +275,50 @@ static void pools_of_their_own(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+static void survive_lost_memory(void **state)
+{
+    mpl_problem_options o = mpl_problem_options_default();
+    mpl_graph *g = NULL;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    o.own_pools = 1u << MPL_PART_GRADIENT | 1u << MPL_PART_STATE;
+    assert_ok(&ctx,
+              mpl_zoo_build(&ctx, "lstm:layers=1,steps=2,hidden=8,batch=1,mode=train,update=momentum", &g));
+    for (int what = 0; what < 2; what++) {
+        mpl_status st = MPL_EMEM;
+
+        for (int64_t k = 0, live = ctx.n_live; st == MPL_EMEM; k += 1 + k / 50) {
+            mpl_op order[400];
+            mpl_problem *p = NULL;
+            mpl_value_map *map = NULL;
+            mpl_order_run run;
+
+            assert_true(g->n_ops <= 400);
+            for (mpl_op op = 0; op < g->n_ops; op++)
+                order[op] = op;
+            mpl_order_run_init(&run, &ctx);
+            ctx.n_allocs = 0, ctx.fail_after = k;
+            st = what == 0 ? mpl_order_make(&run, mpl_order_find("least_peak"), g, order)
+                           : mpl_problem_from_graph(&ctx, g, order, &o, &p, &map);
+            ctx.fail_after = -1;
+            mpl_problem_free(&ctx, p);
+            mpl_value_map_free(&ctx, map);
+            assert_int_equal(ctx.n_live, live);
+        }
+        assert_ok(&ctx, st);
+    }
+    mpl_graph_free(&ctx, g);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(least_of_all_orders),
-        cmocka_unit_test(model_and_problem),
-        cmocka_unit_test(a_third_less),
-        cmocka_unit_test(pools_of_their_own),
+        cmocka_unit_test(least_of_all_orders), cmocka_unit_test(model_and_problem),
+        cmocka_unit_test(a_third_less),        cmocka_unit_test(pools_of_their_own),
+        cmocka_unit_test(survive_lost_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
