@@ -868,14 +868,28 @@ out:
     return st;
 }
 
-static mpl_status use_staging(flow *f, const loop *l)
+/* The staging buffer is written before the copies that wait are made, and read behind some of them. */
+static mpl_status use_staging(flow *f, const loop *l, const transfer *t)
 {
+    mpl_status st = MPL_OK;
     mpl_where w = {.kind = MPL_WHERE_BUFFER, .id = f->map.map->places->staging[l->body]};
-    mpl_status st;
 
     f->spots.n = 0;
-    st = mpl_where_spots(&f->map, w, f->map.p->bytes[w.id], &f->spots);
-    return st == MPL_OK ? destroy(f, f->now, MPL_NONE, w) : st;
+    MPL_TRY(mpl_where_spots(&f->map, w, f->map.p->bytes[w.id], &f->spots));
+    for (uint32_t i = 0; i < l->n_carried; i++) {
+        if (!t[i].copied)
+            continue;
+        f->other.n = 0;
+        MPL_TRY(mpl_where_spots(&f->map, t[i].to, t[i].bytes, &f->other));
+        MPL_TRY(mpl_where_spots(&f->map, t[i].from, t[i].bytes, &f->other));
+        if (overlap(&f->spots, &f->other))
+            MPL_FAIL(f->ctx, MPL_EINVALID,
+                     "block '%.80s' copies by way of a place that '%.80s' takes part in",
+                     f->g->block_name[l->body], f->g->value_name[t[i].param]);
+    }
+    MPL_TRY(destroy(f, f->now, MPL_NONE, w));
+out:
+    return st;
 }
 
 /* Where the loop leaves things, should this be its last round. */
@@ -918,7 +932,7 @@ static mpl_status carry(flow *f, const loop *l, transfer *t)
     }
     MPL_TRY(order_copies(f, l, t, &staged));
     if (staged)
-        MPL_TRY(use_staging(f, l));
+        MPL_TRY(use_staging(f, l, t));
     MPL_TRY(check_finals(f, l->op));
     leave_block(f, f->now, l->body);
     f->map.round[l->body] = next;

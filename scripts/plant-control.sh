@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Plants faults in what loops and branches are laid out by, and in what verifies that, one at a time, and demands that a test
+# notices each.
+#
+#   scripts/plant-control.sh BUILD_FOLDER [GRAPHS]      after `make BUILD_FOLDER/libmemplan.a`
+#
+# A fault is a word for it, a file, and a sed command that must change it. The file is compiled anew into a folder of its own and
+# linked before the library. Exit status 1 when a fault lives, or changed nothing.
+set -u
+build=${1:?usage: scripts/plant-control.sh BUILD_FOLDER [GRAPHS]}
+graphs=${2:-300}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+libs="$(sed -n 's/^FEATURE_LDLIBS *:*= *//p' "${build%/*}/features.mk") -lm -ldl -lpthread"
+flags="-std=c11 -O1 -g -DMPL_CHECK=0 -ffp-contract=off -D_GNU_SOURCE -I. -I${build%/*} -isystem ${build%/*}/gen"
+tests="test_planners_loops test_runtime_random_control"
+planted=0 lived=0
+for test in $tests random_control; do
+    ${CC:-gcc} $flags -c -o "$work/$test.o" tests/$test.c || exit 1
+done
+
+# The first test that fails with the fault linked in.
+caught_by() {
+    local test objects
+    for test in $tests; do
+        objects=$work/$test.o
+        [ $test = test_runtime_random_control ] && objects="$objects $work/random_control.o"
+        ${CC:-gcc} -o "$work/$test" $objects "$work/fault.o" "$build/libmemplan.a" -lcmocka $libs || return
+        CONTROL_ORACLE=$graphs timeout 300 "$work/$test" >"$work/log" 2>&1 || { echo $test; return; }
+    done
+}
+
+fault() { # what, file, sed command
+    mkdir -p "$work/$(dirname "$2")"
+    sed "$3" "$2" >"$work/$2"
+    planted=$((planted + 1))
+    if cmp -s "$2" "$work/$2"; then
+        echo "$1: the fault changes nothing in $2"
+        lived=$((lived + 1))
+    elif ! ${CC:-gcc} $flags -c -o "$work/fault.o" "$work/$2" 2>"$work/log"; then
+        echo "$1: does not compile"
+        cat "$work/log"
+        lived=$((lived + 1))
+    else
+        by=$(caught_by)
+        if [ -z "$by" ]; then
+            echo "$1: LIVES"
+            lived=$((lived + 1))
+        else
+            echo "$1: caught by $by $(sed -n 's/^\[  FAILED  \] \([a-z_]*\)$/\1/p' "$work/log" | sort -u | paste -sd,)"
+        fi
+    fi
+}
+
+while_c=graphs/analysis/store_while.c case_c=graphs/analysis/store_case.c live_c=graphs/analysis/store_live.c
+storage_c=graphs/analysis/storage.c
+fault "co-allocation: cells join though a step needs both" $storage_c 's/if (!cell_is_free(s, b, MPL_NONE, mpl_row(s, at)))/if (false)/'
+fault "co-allocation: what is needed by another may be held" $storage_c 's/if (!cell_is_free(s, mpl_cell(s, item), item, row))/if (false)/'
+fault "co-allocation: first values settle one cell on" $while_c '/^static void settle_firsts/,/^}/s/cell_of(head, -(int64_t)p->age)/cell_of(head, 1 - (int64_t)p->age)/'
+fault "co-allocation: first values settle though they are shared" $while_c 's/l->pair\[i\].shared = true;/l->pair[i].shared = false;/'
+fault "co-allocation: first values settle though two are of one age" $while_c '/^static void settle_firsts/,/^}/s/|| same_age(l, i) ||/||/'
+fault "unroll count: one too few" $while_c 's/    head->n_cells = n;/    head->n_cells = n > 1 ? n - 1 : n;/'
+fault "unroll count: what overlaps is not looked at" $while_c 's/if (meet \&\& (a > 0/if (false \&\& (a > 0/'
+fault "unroll count: any step may be written over" $while_c '/^static bool may_overwrite/,/^}/s/if ((l->row\[w\] \& l->other\[w\]) !=/if (false \&\& (l->row[w] \& l->other[w]) !=/'
+fault "unroll count: any operator writes over its input" $while_c 's/            mpl_in_place_operand(l->g, s->spec->root, NULL, op, i - l->g->op_in_begin\[op\]))/            true)/'
+fault "type II pointer: one first too few" $while_c 's/r < n_first \&\& !p->ring; r++, at/r + 1 < n_first \&\& !p->ring; r++, at/'
+fault "type II pointer: a first of the wrong pair" $while_c '/r < n_first && !p->ring/,/push_ref/s/push_ref(s, l->pair\[at\].first)/push_ref(s, p->first)/'
+fault "type II pointer: a first value is held in the first round only" $while_c 's/            range_row(row, l->begin, l->end);/            cell_row(l->s, l->pair[x].param, row);/'
+fault "type II pointer: a first value is not held in later rounds" $while_c 's/            range_row(row, l->begin, l->end);/            (void)range_row;/'
+fault "type II pointer: parameters of one cell are not looked at" $while_c '/^static bool turn_is_safe/,/^}/s/if (is_single(l->s, p->param))/if (true)/'
+fault "behind the loop: one cell on" $while_c 's/        return cell_of(head, instance);/        return cell_of(head, instance + 1);/'
+fault "behind the loop: the last round always counts" $while_c 's/s->ref0\[p->out\] = l->rounds <= 0 ? p->first : p->source;/s->ref0[p->out] = p->source;/'
+fault "behind the loop: what may hold the output is not kept" $while_c 's/    \*good = mpl_hold(s, p->out, mpl_row(s, p->out));/    *good = true;/'
+fault "behind the loop: any output of a loop inside is what it took over" $while_c 's/    if (same_place(s, p->source) != s->same\[p->out\])/    if (false)/'
+fault "copies: no room to stage them" $while_c 's/    if (bytes > 0) {/    if (bytes > 0 \&\& false) {/'
+fault "copies: a value is not kept until it is copied" $while_c 's/^    return mpl_hold(l->s, v, l->other);/    return true;/'
+fault "copies: onto what is needed if there is no round" $storage_c 's/        mpl_row_set(mpl_row(s, s->deps\[i\]), s->program->begin_step\[body\]);/        (void)body;/'
+fault "branch sharing: one place though a value stays elsewhere" $case_c 's/        o->elsewhere = true;/        o->home_used = true;/'
+fault "branch sharing: what stays is not kept" $case_c 's/!o->one_place \&\& mpl_hold(s, v, mpl_row(s, o->value))/!o->one_place/'
+fault "branch sharing: a bypass value does not live to the case's end" $live_c 's/mpl_row_set(mpl_row(s, b->late.item\[i\]), b->late.node\[i\]);/(void)b;/'
+fault "capture lifetime: to the end of the first round" $live_c '/^static mpl_status add_end/,/^}/s/    MPL_TRY(add(b, \&b->succ, step, b->s->program->begin_step\[block\]));//'
+fault "capture lifetime: not past the way out" $live_c '/^static mpl_status add_exit/,/^}/s/    MPL_TRY(add(b, \&b->succ, exit, b->s->program->op_step\[op\]));//'
+fault "capture lifetime: not past a loop without rounds" $live_c 's/    MPL_TRY(add(b, \&b->succ, skip, b->s->program->op_step\[op\]));//'
+fault "capture lifetime: outputs do not hold parameters at exits" $live_c '/^static mpl_status add_exit/,/^}/s/b->s->out_live\[out\]/false/'
+fault "capture lifetime: further slices" $live_c 's/        MPL_TRY(add_use(b, step, g->op_in\[i\])); \/\* a further slice/        (void)i; \/* a further slice/'
+echo "$planted faults planted, $lived lived"
+[ $lived -eq 0 ]
