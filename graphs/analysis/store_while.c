@@ -356,11 +356,34 @@ out:
     return st;
 }
 
-/* The cell of `item` goes round, by the refs from `begin` on. First ones that the cycle would give as well become part of it. */
-static mpl_status push_turn(loop *l, uint32_t item, uint32_t begin, uint32_t n_first)
+/* Whether two turns give the same address in every round. */
+static bool turns_equal(const mpl_store *s, const mpl_turn *a, const mpl_turn *b)
+{
+    if (a->n_first != b->n_first || a->n_cycle != b->n_cycle)
+        return false;
+    for (uint32_t i = 0; i < a->n_first + a->n_cycle; i++)
+        if (s->refs[a->begin + i] != s->refs[b->begin + i])
+            return false;
+    return true;
+}
+
+/* Whether the parameter of a copied pair lies in the cell of `item`: that stays where it is. */
+static bool holds_copied(const loop *l, uint32_t item)
+{
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->pair[i].copied && l->s->how[l->pair[i].param] == MPL_HOW_CELL &&
+            mpl_cell(l->s, l->pair[i].param) == mpl_cell(l->s, item))
+            return true;
+    return false;
+}
+
+/* The cell of `item` goes round, by the refs from `begin` on. First ones that the cycle would give as well become part of it.
+ * *good: false when what else lies in the cell does not go with it. */
+static mpl_status push_turn(loop *l, uint32_t item, uint32_t begin, uint32_t n_first, bool *good)
 {
     mpl_status st = MPL_OK;
     mpl_store *s = l->s;
+    uint32_t cell = mpl_cell(s, item);
     mpl_turn t = {
         .block = l->body, .begin = begin, .n_first = n_first, .n_cycle = s->n_refs - begin - n_first};
 
@@ -368,8 +391,10 @@ static mpl_status push_turn(loop *l, uint32_t item, uint32_t begin, uint32_t n_f
         t.n_first--;
         s->n_refs--; /* the cycle begins one earlier, with what was its last */
     }
+    *good =
+        !holds_copied(l, item) && (s->turn[cell] == MPL_NONE || turns_equal(s, &s->turns[s->turn[cell]], &t));
     MPL_TRY(mpl_reserve(s->ctx, s->turns, s->turns_cap, (size_t)s->n_turns + 1));
-    s->turn[mpl_cell(s, item)] = s->n_turns;
+    s->turn[cell] = s->n_turns;
     s->turns[s->n_turns++] = t;
 out:
     return st;
@@ -500,7 +525,7 @@ static bool turn_is_safe(loop *l, uint32_t i)
 /* ---- one attempt -------------------------------------------------------------------------------------------------- */
 
 /* What a parameter's address is, round by round. */
-static mpl_status turn_param(loop *l, uint32_t i)
+static mpl_status turn_param(loop *l, uint32_t i, bool *good)
 {
     mpl_status st = MPL_OK;
     mpl_store *s = l->s;
@@ -524,20 +549,20 @@ static mpl_status turn_param(loop *l, uint32_t i)
     }
     for (uint32_t k = 0; k < head->n_cells && !p->ring; k++)
         MPL_TRY(push_ref(s, head->cell + k));
-    MPL_TRY(push_turn(l, p->param, begin, n_first));
+    MPL_TRY(push_turn(l, p->param, begin, n_first, good));
 out:
     return st;
 }
 
 /* The source's address: its cells in turn. */
-static mpl_status turn_source(loop *l, const pair *head)
+static mpl_status turn_source(loop *l, const pair *head, bool *good)
 {
     mpl_status st = MPL_OK;
     uint32_t begin = l->s->n_refs;
 
     for (uint32_t k = 0; k < head->n_cells; k++)
         MPL_TRY(push_ref(l->s, head->cell + k));
-    MPL_TRY(push_turn(l, head->source, begin, 0));
+    MPL_TRY(push_turn(l, head->source, begin, 0, good));
 out:
     return st;
 }
@@ -715,12 +740,18 @@ static mpl_status attempt(loop *l, uint32_t *bad)
     for (uint32_t i = 0; i < l->n; i++)
         if (!l->pair[i].copied && (!place_first(l, i) || (l->pair[i].wanted && !turn_is_safe(l, i))))
             return *bad = i, MPL_OK;
-    for (uint32_t i = 0; i < l->n; i++)
+    for (uint32_t i = 0; i < l->n; i++) {
         if (l->pair[i].wanted && !l->pair[i].copied)
-            MPL_TRY(turn_param(l, i));
-    for (uint32_t i = 0; i < l->n; i++)
+            MPL_TRY(turn_param(l, i, &good));
+        if (!good)
+            return *bad = i, MPL_OK;
+    }
+    for (uint32_t i = 0; i < l->n; i++) {
         if (l->pair[i].n_cells > 0)
-            MPL_TRY(turn_source(l, &l->pair[i]));
+            MPL_TRY(turn_source(l, &l->pair[i], &good));
+        if (!good)
+            return *bad = i, MPL_OK;
+    }
     for (uint32_t i = 0; i < l->n && good; i++)
         if (!l->pair[i].copied) {
             MPL_TRY(place_out(l, i, &good));
