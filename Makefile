@@ -23,7 +23,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
-.PHONY: views-oracle views-planted
+.PHONY: views-oracle views-planted control-oracle control-planted
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: cluster-test follow-docs determinism exact-oracle ilp-oracle paper paper-check peers
 MAKEFLAGS += --no-builtin-rules
@@ -186,6 +186,9 @@ exact-oracle: deps-test $O/tests/test_planners_exact
 # Random loops and branches under every planner against a direct interpreter: CONTROL_ORACLE graphs from CONTROL_SEED on.
 control-oracle: deps-test $O/tests/test_runtime_random_control
 	$(Q)CONTROL_ORACLE=$${CONTROL_ORACLE-10000} $O/tests/test_runtime_random_control
+
+control-planted: deps-test $O/libmemplan.a
+	$(Q)scripts/plant-control.sh $O
 
 # Views and writes: 100,000 random programs against an interpreter that writes in place; faults that the test must notice in PROGRAMS of
 # them (2,000).

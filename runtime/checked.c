@@ -89,6 +89,8 @@ static mpl_status find_other(mpl_exec *exec, const char *at, uint64_t bytes, uns
         uint64_t n = mpl_min_u64(STAGE_BYTES, bytes - i);
 
         MPL_TRY(exec->backend->download(exec->dev, exec->stage, at + i, n));
+        if ((unsigned char)exec->stage[0] == want && memcmp(exec->stage, exec->stage + 1, n - 1) == 0)
+            continue; /* all are as the first, which is nearly always so, and told many at a time */
         for (uint64_t k = 0; k < n; k++)
             if ((unsigned char)exec->stage[k] != want) {
                 *where = i + k;

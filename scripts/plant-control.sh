@@ -13,7 +13,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 libs="$(sed -n 's/^FEATURE_LDLIBS *:*= *//p' "${build%/*}/features.mk") -lm -ldl -lpthread"
 flags="-std=c11 -O1 -g -DMPL_CHECK=0 -ffp-contract=off -D_GNU_SOURCE -I. -I${build%/*} -isystem ${build%/*}/gen"
-tests="test_planners_loops test_runtime_random_control"
+tests="test_planners_places test_planners_loops test_runtime_random_control"
 planted=0 lived=0
 for test in $tests random_control; do
     ${CC:-gcc} $flags -c -o "$work/$test.o" tests/$test.c || exit 1
@@ -58,16 +58,15 @@ fault "co-allocation: cells join though a step needs both" $storage_c 's/if (!ce
 fault "co-allocation: what is needed by another may be held" $storage_c 's/if (!cell_is_free(s, mpl_cell(s, item), item, row))/if (false)/'
 fault "co-allocation: first values settle one cell on" $while_c '/^static void settle_firsts/,/^}/s/cell_of(head, -(int64_t)p->age)/cell_of(head, 1 - (int64_t)p->age)/'
 fault "co-allocation: first values settle though they are shared" $while_c 's/l->pair\[i\].shared = true;/l->pair[i].shared = false;/'
-fault "co-allocation: first values settle though two are of one age" $while_c '/^static void settle_firsts/,/^}/s/|| same_age(l, i) ||/||/'
 fault "unroll count: one too few" $while_c 's/    head->n_cells = n;/    head->n_cells = n > 1 ? n - 1 : n;/'
 fault "unroll count: what overlaps is not looked at" $while_c 's/if (meet \&\& (a > 0/if (false \&\& (a > 0/'
 fault "unroll count: any step may be written over" $while_c '/^static bool may_overwrite/,/^}/s/if ((l->row\[w\] \& l->other\[w\]) !=/if (false \&\& (l->row[w] \& l->other[w]) !=/'
 fault "unroll count: any operator writes over its input" $while_c 's/            mpl_in_place_operand(l->g, s->spec->root, NULL, op, i - l->g->op_in_begin\[op\]))/            true)/'
 fault "type II pointer: one first too few" $while_c 's/r < n_first \&\& !p->ring; r++, at/r + 1 < n_first \&\& !p->ring; r++, at/'
 fault "type II pointer: a first of the wrong pair" $while_c '/r < n_first && !p->ring/,/push_ref/s/push_ref(s, l->pair\[at\].first)/push_ref(s, p->first)/'
-fault "type II pointer: a first value is held in the first round only" $while_c 's/            range_row(row, l->begin, l->end);/            cell_row(l->s, l->pair[x].param, row);/'
-fault "type II pointer: a first value is not held in later rounds" $while_c 's/            range_row(row, l->begin, l->end);/            (void)range_row;/'
 fault "type II pointer: parameters of one cell are not looked at" $while_c '/^static bool turn_is_safe/,/^}/s/if (is_single(l->s, p->param))/if (true)/'
+fault "type II pointer: a cell goes round in two ways" $while_c 's/!holds_copied(l, item) \&\& (s->turn\[cell\] == MPL_NONE || turns_equal(s, \&s->turns\[s->turn\[cell\]\], \&t));/!holds_copied(l, item);/'
+fault "type II pointer: a cell goes round that a value is copied to" $while_c 's/        !holds_copied(l, item) \&\& (/        (/'
 fault "behind the loop: one cell on" $while_c 's/        return cell_of(head, instance);/        return cell_of(head, instance + 1);/'
 fault "behind the loop: the last round always counts" $while_c 's/s->ref0\[p->out\] = l->rounds <= 0 ? p->first : p->source;/s->ref0[p->out] = p->source;/'
 fault "behind the loop: what may hold the output is not kept" $while_c 's/    \*good = mpl_hold(s, p->out, mpl_row(s, p->out));/    *good = true;/'
@@ -83,5 +82,21 @@ fault "capture lifetime: not past the way out" $live_c '/^static mpl_status add_
 fault "capture lifetime: not past a loop without rounds" $live_c 's/    MPL_TRY(add(b, \&b->succ, skip, b->s->program->op_step\[op\]));//'
 fault "capture lifetime: outputs do not hold parameters at exits" $live_c '/^static mpl_status add_exit/,/^}/s/b->s->out_live\[out\]/false/'
 fault "capture lifetime: further slices" $live_c 's/        MPL_TRY(add_use(b, step, g->op_in\[i\])); \/\* a further slice/        (void)i; \/* a further slice/'
+# The verifier of the same: it must refuse, so the tables of wrong places notice.
+v=planners/verify_flow.c w=planners/verify_flow_where.c
+fault "verifier: what is taken over without a copy may lie elsewhere" $v 's/    if (!same \&\& here.kind != MPL_WHERE_NOWHERE)/    if (false)/'
+fault "verifier: from round to round it may lie elsewhere" $v '/^static mpl_status carry/,/^}/s/MPL_TRY(refuse_elsewhere(f, t\[i\].param));/t[i].standing = true;/'
+fault "verifier: a write destroys nothing" $v 's/        set(state, v, false);$/        (void)v;/'
+fault "verifier: copies need no room to stage them" $v 's/        if (staging == MPL_NONE || used > /        if (staging != MPL_NONE \&\& used > /'
+fault "verifier: copies by way of any place" $v 's/        if (overlap(\&f->spots, \&f->other))$/        if (false)/'
+fault "verifier: where what did not run left it" $v '/^static mpl_status settled/,/^}/s/    if (op != MPL_NONE)/    if (false)/'
+fault "verifier: behind a loop, where what did not run left it" $v '/^static mpl_status check_finals/,/^}/s/    if (inner != MPL_NONE)/    if (false)/'
+fault "verifier: only the first round counts" $v 's/    if (!may_end || l.rounds < 0 || round >= f->map.n_first\[body\])/    if (false)/'
+fault "verifier: rounds are of one kind" $w 's/        m->n_first\[b\] = 2, m->period\[b\] = 1;/        m->n_first[b] = 1, m->period[b] = 1;/'
+fault "verifier: cycles have no period" $w 's/        \*at = \*at \/ greatest_divisor(\*at, length) \* length;/        (void)at;/'
+fault "verifier: slices from either end" $w 's/ \&\& (p->reversed != 0) == reversed;/;/'
+fault "verifier: a loop always has a round" $v 's/    if (l.rounds <= 0)$/    if (l.rounds == 0)/'
+fault "verifier: branches the wrong way round" $w 's/            i = m->taken\[p->of\] - 1;/            i = p->n - m->taken[p->of];/'
+fault "verifier: rounds known beforehand do not count" $v 's/    bool may_end = l.rounds < 0 || .*;/    bool may_end = true;/'
 echo "$planted faults planted, $lived lived"
 [ $lived -eq 0 ]

@@ -453,6 +453,53 @@ static void tampered_plans_are_refused(void **state)
     assert_int_equal(run("run " SMALL " --plan @/moved.json -b ref"), 1);
 }
 
+/* Replaces the first `from` behind the first `behind` of a plan file. */
+static void edit(const char *file, const char *to, const char *behind, const char *from, const char *with)
+{
+    static char text[1 << 17], changed[1 << 17];
+    char *at;
+
+    slurp(file, text, sizeof text);
+    assert_non_null(at = strstr(text, behind));
+    assert_non_null(at = strstr(at, from));
+    snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, with, at + strlen(from));
+    put_file(to, changed, strlen(changed));
+}
+
+/* Where values lie round by round is part of a plan with loops, and what it copies: a file that says otherwise is refused. */
+static void tampered_bindings_are_refused(void **state)
+{
+    static const struct {
+        const char *behind, *from, *with, *names;
+    } edits[] = {
+        {"\"bindings\"", "\"buffer\":", "\"buffer\":1", "'x0'"},
+        {"\"value\":\"x0\"", "\"v0\"", "\"v1\"", "'x0'"},
+        {"\"value\":\"x1\"", "\"cycle\":[{", "\"cycle\":[{\"buffer\":0},{", "'x1'"},
+        {"\"bindings\"", "\"value\":\"z\"", "\"value\":\"q\"", "'z'"},
+        {"\"copies\"", "\"copies\":[", "\"copies\":[{\"value\":\"t\"}", "'t'"},
+    };
+    static const char *const loop = "tests/data/loops/shift_2.graph";
+    char arguments[200];
+
+    (void)state;
+    snprintf(arguments, sizeof arguments, "plan %s -p first_fit -o @/loop.json", loop);
+    assert_int_equal(run(arguments), 0);
+    snprintf(arguments, sizeof arguments, "verify %s @/loop.json", loop);
+    assert_int_equal(run(arguments), 0);
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        edit("loop.json", "bound.json", edits[i].behind, edits[i].from, edits[i].with);
+        snprintf(arguments, sizeof arguments, "verify %s @/bound.json", loop);
+        if (run(arguments) != 1 || strstr(err, edits[i].names) == NULL)
+            fail_msg("%s for %s: %s", edits[i].with, edits[i].from, err);
+        check_error("verify");
+        snprintf(arguments, sizeof arguments, "run %s --plan @/bound.json -b ref", loop);
+        assert_int_equal(run(arguments), 1);
+    }
+    snprintf(arguments, sizeof arguments, "export %s -p first_fit --format csv -o @/loop.csv", loop);
+    assert_int_equal(run(arguments), 0);
+    assert_non_null(strstr(err, "bindings"));
+}
+
 /* The same plan, the same bytes; what a failed writing leaves behind is the file as it was. */
 static void plan_files_are_replaced_whole(void **state)
 {
@@ -843,6 +890,7 @@ int main(void)
         cmocka_unit_test(lists_name_what_there_is),
         cmocka_unit_test(plans_survive_files),
         cmocka_unit_test(tampered_plans_are_refused),
+        cmocka_unit_test(tampered_bindings_are_refused),
         cmocka_unit_test(plan_files_are_replaced_whole),
         cmocka_unit_test(runs_report_what_they_did),
         cmocka_unit_test(export_and_plot),

@@ -202,12 +202,19 @@ static const struct {
     const char *fault;
 } once[] = {
     {221, "an output that a loop leaves in a slice of the loop around is taken for the whole"},
+    {306, "parameters that lie in one cell are given addresses that what they write falls on"},
     {400, "an output of a loop inside is taken for a parameter of it"},
+    {662, "first values settle in the cell of an instance that is made in the first round"},
+    {687, "the same, where the first round reads one when the other is written"},
+    {1218, "a value is held where another is needed"},
+    {2342, "first values are copied onto what is needed if there is no round"},
     {2515, "--checked: a row made in place is also a row of a loop inside that nobody reads"},
     {4836,
      "no end: copies wait for a copy that waits itself, and the first that waits is staged over and over"},
     {6180,
      "one carried value begins where another's first value lies, which is overwritten before it is copied"},
+    {8760, "one cell goes round with two carried values at once"},
+    {16902, "a cell goes round that a carried value is copied to"},
 };
 
 static void once_failed(void **state)

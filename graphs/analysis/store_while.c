@@ -416,8 +416,7 @@ static void settle_firsts(loop *l)
         pair *p = &l->pair[i], *head = &l->pair[p->chain];
         uint32_t cell;
 
-        if (p->copied || p->ring || head->n_cells == 0 || same_age(l, i) ||
-            (!p->wanted && p->out == MPL_NONE))
+        if (p->copied || p->ring || head->n_cells == 0 || (!p->wanted && p->out == MPL_NONE))
             continue;
         cell = cell_of(head, -(int64_t)p->age);
         if (!p->shared && l->s->how[p->init] == MPL_HOW_CELL && mpl_cells_join(l->s, p->init, cell))
@@ -450,10 +449,7 @@ static void first_row(loop *l, uint32_t i, uint64_t *row, bool *fits)
         if (hops == MPL_NONE)
             continue;
         *fits = *fits && is_single(l->s, l->pair[x].param);
-        if (hops == 0 && !l->pair[x].ring)
-            cell_row(l->s, l->pair[x].param, row);
-        else
-            mpl_row_set_range(l->s, row, l->begin, l->end);
+        cell_row(l->s, l->pair[x].param, row); /* all of a round, where it is handed on */
     }
 }
 
