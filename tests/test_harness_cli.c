@@ -833,7 +833,7 @@ static void own_options(void **state)
         mpl_rows_fini(&ctx, &rows);
     }
     assert_int_equal(run("table switches --tsv --rows @/own.jsonl"), 0);
-    assert_non_null(strstr(out, "\tcopy\tpool\t"));
+    assert_non_null(strstr(out, "\tcopy\t"));
     assert_int_equal(run("bench @/lines.suite --planners pool --loop copy -q -o @/above.jsonl"), 0);
     assert_int_equal(run("table switches --tsv --rows @/above.jsonl"), 0);
     assert_null(strstr(out, "\tview\t"));
