@@ -92,7 +92,6 @@ fault "verifier: copies by way of any place" $v 's/        if (overlap(\&f->spot
 fault "verifier: where what did not run left it" $v '/^static mpl_status settled/,/^}/s/    if (op != MPL_NONE)/    if (false)/'
 fault "verifier: behind a loop, where what did not run left it" $v '/^static mpl_status check_finals/,/^}/s/    if (inner != MPL_NONE)/    if (false)/'
 fault "verifier: only the first round counts" $v 's/    if (!may_end || l.rounds < 0 || round >= f->map.n_first\[body\])/    if (false)/'
-fault "verifier: rounds are of one kind" $w 's/        m->n_first\[b\] = 2, m->period\[b\] = 1;/        m->n_first[b] = 1, m->period[b] = 1;/'
 fault "verifier: cycles have no period" $w 's/        \*at = \*at \/ greatest_divisor(\*at, length) \* length;/        (void)at;/'
 fault "verifier: slices from either end" $w 's/ \&\& (p->reversed != 0) == reversed;/;/'
 fault "verifier: a loop always has a round" $v 's/    if (l.rounds <= 0)$/    if (l.rounds == 0)/'
