@@ -1,34 +1,7 @@
-# Concats copied, shared, and shared where no peak suffers: planned memory and bytes copied, a line a graph, a mark a choice.
-load 'scripts/style.gp'
-set bmargin 4
-graphs = system("cut -f1 '".table."' | sed 1d | uniq | tr '\n' ' '")
-place(name) = sum [i=1:words(graphs)] (word(graphs, i) eq name ? -i : 0)
-of(choice) = strcol(2) eq choice
-set grid noytics
-set yrange [-words(graphs) - 0.6 : -0.4]
-set xrange [0 : *]
-set key off
-set multiplot
-set lmargin at screen 0.15
-set rmargin at screen 0.53
-set tmargin at screen 0.86
-set ytics ('' 0)
-set for [i=1:words(graphs)] ytics add (word(graphs, i) -i)
-set xlabel 'planned memory [MiB]'
-set key at screen 0.56, screen 0.97 center top horizontal Left reverse samplen 1
-plot table every ::1 using (of('copy') ? $3 : NaN):(place(strcol(1)) + 0.15) with points pt 7 ps 1.0 lc rgb dark \
-         title 'copied', \
-     table every ::1 using (of('share') ? $3 : NaN):(place(strcol(1))) with points pt 4 ps 1.2 lw 1.8 lc rgb '#d55e00' \
-         title 'shared', \
-     table every ::1 using (of('auto') ? $3 : NaN):(place(strcol(1)) - 0.15) with points pt 10 ps 1.2 lw 1.6 lc rgb ink \
-         title 'shared where no peak suffers'
-set key off
-set lmargin at screen 0.59
-set rmargin at screen 0.97
-set ytics ('' 0)
-set xrange [-3 : *]
-set xlabel 'copied in one run [MiB]'
-plot table every ::1 using (of('copy') ? $4 : NaN):(place(strcol(1)) + 0.15) with points pt 7 ps 1.0 lc rgb dark notitle, \
-     table every ::1 using (of('share') ? $4 : NaN):(place(strcol(1))) with points pt 4 ps 1.2 lw 1.8 lc rgb '#d55e00' notitle, \
-     table every ::1 using (of('auto') ? $4 : NaN):(place(strcol(1)) - 0.15) with points pt 10 ps 1.2 lw 1.6 lc rgb ink notitle
-unset multiplot
+# Concats copied, shared, and shared where no peak suffers.
+choices = 'copy share auto'
+title1 = 'copied'
+title2 = 'shared'
+title3 = 'shared where no peak suffers'
+left_of_none = 3
+load 'scripts/choices.gp'
