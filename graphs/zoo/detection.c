@@ -47,7 +47,7 @@ static mpl_value constant(mpl_net *net, const char *name, mpl_type type, uint32_
                           const void *data)
 {
     mpl_shape shape = {.rank = rank};
-    char text[96];
+    char text[136];
     mpl_value v = MPL_NONE;
 
     snprintf(text, sizeof text, "%s%s%s", net->scope, net->scope[0] != '\0' ? "." : "", name);
@@ -93,7 +93,7 @@ static mpl_value column(mpl_net *net, const char *name, mpl_value x, int64_t k)
 
 static mpl_value clip(mpl_net *net, const char *name, mpl_value x, float least, float most)
 {
-    char text[2][64];
+    char text[2][80];
 
     snprintf(text[0], sizeof text[0], "%s.least", name);
     snprintf(text[1], sizeof text[1], "%s.most", name);
