@@ -33,6 +33,7 @@ struct mpl_prepared {
     dnnl_memory_t unpacked, packed;
     uint32_t packed_in; /* the input that it is */
     bool is_packed;
+    void (*begin)(const mpl_op_call *call);  /* before the primitive, or NULL */
     void (*finish)(const mpl_op_call *call); /* behind the primitive, or NULL */
     struct mpl_prepared *next;               /* the operation's next primitive, or NULL */
 };
@@ -177,6 +178,7 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepare
     uint64_t bytes = scratch != NULL ? dnnl_memory_desc_get_size(scratch) : 0;
 
     *workspace_bytes = mpl_max_u64(*workspace_bytes, bytes);
+    p->begin = r->begin;
     p->finish = r->finish;
     if (bytes > 0)
         r->arg[r->n_args++] = (mpl_cpu_arg){DNNL_ARG_SCRATCHPAD, *scratch, MPL_FROM_WORKSPACE, 0};
@@ -215,7 +217,7 @@ static mpl_status make_stages(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *
         MPL_TRY(mpl_new(dev->ctx, r->arg, (size_t)r->n_in + r->n_out + 2));
         r->n_args = 0;
         r->more = false;
-        r->finish = NULL;
+        r->begin = r->finish = NULL;
         mpl_cpu_describe(r);
         if (r->pd == NULL)
             goto out;
@@ -384,8 +386,11 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
         return mpl_eval(dev->ctx, call);
     omp_set_num_threads((int)dev->n_threads);
     for (; p != NULL; p = p->next) {
-        mpl_status st = run_primitive(dev, p, call);
+        mpl_status st;
 
+        if (p->begin != NULL)
+            p->begin(call);
+        st = run_primitive(dev, p, call);
         if (st != MPL_OK)
             return st;
         if (p->finish != NULL)

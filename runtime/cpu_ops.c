@@ -4,6 +4,7 @@
  * oneDNN has faster code for fewer. What oneDNN would compute by its own reference loops is left to ours,
  * and so is what it approximates too coarsely (softplus is negative below -13, log is off by 4e-4 of
  * itself near 1). */
+#include "graphs/ops/conv.h"
 #include "runtime/cpu_priv.h"
 
 #include <math.h>
@@ -385,13 +386,15 @@ static bool window_rank_fits(const recipe *r)
     return r->in[0]->rank >= 3 && r->in[0]->rank <= 5;
 }
 
-static void conv_args(recipe *r, const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *filter,
-                      const dnnl_memory_desc_t *bias, const dnnl_memory_desc_t *dst)
+/* first: which input is the source; filter and bias stand behind it. */
+static void conv_args(recipe *r, uint32_t first, const dnnl_memory_desc_t *src,
+                      const dnnl_memory_desc_t *filter, const dnnl_memory_desc_t *bias,
+                      const dnnl_memory_desc_t *dst)
 {
-    arg(r, DNNL_ARG_SRC, src, MPL_FROM_IN, 0);
-    arg(r, DNNL_ARG_WEIGHTS, filter, MPL_FROM_IN, 1);
+    arg(r, DNNL_ARG_SRC, src, MPL_FROM_IN, first);
+    arg(r, DNNL_ARG_WEIGHTS, filter, MPL_FROM_IN, first + 1);
     if (bias != NULL)
-        arg(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, 2);
+        arg(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, first + 2);
     arg(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
 }
 
@@ -407,32 +410,79 @@ static bool is_constant(const recipe *r, uint32_t i)
     return g->value_role[v] == MPL_WEIGHT;
 }
 
+/* oneDNN adds to what the destination has: by its sum, whether the plan has put the two in one place or not, so that plans change no
+ * bit. Partial sums pass through the destination, so its binary addition could not read from there. */
+static void copy_sum(const mpl_op_call *call)
+{
+    if (call->out[0].data != call->in[0].data)
+        memcpy(call->out[0].data, call->in[0].data,
+               call->graph->value_bytes[call->graph->op_out[call->graph->op_out_begin[call->op]]]);
+}
+
+/* Attributes of a convolution that does more at its end; NULL: it does nothing more, or oneDNN cannot. */
+static dnnl_primitive_attr_t conv_attr(const recipe *r, bool sums, mpl_activation activation)
+{
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t ops = NULL;
+    bool made = dnnl_primitive_attr_clone(&attr, r->attr) == dnnl_success &&
+                dnnl_post_ops_create(&ops) == dnnl_success &&
+                (!sums || dnnl_post_ops_append_sum(ops, 1) == dnnl_success);
+
+    if (activation == MPL_ACT_RELU)
+        made = made && dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, 0, 0) == dnnl_success;
+    else if (activation == MPL_ACT_RELU6)
+        made = made && dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_clip, 0, 6) == dnnl_success;
+    made = made && dnnl_primitive_attr_set_post_ops(attr, ops) == dnnl_success;
+    if (ops != NULL)
+        dnnl_post_ops_destroy(ops);
+    if (!made && attr != NULL) {
+        dnnl_primitive_attr_destroy(attr);
+        attr = NULL;
+    }
+    return attr;
+}
+
+/* The same with what follows it, where it is conv_act or conv_sum. */
+static void choose_conv(recipe *r, const_dnnl_op_desc_t desc)
+{
+    mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
+    dnnl_primitive_attr_t attr = conv_attr(r, kind == MPL_OP_conv_sum, mpl_activation_of(r->g, r->op));
+
+    if (attr == NULL)
+        return;
+    choose_with(r, desc, attr);
+    dnnl_primitive_attr_destroy(attr);
+    r->begin = kind == MPL_OP_conv_sum ? copy_sum : NULL;
+}
+
 static void conv(recipe *r)
 {
+    const uint32_t first = mpl_conv_first((mpl_op_kind)r->g->op_kind[r->op]);
+    const mpl_shape *const *in = r->in + first;
     dnnl_convolution_desc_t desc;
     dnnl_memory_desc_t src, filter, bias, dst, any;
     const dnnl_memory_desc_t *chosen;
     int64_t dim[MPL_MAX_RANK + 1];
-    bool has_bias = r->n_in > 2 && r->in[2] != NULL;
+    bool has_bias = r->n_in > first + 2 && in[2] != NULL;
     window w;
 
     if (!window_rank_fits(r))
         return;
-    read_window(r, r->in[1]->dim + 2, &w);
-    src = image(r, r->in[0]);
-    filter = plain(split_groups(r->in[1], attr_int(r, MPL_ATTR_group, 1), dim), dim);
+    read_window(r, in[1]->dim + 2, &w);
+    src = image(r, in[0]);
+    filter = plain(split_groups(in[1], attr_int(r, MPL_ATTR_group, 1), dim), dim);
     bias = plain(1, &r->out[0]->dim[1]);
     dst = image(r, r->out[0]);
     any = filter;
-    if (r->last && is_constant(r, 1))
+    if (r->last && is_constant(r, first + 1))
         dnnl_memory_desc_init_by_tag(&any, filter.ndims, filter.dims, dnnl_f32, dnnl_format_tag_any);
     if (dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct,
                                                    &src, &any, has_bias ? &bias : NULL, &dst, w.stride,
                                                    w.dilation, w.pad_begin, w.pad_end) != dnnl_success)
         return;
-    choose(r, &desc);
+    choose_conv(r, &desc);
     chosen = r->pd != NULL ? dnnl_primitive_desc_query_md(r->pd, dnnl_query_weights_md, 0) : &filter;
-    conv_args(r, &src, chosen, has_bias ? &bias : NULL, &dst);
+    conv_args(r, first, &src, chosen, has_bias ? &bias : NULL, &dst);
     if (!dnnl_memory_desc_equal(chosen, &filter)) {
         r->packed_from = filter;
         r->arg[1].from = MPL_FROM_PACKED;
@@ -479,7 +529,7 @@ static void conv_transpose(recipe *r)
                                                      w.dilation, w.pad_begin, w.pad_end) != dnnl_success)
         return;
     choose(r, &desc);
-    conv_args(r, &src, &filter, has_bias ? &bias : NULL, &dst);
+    conv_args(r, 0, &src, &filter, has_bias ? &bias : NULL, &dst);
 }
 
 static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
@@ -907,6 +957,8 @@ static void (*const describe[MPL_N_OPS])(recipe *r) = {
     [MPL_OP_max] = arithmetic,
     [MPL_OP_sum] = arithmetic,
     [MPL_OP_conv] = conv,
+    [MPL_OP_conv_act] = conv,
+    [MPL_OP_conv_sum] = conv,
     [MPL_OP_conv_transpose] = conv_transpose,
     [MPL_OP_max_pool] = pool,
     [MPL_OP_avg_pool] = pool,

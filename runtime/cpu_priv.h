@@ -31,6 +31,7 @@ typedef struct mpl_cpu_recipe {
     dnnl_memory_desc_t
         packed_from; /* of the operand MPL_FROM_PACKED, as it lies in the weights; reordered once */
     bool more;       /* another stage comes behind this one */
+    void (*begin)(const mpl_op_call *call);  /* what there is to do before the primitive; NULL: nothing */
     void (*finish)(const mpl_op_call *call); /* what is left to do behind the primitive; NULL: nothing */
     uint32_t n_args;
     mpl_cpu_arg *arg;        /* [n_in + n_out + 2] */

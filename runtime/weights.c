@@ -82,11 +82,19 @@ static bool is_logits(const mpl_graph *g, mpl_op op, uint32_t operand)
     return false;
 }
 
+static range conv_range(uint32_t operand, const mpl_shape *s)
+{
+    return operand == 1 ? he(product(s, 1)) : operand == 2 ? SHIFT : (range){-1, 1, true};
+}
+
 static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
 {
     switch (g->op_kind[op]) {
     case MPL_OP_conv:
-        return operand == 1 ? he(product(s, 1)) : operand == 2 ? SHIFT : (range){-1, 1, true};
+    case MPL_OP_conv_act:
+        return conv_range(operand, s);
+    case MPL_OP_conv_sum:
+        return operand == 0 ? arithmetic(s, SHIFT) : conv_range(operand - 1, s);
     case MPL_OP_conv_transpose:
         return operand == 1   ? he(product(s, 0) / (s->rank > 1 ? (double)s->dim[1] : 1))
                : operand == 2 ? SHIFT

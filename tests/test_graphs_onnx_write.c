@@ -739,13 +739,65 @@ static void test_out_of_memory(void **state)
     assert_int_equal(st, MPL_OK);
 }
 
+/* Convolutions that do more become several nodes, which compute the same. */
+static void test_convolutions(void **state)
+{
+    static const struct {
+        const char *line, *kinds; /* of what is read back, apart by blanks */
+    } rows[] = {
+        {"conv_act(v, f, c) pads=[1,0,1,2] activation=relu", "conv relu"},
+        {"conv_act(v, f) strides=[2,1] activation=relu6", "conv clip"},
+        {"conv_act(v, f) activation=none", "conv"},
+        {"conv_sum(v, v, f, c) pads=[1,1,1,1]", "conv add"},
+        {"conv_sum(v, v, f) kernel_shape=[3,3] pads=[1,1,1,1] activation=relu", "conv add relu"},
+        {"conv_sum(v, v, f, c) pads=[1,1,1,1] activation=relu6", "conv add clip"},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mpl_graph *g = one_operation(&ctx, rows[i].line, NULL), *back = NULL;
+        interpreter a, b;
+        char path[200], kinds[200] = "";
+        const float *x, *y;
+
+        file_of("conv.onnx", path);
+        assert_ok(&ctx, mpl_onnx_write(&ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 0, NULL));
+        assert_ok(&ctx, mpl_onnx_read(&ctx, path, NULL, &back));
+        for (mpl_op op = 0; op < back->n_ops; op++)
+            snprintf(kinds + strlen(kinds), sizeof kinds - strlen(kinds), "%s%s", op > 0 ? " " : "",
+                     mpl_op_table[back->op_kind[op]].name);
+        assert_string_equal(kinds, rows[i].kinds);
+        assert_string_equal(back->op_name[0], g->op_name[0]);
+        assert_string_equal(back->value_name[back->output[0]], "y");
+        a = interpret_begin(&ctx, g), b = interpret_begin(&ctx, back);
+        for (uint32_t k = 0; k < g->n_inputs; k++)
+            for (uint64_t n = 0; n < g->value_bytes[g->input[k]] / sizeof(float); n++)
+                if (g->value_type[g->input[k]] == MPL_TYPE_f32)
+                    ((float *)a.data[g->input[k]])[n] = ((float *)b.data[back->input[k]])[n] =
+                        (float)(n * 7 % 9) * 0.25f - 1;
+        assert_ok(&ctx, interpret(&a));
+        assert_ok(&ctx, interpret(&b));
+        x = a.data[g->output[0]], y = b.data[back->output[0]];
+        for (uint64_t n = 0; n < g->value_bytes[g->output[0]] / sizeof *x; n++)
+            assert_float_equal(x[n], y[n], 1e-5);
+        interpret_end(&a);
+        interpret_end(&b);
+        mpl_graph_free(&ctx, g);
+        mpl_graph_free(&ctx, back);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operators), cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_networks),  cmocka_unit_test(test_control),
-        cmocka_unit_test(test_notes),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_external),  cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_operators),     cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_messages),      cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_control),       cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_external),
+        cmocka_unit_test(test_out_of_memory),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

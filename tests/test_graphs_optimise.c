@@ -19,7 +19,10 @@ static const char head[] =
     "weight tiny f32 [] = splat 1e-32\nweight small f32 [] = splat 1e-8\n"
     "weight tall f32 [4,2,3] = splat 1\n"
     "weight w f32 [3,2,1,1] = data 1 2 3 4 5 6\nweight b f32 [3] = data 1 2 3\n"
-    "weight p f32 [3] = data 0.5 1 1.5\nweight q f32 [3] = data 4 5 6\n";
+    "weight p f32 [3] = data 0.5 1 1.5\nweight q f32 [3] = data 4 5 6\n"
+    "weight f0 f32 [] = splat 0\nweight f6 f32 [] = splat 6\nweight image f32 [1,2,4,4] = splat 2\n"
+    "weight w3 f32 [2,2,1,1] = data 1 -2 0.5 -1\nweight o2 f32 [2] = data 0.5 -1\nweight p2 f32 [2] = data 2 "
+    "3\n";
 
 /* Lines apart by ';', the last value is the output. places: edits of all passes; n_ops: what is left. */
 static const struct {
@@ -132,6 +135,35 @@ static const struct {
      1, 1},
     {"the convolution is read twice", "conv_bn",
      "a = conv(v, w); c = batch_norm(a, p, b, b, q); z = add(a, c)", 0, 3},
+    {"conv, then relu", "conv_relu", "a = conv(v, w, b) strides=[2,1]; z = relu(a)", 1, 1},
+    {"conv, then relu6", "conv_relu", "a = conv(v, w); z = clip(a, f0, f6)", 1, 1},
+    {"conv, then clip from 0 on", "conv_relu", "a = conv(v, w); z = clip(a, f0)", 1, 1},
+    {"clip to another number", "conv_relu", "a = conv(v, w); z = clip(a, f0, tiny)", 0, 2},
+    {"clip from another number", "conv_relu", "a = conv(v, w); z = clip(a, tiny, f6)", 0, 2},
+    {"clip from nowhere", "conv_relu", "a = conv(v, w); z = clip(a, _, f6)", 0, 2},
+    {"clip to a number not known", "conv_relu", "t = reshape(s) shape=[]; a = conv(v, w); z = clip(a, f0, t)",
+     0, 3},
+    {"relu of a convolution that is read twice", "conv_relu", "a = conv(v, w); c = relu(a); z = add(a, c)", 0,
+     3},
+    {"relu of a convolution that is an output", "conv_relu", "a = conv(v, w); z = relu(a); output a", 0, 2},
+    {"relu of relu", "conv_relu", "a = conv(v, w); c = relu(a); z = clip(c, f0, f6)", 1, 2},
+    {"conv + x", "conv_sum", "a = conv(v, w3, o2); z = add(a, v)", 1, 1},
+    {"x + conv", "conv_sum", "y2 = tanh(v); a = conv(v, w3) pads=[0,0,0,0]; z = add(y2, a)", 1, 2},
+    {"conv + conv", "conv_sum", "a = conv(v, w3); c = conv(v, w3, o2); z = add(c, a)", 1, 2},
+    {"sum of two", "conv_sum", "a = conv(v, w3); z = sum(v, a)", 1, 1},
+    {"sum of three", "conv_sum", "a = conv(v, w3); z = sum(v, a, v)", 0, 2},
+    {"conv twice", "conv_sum", "a = conv(v, w3); z = add(a, a)", 0, 2},
+    {"a sum of a convolution that is read twice", "conv_sum", "a = conv(v, w3); c = add(a, v); z = mul(a, c)",
+     0, 3},
+    {"conv + row", "conv_sum", "a = conv(v, w3); r = slice(v) starts=[0] ends=[1] axes=[2]; z = add(a, r)", 0,
+     3},
+    {"conv + constant", "conv_sum", "a = conv(v, w3); z = add(a, image)", 0, 2},
+    {"narrow sums", "conv_sum", "h = cast(v) to=f16; k = cast(w3) to=f16; a = conv(h, k); z = add(a, h)", 0,
+     4},
+    {"conv, sum, relu", "conv_sum,conv_relu", "a = conv(v, w3, o2); c = add(v, a); z = relu(c)", 2, 1},
+    {"relu, then sum", "conv_sum,conv_relu", "a = conv(v, w3); c = relu(a); z = add(v, c)", 1, 2},
+    {"conv, batch norm, sum, relu6", "conv_bn,conv_sum,conv_relu",
+     "a = conv(v, w3); n = batch_norm(a, p2, o2, o2, p2); c = add(v, n); z = clip(c, f0, f6)", 3, 1},
     {"all together", "all,unsafe",
      "a = add(x, zero); c = mul(a, one); d = identity(c); e = mul(d, y); f = add(e, x); "
      "k = mul(f, zero); l = add(f, k); z = neg(l)",
@@ -433,6 +465,9 @@ static const struct {
     {"resnet50:form=owl", "all", 500, 447, 271.8},
     {"inception_v3:form=owl", "fma", 883, 789, 236.9},
     {"mobilenet_v2:image=32", "conv_bn,identity", 154, 101, 1.1},
+    {"mobilenet_v2:image=32", "conv_bn,identity,conv_sum,conv_relu", 154, 56, 0.563},
+    {"resnet50:image=32", "conv_bn", 176, 123, 2.183},
+    {"resnet50:image=32", "conv_bn,conv_sum,conv_relu", 176, 58, 0},
 };
 
 static void test_networks(void **state)

@@ -58,6 +58,11 @@ static const text_case texts[] = {
     {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny = mul(c, "
      "g)\noutput y\n",
      3},
+    {"input x f32 [2,16,9,8]\nweight w f32 [16,16,3,3]\nweight b f32 [16]\nweight d f32 [16,1,3,3]\n"
+     "a = conv_act(x, w, b) pads=[1,1,1,1] activation=relu\ns = conv_sum(a, x, w) pads=[1,1,1,1] "
+     "activation=relu6\nt = conv_sum(s, a, d) group=16 pads=[1,1,1,1]\nu = conv_sum(x, t, w, b) "
+     "pads=[1,1,1,1]\nv = conv_sum(u, u, w) pads=[1,1,1,1]\ny = sigmoid(v)\noutput y\n",
+     2},
     {"input x f32 [2,3,9]\nweight w f32 [5,3,2]\ny = conv(x, w)\noutput y\n", 0},
     {"input x f32 [2,3,9,8]\ny = relu(x)\noutput y\n", 0},
 };
@@ -72,7 +77,8 @@ static int count_reorders(const mpl_graph *g)
 }
 
 /* All outputs, one after the other, of a run that is planned; checked ones have their arenas guarded. */
-static char *execute(mpl_ctx *ctx, const char *backend_name, const mpl_graph *g, bool checked)
+static char *execute_with(mpl_ctx *ctx, const char *backend_name, const mpl_graph *g, bool checked,
+                          bool in_place, uint32_t *n_over)
 {
     const mpl_backend *backend = mpl_backend_find(backend_name);
     mpl_problem_options options = mpl_problem_options_default();
@@ -89,10 +95,13 @@ static char *execute(mpl_ctx *ctx, const char *backend_name, const mpl_graph *g,
     assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &dev));
     assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
     options.align = backend->align;
+    options.in_place = in_place;
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
     mpl_run_init(&run, ctx);
     assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan));
     assert_ok(ctx, mpl_verify(ctx, p, plan));
+    for (uint32_t i = 0; i < p->n_in_place && n_over != NULL; i++)
+        *n_over += plan->offset[p->in_place_in[i]] == plan->offset[p->in_place_out[i]];
     assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan,
                                 &(mpl_exec_options){.checked = checked, .weight_seed = 3}, &exec));
     for (uint32_t i = 0; i < g->n_inputs; i++) {
@@ -116,6 +125,11 @@ static char *execute(mpl_ctx *ctx, const char *backend_name, const mpl_graph *g,
     backend->close(dev);
     free(order);
     return all;
+}
+
+static char *execute(mpl_ctx *ctx, const char *backend_name, const mpl_graph *g, bool checked)
+{
+    return execute_with(ctx, backend_name, g, checked, true, NULL);
 }
 
 static void assert_near(const char *what, const mpl_graph *g, const void *got, const void *want,
@@ -203,6 +217,40 @@ static void networks_agree(void **state)
     }
 }
 
+/* Where conv_sum's result lies over what is added, and where it does not: the same bits, on every backend, in either layout. */
+static void sums_in_place_change_no_bit(void **state)
+{
+    static const char text[] =
+        "graph t\ninput x f32 [2,48,9,8]\nweight w f32 [48,48,3,3]\nweight k f32 [48,48,1,1]\n"
+        "weight b f32 [48]\na = tanh(x)\ns = conv_sum(a, x, w, b) pads=[1,1,1,1] activation=relu\n"
+        "t = conv_sum(s, x, k) activation=relu6\nu = conv_sum(t, x, w) pads=[1,1,1,1]\ny = tanh(u)\n"
+        "output y\n";
+    static const char *const name[] = {"ref", "cpu"};
+
+    (void)state;
+    for (int last = 0; last < 2; last++)
+        for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+            mpl_ctx ctx;
+            mpl_graph *g;
+            uint32_t n_over = 0, n_apart = 0;
+            char *over, *apart;
+
+            mpl_ctx_init(&ctx);
+            assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, sizeof text - 1, &g));
+            if (last == 1)
+                relay(&ctx, "sums", &g, 3);
+            over = execute_with(&ctx, name[i], g, true, true, &n_over);
+            apart = execute_with(&ctx, name[i], g, true, false, &n_apart);
+            assert_true(n_over >= 3);
+            assert_int_equal(n_apart, 0);
+            assert_memory_equal(over, apart, g->value_bytes[g->output[0]]);
+            free(over);
+            free(apart);
+            mpl_graph_free(&ctx, g);
+            assert_int_equal(ctx.n_live, 0);
+        }
+}
+
 /* Reorders that are missing are said, not computed with. */
 static void wrong_layouts_are_refused(void **state)
 {
@@ -240,6 +288,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operators_agree),
         cmocka_unit_test(networks_agree),
+        cmocka_unit_test(sums_in_place_change_no_bit),
         cmocka_unit_test(wrong_layouts_are_refused),
     };
 

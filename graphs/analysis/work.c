@@ -60,7 +60,10 @@ static double work(const mpl_graph *g, mpl_op op)
 {
     switch (g->op_kind[op]) {
     case MPL_OP_conv:
+    case MPL_OP_conv_act:
         return PAIR * elements(g, output(g, op, 0), 0) * elements(g, input(g, op, 1), 1);
+    case MPL_OP_conv_sum:
+        return PAIR * elements(g, output(g, op, 0), 0) * elements(g, input(g, op, 2), 1);
     case MPL_OP_conv_transpose:
         return PAIR * elements(g, input(g, op, 0), 0) * elements(g, input(g, op, 1), 1);
     case MPL_OP_matmul:

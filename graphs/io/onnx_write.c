@@ -7,6 +7,7 @@
 #include "graphs/base/file.h"
 #include "graphs/io/onnx_priv.h"
 #include "graphs/io/onnx_write_priv.h"
+#include "graphs/ops/conv.h"
 
 #define OLDEST_OPSET                                                                                         \
     18 /* that is written: the first that names all inputs which the rules take for attributes */
@@ -21,6 +22,14 @@ enum { NODE = 1, NAME = 2, INITIALISER = 5, INPUT = 11, OUTPUT = 12, VALUE_INFO 
 static uint32_t n_attrs(const mpl_graph *g, mpl_op op)
 {
     return g->op_attr_begin[op + 1] - g->op_attr_begin[op];
+}
+
+/* The rule that an operation is written by; a convolution that does more is one with nodes behind it. */
+static const onnx_rule *rule_of(const mpl_graph *g, mpl_op op, int64_t opset)
+{
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+
+    return onnx_rule_for(mpl_is_conv(kind) ? MPL_OP_conv : kind, opset);
 }
 
 /* The item of the rule that stands for attribute `key`; false: none does. */
@@ -44,7 +53,7 @@ static bool is_said_by(const onnx_rule *rule, const mpl_graph *g, mpl_op op)
     for (uint32_t i = 0; i < n_attrs(g, op); i++) {
         mpl_attr_key key = mpl_attr_at(g, g->op_attr_begin[op] + i).key;
 
-        if (key != MPL_ATTR_to && !find_item(rule, key, &it))
+        if (key != MPL_ATTR_to && key != MPL_ATTR_activation && !find_item(rule, key, &it))
             return false;
     }
     return true;
@@ -60,7 +69,7 @@ static mpl_status find_opset(mpl_ctx *ctx, const mpl_graph *g, int64_t *opset)
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
         while (*opset <= ONNX_MAX_OPSET && (mpl_op_table[kind].traits & MPL_CONTROL) == 0 &&
-               !is_said_by(onnx_rule_for(kind, *opset), g, op))
+               !is_said_by(rule_of(g, op, *opset), g, op))
             ++*opset;
         if (*opset > ONNX_MAX_OPSET)
             MPL_FAIL(ctx, MPL_EINPUT, "operation '%.100s' (%s): no opset of ONNX up to %d says it",
@@ -177,6 +186,8 @@ static mpl_status add_attrs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__N
             int64_t number = mpl_type_find(attr.text, &type) ? onnx_type_number(type) : 0;
 
             MPL_TRY(add_attr(w, node, "to", 2, &MPL_INT(axis, number)));
+        } else if (attr.key == MPL_ATTR_activation) {
+            continue;
         } else if (find_item(rule, attr.key, &it) && it.mark == '@')
             MPL_TRY(name_constant(w, op, attr.key, &constant[it.input]));
         else
@@ -192,7 +203,8 @@ static mpl_status add_inputs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
-    uint32_t at = g->op_in_begin[op], end = g->op_in_begin[op + 1];
+    uint32_t at = g->op_in_begin[op] + mpl_conv_first((mpl_op_kind)g->op_kind[op]);
+    uint32_t end = g->op_in_begin[op + 1];
     bool taken[MOST_INPUTS] = {false};
     const char *item = rule->attrs;
     onnx_item it;
@@ -249,7 +261,7 @@ mpl_status onnx_make_node(writer *w, mpl_op op, Onnx__NodeProto **out)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
-    const onnx_rule *rule = onnx_rule_for((mpl_op_kind)g->op_kind[op], w->opset);
+    const onnx_rule *rule = rule_of(g, op, w->opset);
     const mpl_value *made = g->op_out + g->op_out_begin[op];
     Onnx__NodeProto *node;
     char *constant[MOST_INPUTS] = {NULL};
@@ -312,7 +324,7 @@ out:
 static mpl_status put_constants(writer *w, mpl_op op)
 {
     mpl_status st = MPL_OK;
-    const onnx_rule *rule = onnx_rule_for((mpl_op_kind)w->g->op_kind[op], w->opset);
+    const onnx_rule *rule = rule_of(w->g, op, w->opset);
     onnx_item it;
 
     for (uint32_t i = 0; i < n_attrs(w->g, op); i++) {

@@ -1,4 +1,4 @@
-/* onnx_write_control.c -- writes `while` as Loop or Scan, and `case` as If.
+/* onnx_write_control.c -- writes `while` as Loop or Scan, `case` as If, and convolutions that do more as several nodes.
  *
  * A `while` that only scans, and does not ask which round it is, is a Scan; any other a Loop, whose body takes the slices of
  * scans itself. Where fewer rounds may come than rows have room for, the rows are filled up with zeros behind the Loop. An exit
@@ -7,6 +7,7 @@
  *
  * Source   ONNX, docs/Operators.md: Loop, Scan, If. */
 #include "graphs/io/onnx_write_priv.h"
+#include "graphs/ops/conv.h"
 
 static mpl_status add_node(writer *w, onnx_nodes *to, Onnx__NodeProto *node)
 {
@@ -664,6 +665,53 @@ out:
     return st;
 }
 
+/* ---- convolutions that do more ---------------------------------------------------------------------------------- */
+
+/* Number x of a floating type. */
+static mpl_status bound(writer *w, onnx_nodes *to, const char *base, mpl_type type, int64_t x, char **out)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(whole(w, to, base, x, out));
+    MPL_TRY(step(w, to, "Cast", base, 1, out, out));
+    MPL_TRY(int_attr(w, to->item[to->n - 1], "to", onnx_type_number(type)));
+out:
+    return st;
+}
+
+/* Conv, then Add, then Relu or Clip; the last one makes the operation's value. */
+static mpl_status add_conv(writer *w, mpl_op op, onnx_nodes *to)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = w->g;
+    mpl_value made = g->op_out[g->op_out_begin[op]];
+    const char *base = g->value_name[made];
+    mpl_activation activation = mpl_activation_of(g, op);
+    Onnx__NodeProto *node;
+    char *in[3];
+
+    MPL_TRY(onnx_make_node(w, op, &node));
+    MPL_TRY(add_node(w, to, node));
+    if (g->op_kind[op] == MPL_OP_conv_sum) {
+        MPL_TRY(new_name(w, base, "conv", &in[0]));
+        in[1] = g->value_name[g->op_in[g->op_in_begin[op]]];
+        node->output[0] = in[0];
+        MPL_TRY(new_node(w, to, "Add", 2, in, 1, &g->value_name[made], &node));
+    }
+    if (activation == MPL_ACT_NONE)
+        goto out;
+    MPL_TRY(new_name(w, base, "linear", &in[0]));
+    node->output[0] = in[0];
+    for (int i = 1; i < 3 && activation == MPL_ACT_RELU6; i++)
+        MPL_TRY(bound(w, to, base, (mpl_type)g->value_type[made], i == 1 ? 0 : 6, &in[i]));
+    if (activation == MPL_ACT_RELU)
+        MPL_TRY(new_node(w, to, "Relu", 1, in, 1, &g->value_name[made], NULL));
+    else
+        MPL_TRY(new_node(w, to, "Clip", 3, in, 1, &g->value_name[made], NULL));
+out:
+    return st;
+}
+
 mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to)
 {
     mpl_status st = MPL_OK;
@@ -678,6 +726,9 @@ mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to)
     case MPL_OP_while:
         l = loop_of(w->g, op);
         return only_scans(w->g, &l) ? add_scan(w, &l, to) : add_loop(w, &l, to);
+    case MPL_OP_conv_act:
+    case MPL_OP_conv_sum:
+        return add_conv(w, op, to);
     case MPL_OP_exit_unless: /* the loop's condition sees to it */
         return MPL_OK;
     default:

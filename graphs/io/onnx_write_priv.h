@@ -34,7 +34,7 @@ void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node);
 
 /* ---- onnx_write_control.c ----------------------------------------------------------------------------------- */
 
-/* All nodes of an operation: one, but for control flow. */
+/* All nodes of an operation: one, but for control flow and convolutions that do more. */
 mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to);
 
 #endif

@@ -5,6 +5,8 @@ bool mpl_keeps_layout(mpl_op_kind kind)
 {
     switch (kind) {
     case MPL_OP_conv:
+    case MPL_OP_conv_act:
+    case MPL_OP_conv_sum:
     case MPL_OP_max_pool:
     case MPL_OP_avg_pool:
     case MPL_OP_global_max_pool:

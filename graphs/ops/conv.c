@@ -1,9 +1,10 @@
 /* conv.c -- convolution and its transpose over 1 to 3 spatial dims.
  *
- * Order of accumulation: an output element starts as its bias (or 0) and takes the products in order of
+ * Order of accumulation: an output element starts as its bias (or 0), conv_sum adds input 0, and takes the products in order of
  * input channel, then kernel element in row-major order. f32 convolution adds them in tiles
  * (product_priv.h), its padding taking part as zeros; all else adds one by one in double and rounds once,
  * padding left out. */
+#include "graphs/ops/conv.h"
 #include "graphs/ops/product_priv.h"
 #include "graphs/ops/window_priv.h"
 
@@ -60,6 +61,74 @@ mpl_status mpl_shape_conv(mpl_ctx *ctx, const mpl_shape_call *call)
     call->out_type[0] = call->in_type[0];
 out:
     return st;
+}
+
+/* ---- what conv_act and conv_sum add ----------------------------------------------------------------------- */
+
+static const char *const activation_name[MPL_N_ACTIVATIONS] = {"none", "relu", "relu6"};
+
+const char *mpl_activation_name(mpl_activation a)
+{
+    return activation_name[a];
+}
+
+mpl_activation mpl_activation_of(const mpl_graph *g, mpl_op op)
+{
+    const char *name = mpl_attr_text(g, op, MPL_ATTR_activation, activation_name[MPL_ACT_NONE]);
+    int a = 0;
+
+    while (a < MPL_N_ACTIVATIONS && strcmp(name, activation_name[a]) != 0)
+        a++;
+    return (mpl_activation)a;
+}
+
+mpl_status mpl_shape_conv_act(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+
+    if (mpl_activation_of(call->graph, call->op) == MPL_N_ACTIVATIONS)
+        MPL_FAIL(ctx, MPL_EINPUT, "activation '%.40s' is none of none, relu, relu6",
+                 mpl_attr_text(call->graph, call->op, MPL_ATTR_activation, ""));
+    MPL_TRY(mpl_shape_conv(ctx, call));
+out:
+    return st;
+}
+
+mpl_status mpl_shape_conv_sum(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    mpl_shape_call conv = *call;
+
+    conv.n_in--;
+    conv.in_shape++;
+    conv.in_type++;
+    MPL_TRY(mpl_shape_conv_act(ctx, &conv));
+    MPL_TRY(mpl_check_same_type(ctx, call, 0, 1));
+    if (!mpl_shape_equal(call->in_shape[0], &call->out_shape[0]))
+        MPL_FAIL(ctx, MPL_EINPUT, "what is added has other dims than the convolution's result");
+out:
+    return st;
+}
+
+/* A convolution with its operands in the order of conv's. */
+typedef struct conv_form {
+    const mpl_tensor *in;
+    uint32_t n_in;
+    const void *sum; /* added to all of the output, may be it; NULL: nothing */
+    mpl_activation activation;
+} conv_form;
+
+static conv_form form_of(const mpl_op_call *call)
+{
+    uint32_t first = mpl_conv_first((mpl_op_kind)call->graph->op_kind[call->op]);
+
+    return (conv_form){call->in + first, call->n_in - first, first > 0 ? call->in[0].data : NULL,
+                       mpl_activation_of(call->graph, call->op)};
+}
+
+MPL_INLINE double activate(mpl_activation a, double x)
+{
+    return a == MPL_ACT_NONE ? x : x < 0 ? 0 : a == MPL_ACT_RELU6 && x > 6 ? 6 : x;
 }
 
 /* ---- f32 convolution: the kernels times a matrix of the input elements that each output element sees --- */
@@ -131,25 +200,31 @@ static void conv_tiles(const conv_part *part)
     }
 }
 
-static void conv_f32(const mpl_op_call *call, const mpl_window *w, int64_t group)
+static void conv_f32(const mpl_op_call *call, const conv_form *f, const mpl_window *w, int64_t group)
 {
-    const mpl_shape *x = &call->in[0].shape, *y = &call->out[0].shape, *weight = &call->in[1].shape;
-    const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
+    const mpl_shape *x = &f->in[0].shape, *y = &call->out[0].shape, *weight = &f->in[1].shape;
+    const float *bias = f->n_in > 2 ? f->in[2].data : NULL, *sum = f->sum;
     conv_part part = {.w = w, .in_channels = weight->dim[1], .out_channels = y->dim[1] / group};
+    int64_t n;
 
     part.in_plane = mpl_count_dims(x, 2, x->rank);
     part.out_plane = mpl_count_dims(y, 2, y->rank);
     part.kernel = mpl_count_dims(weight, 2, weight->rank);
+    n = part.out_channels * part.out_plane;
     for (int64_t i = 0; i < y->dim[0] * group; i++) {
         int64_t first = i % group * part.out_channels; /* output channel */
 
-        part.x = (const float *)call->in[0].data + i * part.in_channels * part.in_plane;
-        part.weight = (const float *)call->in[1].data + first * part.in_channels * part.kernel;
-        part.y = (float *)call->out[0].data + i * part.out_channels * part.out_plane;
-        for (int64_t c = 0; c < part.out_channels; c++)
-            for (int64_t j = 0; j < part.out_plane; j++)
-                part.y[c * part.out_plane + j] = bias != NULL ? bias[first + c] : 0;
+        part.x = (const float *)f->in[0].data + i * part.in_channels * part.in_plane;
+        part.weight = (const float *)f->in[1].data + first * part.in_channels * part.kernel;
+        part.y = (float *)call->out[0].data + i * n;
+        for (int64_t j = 0; j < n; j++) {
+            float begin = bias != NULL ? bias[first + j / part.out_plane] : 0;
+
+            part.y[j] = sum != NULL ? begin + sum[i * n + j] : begin;
+        }
         conv_tiles(&part);
+        for (int64_t j = 0; j < n && f->activation != MPL_ACT_NONE; j++)
+            part.y[j] = (float)activate(f->activation, (double)part.y[j]);
     }
 }
 
@@ -202,10 +277,10 @@ MPL_INLINE double sum_of(mpl_type type, const conv_sum *s, int64_t x0, int64_t w
 
 /* All of the output; out_step as in conv_sum. Channel c of the output belongs to group c / (channels /
  * group), whose weights begin at group_step times that. */
-MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_sum *s, int64_t group,
-                           int64_t group_step, int64_t out_step)
+MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_form *f, const conv_sum *s,
+                           int64_t group, int64_t group_step, int64_t out_step)
 {
-    const void *bias = call->n_in > 2 ? call->in[2].data : NULL;
+    const void *bias = f->n_in > 2 ? f->in[2].data : NULL;
     int64_t channels = call->out[0].shape.dim[1] / group, at = 0;
     const int64_t *out = s->w->out;
 
@@ -215,10 +290,11 @@ MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_su
 
         for (int64_t j = 0; j < out[0] * out[1] * out[2]; j++) {
             int64_t o[3] = {j / out[2] / out[1], j / out[2] % out[1], j % out[2]};
+            double begin = first + (f->sum != NULL ? mpl_get(type, f->sum, at) : 0);
 
             mpl_put(type, call->out[0].data, at++,
-                    sum_of(type, s, part * s->in_channels * s->in_plane,
-                           part % group * group_step + c * out_step, o, first));
+                    activate(f->activation, sum_of(type, s, part * s->in_channels * s->in_plane,
+                                                   part % group * group_step + c * out_step, o, begin)));
         }
     }
 }
@@ -226,17 +302,18 @@ MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_su
 mpl_status mpl_eval_conv(mpl_ctx *ctx, const mpl_op_call *call)
 {
     mpl_status st = MPL_OK;
-    const mpl_shape *x = &call->in[0].shape, *weight = &call->in[1].shape;
+    const conv_form f = form_of(call);
+    const mpl_shape *x = &f.in[0].shape, *weight = &f.in[1].shape;
     int64_t group = mpl_attr_int(call->graph, call->op, MPL_ATTR_group, 1), out_step;
-    conv_sum s = {.x = call->in[0].data, .weight = call->in[1].data};
+    conv_sum s = {.x = f.in[0].data, .weight = f.in[1].data};
     mpl_window w;
 
     MPL_TRY(mpl_window_read(ctx, call->graph, call->op, x, weight, &w));
     MPL_TRY(mpl_window_slide(ctx, call->graph, call->op, &w));
     if (mpl_count(&call->out[0].shape) == 0)
         return MPL_OK;
-    if (call->in[0].type == MPL_TYPE_f32) {
-        conv_f32(call, &w, group);
+    if (f.in[0].type == MPL_TYPE_f32) {
+        conv_f32(call, &f, &w, group);
         return MPL_OK;
     }
     s.w = &w;
@@ -244,7 +321,7 @@ mpl_status mpl_eval_conv(mpl_ctx *ctx, const mpl_op_call *call)
     s.in_plane = mpl_count_dims(x, 2, x->rank);
     s.kernel = s.in_step = mpl_count_dims(weight, 2, weight->rank);
     out_step = s.in_channels * s.kernel;
-    MPL_FOR_FLOAT(call->in[0].type, conv_plain, call, &s, group, weight->dim[0] / group * out_step, out_step);
+    MPL_FOR_FLOAT(f.in[0].type, conv_plain, call, &f, &s, group, weight->dim[0] / group * out_step, out_step);
 out:
     return st;
 }
@@ -313,6 +390,7 @@ mpl_status mpl_eval_conv_transpose(mpl_ctx *ctx, const mpl_op_call *call)
     const mpl_shape *x = &call->in[0].shape, *weight = &call->in[1].shape;
     int64_t group = mpl_attr_int(call->graph, call->op, MPL_ATTR_group, 1);
     conv_sum s = {.x = call->in[0].data, .weight = call->in[1].data, .transposed = true};
+    const conv_form f = form_of(call);
     mpl_window w;
 
     MPL_TRY(transposed_window(ctx, call->graph, call->op, x, weight, &w));
@@ -323,7 +401,7 @@ mpl_status mpl_eval_conv_transpose(mpl_ctx *ctx, const mpl_op_call *call)
     s.in_plane = mpl_count_dims(x, 2, x->rank);
     s.kernel = mpl_count_dims(weight, 2, weight->rank);
     s.in_step = weight->dim[1] * s.kernel;
-    MPL_FOR_FLOAT(call->in[0].type, conv_plain, call, &s, group, s.in_channels * s.in_step, s.kernel);
+    MPL_FOR_FLOAT(call->in[0].type, conv_plain, call, &f, &s, group, s.in_channels * s.in_step, s.kernel);
 out:
     return st;
 }

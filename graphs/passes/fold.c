@@ -3,6 +3,8 @@
  * The operation is tried on a scratch graph of its own, which gives it shapes, and then evaluated there. */
 #include "graphs/passes/passes.h"
 
+#include "graphs/ops/conv.h"
+
 #define FOLD_BYTES (UINT64_C(256) << 20) /* operands and results together [byte] */
 #define FOLD_WORK  (UINT64_C(1) << 28)   /* multiplications of a product */
 
@@ -151,7 +153,7 @@ out:
 static bool is_cheap(const mpl_graph *g, const operation *o, const mpl_graph *s, const mpl_value *out)
 {
     uint64_t bytes = 0, largest = 1, made = 1, work;
-    bool product = o->kind == MPL_OP_matmul || o->kind == MPL_OP_gemm || o->kind == MPL_OP_conv ||
+    bool product = o->kind == MPL_OP_matmul || o->kind == MPL_OP_gemm || mpl_is_conv(o->kind) ||
                    o->kind == MPL_OP_conv_transpose || o->kind == MPL_OP_max_pool ||
                    o->kind == MPL_OP_avg_pool || o->kind == MPL_OP_lp_pool || o->kind == MPL_OP_lrn ||
                    o->kind == MPL_OP_top_k;

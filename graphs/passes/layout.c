@@ -1,6 +1,7 @@
 /* layout.c -- convolutions, and what stands between them, with their channels last; explicit reorders around. See passes.h. */
 #include "graphs/ir/layout.h"
 
+#include "graphs/ops/conv.h"
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/copy_priv.h"
 #include "graphs/passes/passes.h"
@@ -28,7 +29,7 @@ static uint32_t n_images(const mpl_graph *g, mpl_op op)
     bool all =
         kind == MPL_OP_concat || kind == MPL_OP_sum || (mpl_op_table[kind].traits & MPL_ELEMENTWISE) != 0;
 
-    return all && kind != MPL_OP_clip ? n_in : 1;
+    return kind == MPL_OP_conv_sum ? 2 : all && kind != MPL_OP_clip ? n_in : 1;
 }
 
 /* Whether the operation can be done with its channels last. */
@@ -36,7 +37,7 @@ static bool may_be_last(const mpl_graph *g, mpl_op op)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     const mpl_value *in = g->op_in + g->op_in_begin[op];
-    bool same = kind != MPL_OP_conv && kind != MPL_OP_batch_norm && kind != MPL_OP_concat;
+    bool same = !mpl_is_conv(kind) && kind != MPL_OP_batch_norm && kind != MPL_OP_concat;
 
     if (!mpl_keeps_layout(kind) || g->op_in_begin[op] == g->op_in_begin[op + 1])
         return false;
@@ -61,10 +62,10 @@ static bool wants_last(const laying *l, mpl_op op)
 
     if (!may_be_last(g, op))
         return false;
-    for (uint32_t i = 0; i < n_images(g, op) && g->op_kind[op] != MPL_OP_conv; i++)
+    for (uint32_t i = 0; i < n_images(g, op) && !mpl_is_conv((mpl_op_kind)g->op_kind[op]); i++)
         if (l->map[LAST][g->op_in[g->op_in_begin[op] + i]] != MPL_NONE)
             return true;
-    return g->op_kind[op] == MPL_OP_conv;
+    return mpl_is_conv((mpl_op_kind)g->op_kind[op]);
 }
 
 /* A name that neither graph has: v's, with something behind. */
@@ -180,7 +181,7 @@ mpl_status mpl_graph_channels_last(mpl_ctx *ctx, mpl_graph **graph)
     bool any = false;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        any = any || (g->op_kind[op] == MPL_OP_conv && may_be_last(g, op));
+        any = any || (mpl_is_conv((mpl_op_kind)g->op_kind[op]) && may_be_last(g, op));
         if (g->op_kind[op] == MPL_OP_reorder || mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0)
             goto out;
     }

@@ -1,6 +1,8 @@
 /* opt_fuse.c -- passes that make one operation of several. See optimise.h. */
 #include "graphs/passes/optimise_priv.h"
 
+#include "graphs/ops/conv.h"
+
 #include <math.h>
 
 mpl_status mpl_match_fma(mpl_match *m, mpl_op op, mpl_edit *edit)
@@ -177,4 +179,77 @@ out:
     for (uint32_t k = 0; k < N_PARAMETERS; k++)
         mpl_free(m->ctx, data[k]);
     return st;
+}
+
+/* ---- what follows a convolution, into it ---- */
+
+/* Operands of operation `from` go behind those that the edit has. */
+static void take_operands(const mpl_graph *g, mpl_op from, mpl_edit *edit)
+{
+    edit->kind = MPL_EDIT_REPLACE;
+    edit->from = from;
+    for (uint32_t i = 0; i < mpl_op_n_in(g, from); i++)
+        edit->in[edit->n_in++] = mpl_op_input(g, from, i);
+}
+
+mpl_status mpl_match_conv_sum(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    const mpl_graph *g = m->g;
+    mpl_value out = mpl_op_output(g, op, 0), other = MPL_NONE;
+    mpl_op conv = MPL_NONE;
+
+    if ((g->op_kind[op] != MPL_OP_add && (g->op_kind[op] != MPL_OP_sum || mpl_op_n_in(g, op) != 2)) ||
+        !mpl_type_in((mpl_type)g->value_type[out], MPL_SET(f32) | MPL_SET(f64)))
+        return MPL_OK; /* narrow floats would be rounded once less */
+    for (uint32_t i = 0; i < 2; i++) {
+        mpl_value b = mpl_op_input(g, op, 1 - i);
+        mpl_op c = mpl_only_for(g, mpl_op_input(g, op, i), MPL_OP_conv);
+
+        /* The later of two: what it reads then lives no longer than before. Weights keep their reader, which decides their range. */
+        if (c != MPL_NONE && (conv == MPL_NONE || c > conv) && g->value_role[b] != MPL_WEIGHT &&
+            mpl_same_form(g, b, out) && mpl_same_form(g, mpl_op_output(g, c, 0), out))
+            conv = c, other = b;
+    }
+    if (conv == MPL_NONE)
+        return MPL_OK;
+    edit->op_kind = MPL_OP_conv_sum;
+    edit->in[edit->n_in++] = other;
+    take_operands(g, conv, edit);
+    return MPL_OK;
+}
+
+/* The activation that the operation is; MPL_ACT_NONE: none. */
+static mpl_activation activation_of(const mpl_graph *g, mpl_op op)
+{
+    mpl_value least = mpl_op_input(g, op, 1), most = mpl_op_input(g, op, 2);
+    double low, high;
+
+    if (g->op_kind[op] == MPL_OP_relu)
+        return MPL_ACT_RELU;
+    if (g->op_kind[op] != MPL_OP_clip || least == MPL_NONE || !mpl_is_uniform(g, least, &low) || low != 0 ||
+        signbit(low))
+        return MPL_ACT_NONE;
+    if (most == MPL_NONE)
+        return MPL_ACT_RELU;
+    return mpl_is_uniform(g, most, &high) && high == 6 ? MPL_ACT_RELU6 : MPL_ACT_NONE;
+}
+
+mpl_status mpl_match_conv_relu(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    static const mpl_op_kind kind[] = {MPL_OP_conv, MPL_OP_conv_sum};
+    const mpl_graph *g = m->g;
+    mpl_activation activation = activation_of(g, op);
+    const char *name;
+
+    for (size_t i = 0; i < sizeof kind / sizeof *kind && activation != MPL_ACT_NONE; i++) {
+        mpl_op conv = mpl_only_for(g, mpl_op_input(g, op, 0), kind[i]);
+
+        if (conv == MPL_NONE || mpl_activation_of(g, conv) != MPL_ACT_NONE)
+            continue;
+        name = mpl_activation_name(activation);
+        edit->op_kind = kind[i] == MPL_OP_conv ? MPL_OP_conv_act : kind[i];
+        edit->attr[edit->n_attr++] = MPL_TEXT(activation, name);
+        take_operands(g, conv, edit);
+    }
+    return MPL_OK;
 }

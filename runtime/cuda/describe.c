@@ -1,5 +1,6 @@
 /* describe.c -- operations as launches of our own kernels: dims, strides and parameters worked out on the host. See
  * device.h. What is not here has no kernel and is refused by name. */
+#include "graphs/ops/conv.h"
 #include "runtime/cuda/device.h"
 
 #include <math.h>
@@ -648,7 +649,7 @@ static void read_last(const maker *m, mpl_attr_key key, uint32_t n, int64_t *to)
 static mpl_status add_window(maker *m, mpl_cuda_kernel_id id, mpl_cuda_window **out)
 {
     mpl_status st = MPL_OK;
-    const mpl_shape *in = in_shape(m, 0), *to = out_shape(m, 0);
+    const mpl_shape *in = in_shape(m, mpl_conv_first(m->kind)), *to = out_shape(m, 0);
     uint32_t n = in->rank - 2, n_pads;
     const int64_t *pads = mpl_attr_ints(m->g, m->op, MPL_ATTR_pads, &n_pads);
     mpl_cuda_part *p;
@@ -656,7 +657,8 @@ static mpl_status add_window(maker *m, mpl_cuda_kernel_id id, mpl_cuda_window **
 
     MPL_TRY(add(m, id, all(to), &p));
     w = &p->kernel.as.window;
-    *w = (mpl_cuda_window){{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}, {0}, 0, 0, 1, 0, 0, 0};
+    *w = (mpl_cuda_window){{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0},       {0},     0,
+                           0,         1,         0,         0,         0,         -INFINITY, INFINITY};
     for (uint32_t i = 0; i < n; i++) {
         w->in[3 - n + i] = in->dim[2 + i];
         w->out[3 - n + i] = to->dim[2 + i];
@@ -673,10 +675,24 @@ out:
     return st;
 }
 
+/* What conv_sum adds stands behind x, weight and bias. */
+static void sum_last(const maker *m, mpl_cuda_part *p)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t from = (i + 1) % 4;
+
+        p->in[i] = in_of(m, from) != MPL_NONE ? from : MPL_NONE;
+        p->kernel.type[i] = in_of(m, from) != MPL_NONE ? (int32_t)type_of(m, in_of(m, from)) : 0;
+    }
+    p->kernel.n_in = 4;
+}
+
 static mpl_status conv(maker *m)
 {
     mpl_status st = MPL_OK;
-    const mpl_shape *in = in_shape(m, 0), *weight = in_shape(m, 1), *to = out_shape(m, 0);
+    const uint32_t first = mpl_conv_first(m->kind);
+    const mpl_shape *in = in_shape(m, first), *weight = in_shape(m, first + 1), *to = out_shape(m, 0);
+    mpl_activation activation = mpl_activation_of(m->g, m->op);
     mpl_attr attr;
     mpl_cuda_window *w;
 
@@ -691,6 +707,12 @@ static mpl_status conv(maker *m)
     w->group = attr_int(m, MPL_ATTR_group, 1);
     w->in_channels = in->dim[1] / w->group;
     w->out_channels = to->dim[1] / w->group;
+    if (activation != MPL_ACT_NONE)
+        w->least = 0;
+    if (activation == MPL_ACT_RELU6)
+        w->most = 6;
+    if (first > 0)
+        sum_last(m, &m->part[m->n - 1]);
 out:
     return st;
 }
@@ -847,6 +869,8 @@ static describe *describe_of(mpl_op_kind kind)
     case MPL_OP_lrn:
         return lrn;
     case MPL_OP_conv:
+    case MPL_OP_conv_act:
+    case MPL_OP_conv_sum:
     case MPL_OP_conv_transpose:
         return conv;
     case MPL_OP_max_pool:

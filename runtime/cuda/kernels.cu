@@ -984,6 +984,8 @@ KERNEL conv(const mpl_cuda_kernel k)
         int64_t group = rest % w->group; /* rest is item * group + group */
         double sum = k.in[2] != NULL ? get(k.type[2], k.in[2], group * w->out_channels + channel) : 0;
 
+        if (k.in[3] != NULL) /* may be the output */
+            sum += get(k.type[3], k.in[3], i);
         for (int64_t c = 0; c < w->in_channels; c++) {
             int64_t x = (rest * w->in_channels + c) * plane;
             int64_t weight = w->transposed ? (group * w->in_channels + c) * w->out_channels + channel
@@ -999,7 +1001,7 @@ KERNEL conv(const mpl_cuda_kernel k)
                            get(k.type[1], k.in[1], weight * taps + t);
             }
         }
-        put(k.out_type, k.out[0], i, sum);
+        put(k.out_type, k.out[0], i, sum < w->least ? w->least : sum > w->most ? w->most : sum);
     }
 }
 

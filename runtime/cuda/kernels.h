@@ -95,6 +95,7 @@ typedef struct mpl_cuda_window {
     int64_t in_channels, out_channels, group; /* per group */
     int32_t transposed, padded;
     double p;
+    double least, most; /* what a convolution gives; operand 3 is added before */
 } mpl_cuda_window;
 
 /* Stacks of matrices: element (i, k) of the left one is i * a_row + k * a_column from its matrix on. */
