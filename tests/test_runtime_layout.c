@@ -4,6 +4,7 @@
 #include "tests/test.h"
 
 #include "graphs/ir/layout.h"
+#include "graphs/passes/optimise.h"
 #include "graphs/passes/passes.h"
 #include "graphs/problem.h"
 #include "graphs/source.h"
@@ -251,6 +252,51 @@ static void sums_in_place_change_no_bit(void **state)
         }
 }
 
+static mpl_status make_weight(void *arg, const mpl_graph *g, mpl_value v, void *data)
+{
+    mpl_exec_make_weight(g, arg, v, data);
+    return MPL_OK;
+}
+
+/* Networks whose convolutions have taken in what followed them, against what they were on `ref`. */
+static void optimised_networks_agree(void **state)
+{
+    static const char *const name[] = {"resnet18:image=32,classes=10", "mobilenet_v2:image=32,classes=10",
+                                       "squeezenet:image=64,classes=10"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        mpl_exec_options seeded = {.weight_seed = 3};
+        mpl_read_options options = {0};
+        mpl_pass_count count[MPL_N_PASSES];
+        mpl_source source;
+        mpl_pass_set set;
+        mpl_ctx ctx;
+        char *want, *got[4];
+
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx, mpl_source_open(&ctx, name[i], &options, &source));
+        want = execute(&ctx, "ref", source.graph, false);
+        assert_ok(&ctx, mpl_pass_set_parse(&ctx, "conv_bn,identity,conv_sum,conv_relu", &set));
+        assert_ok(&ctx, mpl_graph_optimise(&ctx, &source.graph, &set,
+                                           &(mpl_weight_source){make_weight, &seeded}, count));
+        assert_true(count[MPL_PASS_conv_relu].places > 10);
+        assert_true(count[MPL_PASS_conv_sum].places >= (i == 0 ? 8 : i == 1 ? 10 : 0));
+        got[0] = execute(&ctx, "ref", source.graph, true);
+        got[1] = execute(&ctx, "cpu", source.graph, true);
+        assert_ok(&ctx, mpl_graph_channels_last(&ctx, &source.graph));
+        got[2] = execute(&ctx, "ref", source.graph, false);
+        got[3] = execute(&ctx, "cpu", source.graph, true);
+        for (int k = 0; k < 4; k++) {
+            assert_near(name[i], source.graph, got[k], want, 2e-4); /* two passes of 1e-4 */
+            free(got[k]);
+        }
+        free(want);
+        mpl_source_fini(&ctx, &source);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
 /* Reorders that are missing are said, not computed with. */
 static void wrong_layouts_are_refused(void **state)
 {
@@ -289,6 +335,7 @@ int main(void)
         cmocka_unit_test(operators_agree),
         cmocka_unit_test(networks_agree),
         cmocka_unit_test(sums_in_place_change_no_bit),
+        cmocka_unit_test(optimised_networks_agree),
         cmocka_unit_test(wrong_layouts_are_refused),
     };
 
