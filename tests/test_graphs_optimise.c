@@ -161,6 +161,8 @@ static const struct {
     {"narrow sums", "conv_sum", "h = cast(v) to=f16; k = cast(w3) to=f16; a = conv(h, k); z = add(a, h)", 0,
      4},
     {"conv, sum, relu", "conv_sum,conv_relu", "a = conv(v, w3, o2); c = add(v, a); z = relu(c)", 2, 1},
+    {"conv, sum, relu6, relu", "conv_sum,conv_relu",
+     "a = conv(v, w3); c = add(v, a); d = clip(c, f0, f6); z = relu(d)", 2, 2},
     {"relu, then sum", "conv_sum,conv_relu", "a = conv(v, w3); c = relu(a); z = add(v, c)", 1, 2},
     {"conv, batch norm, sum, relu6", "conv_bn,conv_sum,conv_relu",
      "a = conv(v, w3); n = batch_norm(a, p2, o2, o2, p2); c = add(v, n); z = clip(c, f0, f6)", 3, 1},
