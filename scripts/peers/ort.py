@@ -98,7 +98,8 @@ def compare(program, graph, rounds, folder, extra):
 def main():
     light = sorted(glob.glob(os.path.join(common.ROOT, "..", "shared", "data", "onnx-light", "*.onnx")))
     parser = common.options(__doc__.splitlines()[0], light + ZOO)
-    parser.add_argument("--run", default="", help="further options of memplan run, one text")
+    parser.add_argument("--run", default="--optimise all --layout auto",
+                        help="further options of memplan run, one text (%(default)s)")
     args = parser.parse_args()
     lines = []
     with tempfile.TemporaryDirectory() as folder:
