@@ -25,7 +25,7 @@ caught_by() {
     for test in $tests; do
         objects=$work/$test.o
         [ $test = test_runtime_random_control ] && objects="$objects $work/random_control.o"
-        ${CC:-gcc} -o "$work/$test" $objects "$work/fault.o" "$build/libmemplan.a" -lcmocka $libs || return
+        ${CC:-gcc} -o "$work/$test" $objects "$work/fault.o" "$build/libmemplan.a" -lcmocka $libs || exit 2
         CONTROL_ORACLE=$graphs timeout 300 "$work/$test" >"$work/log" 2>&1 || { echo $test; return; }
     done
 }
@@ -42,7 +42,10 @@ fault() { # what, file, sed command
         cat "$work/log"
         lived=$((lived + 1))
     else
-        by=$(caught_by)
+        if ! by=$(caught_by); then
+            echo "$1: the tests do not link"
+            exit 2
+        fi
         if [ -z "$by" ]; then
             echo "$1: LIVES"
             lived=$((lived + 1))
@@ -96,5 +99,10 @@ fault "verifier: slices from either end" $w 's/ \&\& (p->reversed != 0) == rever
 fault "verifier: a loop always has a round" $v 's/    if (l.rounds <= 0)$/    if (l.rounds == 0)/'
 fault "verifier: branches the wrong way round" $w 's/            i = m->taken\[p->of\] - 1;/            i = p->n - m->taken[p->of];/'
 fault "verifier: rounds known beforehand do not count" $v 's/    bool may_end = l.rounds < 0 || .*;/    bool may_end = true;/'
+u=planners/verify_units.c
+fault "verifier: beside others, reads do not count" $u '/^static mpl_status list_touches/,/^}/s/MPL_TRY(add_value(u, op, g->op_in\[i\], false));/(void)i;/'
+fault "verifier: beside others, writes do not count" $u 's/    if (a->unit == b->unit || (!a->writes/    if (a->unit == b->unit || (!a->writes || !b->writes) || (!a->writes/'
+fault "verifier: beside others, no unit waits for another" $u '/^static bool is_later/,/^}/s/return (/return false \&\& (/'
+fault "verifier: beside others, all units wait" $u '/^static bool is_later/,/^}/s/return (/return true || (/'
 echo "$planted faults planted, $lived lived"
 [ $lived -eq 0 ]

@@ -6,8 +6,8 @@ void mpl_move_row(char *to, int64_t to_stride, const char *from, int64_t from_st
                   uint32_t bytes)
 {
     if (to_stride == 1 && from_stride == 1) {
-        memmove(to, from,
-                (size_t)n * bytes); /* under a wrong plan they may overlap, which a checked run is to find */
+        /* Under a wrong plan they may overlap, which a checked run is to find. */
+        memmove(to, from, (size_t)n * bytes);
         return;
     }
     to_stride *= bytes, from_stride *= bytes;
