@@ -222,6 +222,10 @@ void mpl_value_map_free(mpl_ctx *ctx, mpl_value_map *map);
  * allocated; the caller fills bytes, birth, death. */
 mpl_status mpl_problem_new(mpl_ctx *ctx, const char *name, uint32_t n, mpl_problem **out);
 
+/* Births and deaths from times, birth[b] < death[b]: the times themselves, or their ranks among all times where these are
+ * sparse, so that no two lifetimes come to meet or part. Sets n_steps. O(n log n), 16 n bytes of scratch. */
+mpl_status mpl_problem_set_times(mpl_ctx *ctx, const uint64_t *birth, const uint64_t *death, mpl_problem *p);
+
 /* Checks ranges: bytes > 0, birth < death <= n_steps, align a power of two, pools, pairs. MPL_EINPUT naming the buffer. */
 mpl_status mpl_problem_check(mpl_ctx *ctx, const mpl_problem *p);
 

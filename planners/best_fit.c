@@ -12,19 +12,10 @@
  * Limits   Sizes play no part in the order, so late large buffers meet a broken-up arena.
  */
 #include "planners/by_birth.h"
-#include "planners/placement.h"
 
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
-    mpl_status st = MPL_OK;
-    mpl_buffer *order = NULL;
-
-    MPL_TRY(mpl_new(run->ctx, order, p->n));
-    MPL_TRY(mpl_order_by_birth(run->ctx, p, order));
-    MPL_TRY(mpl_place_all(run, p, order, MPL_FIT_BEST, out));
-out:
-    mpl_free(run->ctx, order);
-    return st;
+    return mpl_place_by_birth(run, p, MPL_FIT_BEST, out);
 }
 
 const mpl_planner mpl_planner_best_fit = {

@@ -31,3 +31,16 @@ out:
     mpl_free(ctx, key);
     return st;
 }
+
+mpl_status mpl_place_by_birth(mpl_run *run, const mpl_problem *p, mpl_fit fit, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_buffer *order = NULL;
+
+    MPL_TRY(mpl_new(run->ctx, order, p->n));
+    MPL_TRY(mpl_order_by_birth(run->ctx, p, order));
+    MPL_TRY(mpl_place_all(run, p, order, fit, out));
+out:
+    mpl_free(run->ctx, order);
+    return st;
+}

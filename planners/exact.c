@@ -518,10 +518,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
         MPL_TRY(solve(&s, &out->claim, &out->bound_bytes, &out->refutation));
     run->ticks = s.effort.ticks;
     run->stopped_by_clock = s.effort.by_clock;
-    if (out->claim == MPL_UNKNOWN)
-        MPL_FAIL(run->ctx, MPL_ELIMIT,
-                 "no plan within the capacity was found, and none was refuted, in %" PRIu64 " ticks",
-                 run->ticks);
+    MPL_TRY(mpl_run_decided(run, out));
 out:
     return st;
 }

@@ -43,21 +43,6 @@ static int by_value(const void *a, const void *b)
     return compare_u64(*(const uint32_t *)a, *(const uint32_t *)b);
 }
 
-static uint32_t rank_of(const uint32_t *sorted, uint32_t n, uint32_t value)
-{
-    uint32_t lo = 0, hi = n;
-
-    while (lo < hi) {
-        uint32_t mid = lo + (hi - lo) / 2;
-
-        if (sorted[mid] < value)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 /* Ranges in sections: between two births, only the last set before a death is maximal, so a section closes at the first
  * death behind a birth. */
 static mpl_status find_sections(mpl_ctx *ctx, const mpl_exact_item *item, uint32_t n, ranged *range,
@@ -80,8 +65,8 @@ static mpl_status find_sections(mpl_ctx *ctx, const mpl_exact_item *item, uint32
         if (n_times == 0 || time[k] != time[n_times - 1])
             time[n_times++] = time[k];
     for (uint32_t i = 0; i < n; i++) {
-        begins[rank_of(time, n_times, item[i].birth)] = 1;
-        ends[rank_of(time, n_times, item[i].death)] = 1;
+        begins[mpl_rank_u32(time, n_times, item[i].birth)] = 1;
+        ends[mpl_rank_u32(time, n_times, item[i].death)] = 1;
     }
     for (uint32_t k = 0; k < n_times; k++) {
         if (ends[k] && open)
@@ -91,8 +76,8 @@ static mpl_status find_sections(mpl_ctx *ctx, const mpl_exact_item *item, uint32
     }
     for (uint32_t i = 0; i < n; i++) {
         range[i] = (ranged){.item = &item[i], .index = i};
-        range[i].left = section[rank_of(time, n_times, item[i].birth)];
-        range[i].right = section[rank_of(time, n_times, item[i].death)];
+        range[i].left = section[mpl_rank_u32(time, n_times, item[i].birth)];
+        range[i].right = section[mpl_rank_u32(time, n_times, item[i].death)];
     }
     *n_sections = closed;
 out:

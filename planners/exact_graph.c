@@ -277,17 +277,9 @@ static uint64_t lowest_rival(mpl_graph_search *s, uint32_t i)
 static bool in_clique(const mpl_graph_search *s, uint32_t c, uint32_t body)
 {
     const uint32_t *item = s->q->of_item + s->q->of_begin[body];
-    uint32_t low = 0, high = s->q->of_begin[body + 1] - s->q->of_begin[body];
+    uint32_t n = s->q->of_begin[body + 1] - s->q->of_begin[body], at = mpl_rank_u32(item, n, c);
 
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-
-        if (item[mid] < c)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < s->q->of_begin[body + 1] - s->q->of_begin[body] && item[low] == c;
+    return at < n && item[at] == c;
 }
 
 /* Where a body could rest on an open one outside of the clique, at the lowest. What is written down does without two

@@ -795,10 +795,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
         if (pool == 0)
             out->bound_bytes = d.proved_bytes;
     }
-    if (out->claim == MPL_UNKNOWN)
-        MPL_FAIL(run->ctx, MPL_ELIMIT,
-                 "no plan within the capacity was found, and none was refuted, in %" PRIu64 " ticks",
-                 run->ticks);
+    MPL_TRY(mpl_run_decided(run, out));
 out:
     return st;
 }

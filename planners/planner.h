@@ -85,6 +85,8 @@ const char *mpl_run_param(const mpl_run *run, const char *key);
 /* Integer parameter in [min, max], or `otherwise` where absent. MPL_EINPUT when it is no such number. */
 mpl_status mpl_run_param_int(const mpl_run *run, const char *key, int64_t min, int64_t max, int64_t otherwise,
                              int64_t *out);
+/* What a complete search ends with: MPL_ELIMIT where the plan's claim is MPL_UNKNOWN. */
+mpl_status mpl_run_decided(const mpl_run *run, const mpl_plan *plan);
 
 /* The door: checks parameters against planner->params, refuses what the traits exclude (MPL_EUNAVAIL), calls the
  * planner, verifies, and raises the bound to what the problem itself proves (mpl_plan_bound): *out is a verified plan,

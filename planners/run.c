@@ -48,6 +48,18 @@ out:
     return st;
 }
 
+mpl_status mpl_run_decided(const mpl_run *run, const mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+
+    if (plan->claim == MPL_UNKNOWN)
+        MPL_FAIL(run->ctx, MPL_ELIMIT,
+                 "no plan within the capacity was found, and none was refuted, in %" PRIu64 " ticks",
+                 run->ticks);
+out:
+    return st;
+}
+
 /* The next item of a list "a<separator>b<separator>..": *item and its length; false at the end. */
 static bool next_item(const char **rest, char separator, const char **item, size_t *length)
 {

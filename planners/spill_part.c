@@ -43,16 +43,8 @@ out:
 /* Index of b in buffer[n], which ascends, or MPL_NONE. */
 static uint32_t find(const mpl_buffer *buffer, uint32_t n, mpl_buffer b)
 {
-    uint32_t low = 0, high = n;
+    uint32_t low = mpl_rank_u32(buffer, n, b);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (buffer[middle] < b)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     return low < n && buffer[low] == b ? low : MPL_NONE;
 }
 

@@ -110,4 +110,20 @@ static inline uint64_t mpl_min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* How many of sorted[n], which ascends, are less than `value`. O(log n). */
+static inline uint32_t mpl_rank_u32(const uint32_t *sorted, uint32_t n, uint32_t value)
+{
+    uint32_t low = 0, high = n;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+
+        if (sorted[mid] < value)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
 #endif

@@ -24,8 +24,6 @@ static const struct {
 };
 static const char *const col_label[N_COLS] = {"id", "lower", "upper", "size", "alignment", "offset"};
 
-#define DENSE_STEPS (UINT32_C(1) << 22) /* so many steps cost nobody anything that counts */
-
 typedef struct field {
     const char *text;
     uint32_t n;
@@ -249,58 +247,6 @@ out:
     return st;
 }
 
-static int by_time(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y); /* equal times are one and the same */
-}
-
-static uint32_t rank_of(const uint64_t *time, uint32_t n, uint64_t t)
-{
-    uint32_t low = 0, high = n;
-
-    while (high - low > 1) {
-        uint32_t mid = low + (high - low) / 2;
-
-        if (time[mid] <= t)
-            low = mid;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-/* Steps of the lifetimes: the times themselves, or their ranks where times are sparse. */
-static mpl_status set_steps(const reader *r, mpl_problem *p)
-{
-    mpl_status st = MPL_OK;
-    uint64_t *time = NULL, last = 0;
-    uint32_t n = 0;
-
-    for (uint32_t b = 0; b < r->n; b++)
-        last = mpl_max_u64(last, r->upper[b]);
-    if (last <= DENSE_STEPS) {
-        for (uint32_t b = 0; b < r->n; b++)
-            p->birth[b] = (uint32_t)r->lower[b], p->death[b] = (uint32_t)r->upper[b];
-        p->n_steps = (uint32_t)last;
-        goto out;
-    }
-    MPL_TRY(mpl_new(r->ctx, time, 2 * (size_t)r->n));
-    for (uint32_t b = 0; b < r->n; b++)
-        time[2 * b] = r->lower[b], time[2 * b + 1] = r->upper[b];
-    qsort(time, 2 * (size_t)r->n, sizeof *time, by_time);
-    for (size_t i = 0; i < 2 * (size_t)r->n; i++)
-        if (i == 0 || time[i] != time[n - 1])
-            time[n++] = time[i];
-    for (uint32_t b = 0; b < r->n; b++)
-        p->birth[b] = rank_of(time, n, r->lower[b]), p->death[b] = rank_of(time, n, r->upper[b]);
-    p->n_steps = n - 1;
-out:
-    mpl_free(r->ctx, time);
-    return st;
-}
-
 static mpl_status make_problem(reader *r, mpl_problem **out, uint64_t **offset)
 {
     mpl_status st = MPL_OK;
@@ -309,7 +255,7 @@ static mpl_status make_problem(reader *r, mpl_problem **out, uint64_t **offset)
     uint64_t *copy = NULL;
 
     MPL_TRY(mpl_problem_new(r->ctx, slash != NULL ? slash + 1 : r->path, r->n, &p));
-    MPL_TRY(set_steps(r, p));
+    MPL_TRY(mpl_problem_set_times(r->ctx, r->lower, r->upper, p));
     memcpy(p->bytes, r->size, r->n * sizeof *p->bytes);
     memcpy(p->align, r->align, r->n * sizeof *p->align);
     if (offset != NULL && r->where[COL_OFFSET] != MPL_NONE) {

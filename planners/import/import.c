@@ -5,8 +5,6 @@
 
 #include "graphs/base/file.h"
 
-#define DENSE_STEPS (UINT32_C(1) << 22) /* so many steps cost nobody anything that counts */
-
 const mpl_import_format mpl_import_formats[] = {
 #define IMPORT(name, about) {#name, about, mpl_import_is_##name, mpl_import_read_##name},
 #include "planners/import/imports.def"
@@ -186,60 +184,6 @@ void mpl_import_list_fini(mpl_ctx *ctx, mpl_import_list *list)
     memset(list, 0, sizeof *list);
 }
 
-static int by_time(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y); /* equal times are one and the same */
-}
-
-static uint32_t rank_of(const uint64_t *time, uint32_t n, uint64_t t)
-{
-    uint32_t low = 0, high = n;
-
-    while (high - low > 1) {
-        uint32_t mid = low + (high - low) / 2;
-
-        if (time[mid] <= t)
-            low = mid;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-/* Lifetimes as they stand, or by the ranks of their times where these are sparse: no two lives come to meet or part. */
-static mpl_status set_steps(mpl_ctx *ctx, const mpl_import_list *list, mpl_problem *p)
-{
-    mpl_status st = MPL_OK;
-    uint64_t *time = NULL, last = 0;
-    uint32_t n = 0;
-
-    for (uint32_t b = 0; b < list->n; b++)
-        last = mpl_max_u64(last, list->item[b].death);
-    if (last <= DENSE_STEPS) {
-        for (uint32_t b = 0; b < list->n; b++)
-            p->birth[b] = (uint32_t)list->item[b].birth, p->death[b] = (uint32_t)list->item[b].death;
-        p->n_steps = (uint32_t)last;
-        goto out;
-    }
-    MPL_TRY(mpl_new(ctx, time, 2 * (size_t)list->n));
-    for (uint32_t b = 0; b < list->n; b++)
-        time[2 * (size_t)b] = list->item[b].birth, time[2 * (size_t)b + 1] = list->item[b].death;
-    qsort(time, 2 * (size_t)list->n, sizeof *time, by_time);
-    for (size_t i = 0; i < 2 * (size_t)list->n; i++)
-        if (n == 0 || time[i] != time[n - 1])
-            time[n++] = time[i];
-    for (uint32_t b = 0; b < list->n; b++) {
-        p->birth[b] = rank_of(time, n, list->item[b].birth);
-        p->death[b] = rank_of(time, n, list->item[b].death);
-    }
-    p->n_steps = n - 1;
-out:
-    mpl_free(ctx, time);
-    return st;
-}
-
 /* A broken problem is named together with its file. */
 static mpl_status check(mpl_ctx *ctx, const char *path, const mpl_problem *p)
 {
@@ -249,6 +193,22 @@ static mpl_status check(mpl_ctx *ctx, const char *path, const mpl_problem *p)
         return MPL_OK;
     memcpy(why, ctx->message, sizeof why);
     return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%.150s: %.350s", path, why);
+}
+
+static mpl_status set_steps(mpl_ctx *ctx, const mpl_import_list *list, mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+    uint64_t *birth = NULL, *death = NULL;
+
+    MPL_TRY(mpl_new(ctx, birth, list->n));
+    MPL_TRY(mpl_new(ctx, death, list->n));
+    for (uint32_t b = 0; b < list->n; b++)
+        birth[b] = list->item[b].birth, death[b] = list->item[b].death;
+    MPL_TRY(mpl_problem_set_times(ctx, birth, death, p));
+out:
+    mpl_free(ctx, birth);
+    mpl_free(ctx, death);
+    return st;
 }
 
 mpl_status mpl_import_make(mpl_ctx *ctx, const mpl_import_in *in, const mpl_import_list *list,
