@@ -41,7 +41,7 @@ SRC  := $(sort $(foreach r,graphs planners runtime harness,$(wildcard $r/*.c $r/
 SRC  := $(filter-out planners/example/% harness/example/%,$(SRC))
 OBJ  := $(SRC:%.c=$O/%.o) $O/gen/onnx.pb-c.o
 ifeq ($(HAVE_CUDA),1)
-OBJ  += $B/cuda/kernels.o
+OBJ  += $(patsubst runtime/%.cu,$B/%.o,$(wildcard runtime/cuda/*.cu))
 endif
 LIB  := $(filter-out $O/harness/main.o,$(OBJ))
 TEST := $(sort $(wildcard tests/test_*.c))
@@ -97,10 +97,11 @@ endif
 $O/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-# Kernels are the same in every mode: for the devices of 2020 and 2022, and as PTX for later ones.
-NVCCFLAGS := -std=c++17 -O3 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics -ccbin g++ \
+# Kernels are the same in every mode: for the devices of 2020 and 2022, and as PTX for later ones. Each operation is rounded by
+# itself, as everywhere else here.
+NVCCFLAGS := -std=c++17 -O3 -fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics -ccbin g++ \
     -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90
-$B/cuda/kernels.o: runtime/cuda/kernels.cu runtime/cuda/kernels.h graphs/graph.h graphs/base/base.h \
+$B/cuda/%.o: runtime/cuda/%.cu $(wildcard runtime/cuda/kernels*.h) graphs/graph.h graphs/base/base.h \
     $(wildcard graphs/ir/*.def) Makefile $B/features.mk
 	$(Q)mkdir -p $(@D) && $(NVCC) $(NVCCFLAGS) -I. $(NVCC_INCLUDES) -c -o $@ $<
 

@@ -41,7 +41,7 @@ foreign 'hwloc' 'runtime/machine\.c'
 foreign 'dnnl|oneapi' 'runtime/cpu[a-z_]*\.[ch]'
 foreign 'onnx\.pb|protobuf-c' 'graphs/io/onnx[a-z_]*\.[ch]|graphs/io/tensor_file\.c|tests/fuzz/[a-z_]*\.c|tests/test_graphs_onnx_write\.c'
 foreign 'jansson' 'planners/plan_(file|bindings)\.c|planners/import/pytorch\.c|harness/record\.c|tests/[a-z_]*\.c'
-foreign 'cuda|cudnn|cublas' 'runtime/cuda/(real_priv\.h|kernels\.cu)'
+foreign 'cuda|cudnn|cublas' 'runtime/cuda/(real|kernels)_priv\.h'
 foreign 'cmocka' 'tests/test\.h'
 
 for readme in $(sources '*/README.md'); do

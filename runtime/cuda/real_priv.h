@@ -1,4 +1,4 @@
-/* real_priv.h -- the real driver and its libraries; shared by real.c and dnn.c. The only headers that include CUDA's.
+/* real_priv.h -- the real driver and its libraries; shared by real.c and dnn*.c. The only header that include CUDA's.
  *
  * CUDA's runtime is linked into the program (its static form, which looks for the driver at the first call); cuDNN and
  * cuBLAS are opened when a device is. So the program starts, and says why cuda is absent, where none of them is. */

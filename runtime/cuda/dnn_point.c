@@ -1,0 +1,72 @@
+/* dnn_point.c -- element-wise operators as cuDNN describes them. See dnn_priv.h. */
+#include <mpl_config.h>
+
+#if MPL_HAVE_CUDA
+
+#include "runtime/cuda/dnn_priv.h"
+
+static const float one = 1, zero = 0;
+
+static int run_activation(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+{
+    (void)workspace;
+    return mpl_dnn_code(c->library->cudnnActivationForward(c->dnn, d->activation, &one, d->x,
+                                                           call->in[0].data, &zero, d->y, call->out[0].data));
+}
+
+bool mpl_dnn_activation(mpl_dnn_maker *m)
+{
+    const mpl_shape *to = mpl_dnn_out_shape(m, 0);
+    int64_t n = mpl_dnn_count(to, 0, to->rank);
+    cudnnActivationMode_t mode = m->kind == MPL_OP_relu      ? CUDNN_ACTIVATION_RELU
+                                 : m->kind == MPL_OP_sigmoid ? CUDNN_ACTIVATION_SIGMOID
+                                                             : CUDNN_ACTIVATION_TANH;
+    mpl_cuda_dnn *d = m->d;
+
+    d->run = run_activation;
+    snprintf(d->how, sizeof d->how, "cudnn:activation");
+    return mpl_dnn_tensor(m, &d->x, 4, (const int64_t[]){1, 1, 1, n}) &&
+           mpl_dnn_tensor(m, &d->y, 4, (const int64_t[]){1, 1, 1, n}) &&
+           m->lib->cudnnCreateActivationDescriptor(&d->activation) == CUDNN_STATUS_SUCCESS &&
+           m->lib->cudnnSetActivationDescriptor(d->activation, mode, CUDNN_PROPAGATE_NAN, 0) ==
+               CUDNN_STATUS_SUCCESS;
+}
+
+static int run_op_tensor(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+{
+    (void)workspace;
+    return mpl_dnn_code(c->library->cudnnOpTensor(c->dnn, d->op, &one, d->x, call->in[d->first].data, &one,
+                                                  d->b, call->in[1 - d->first].data, &zero, d->y,
+                                                  call->out[0].data));
+}
+
+/* add, mul, min, max, sum of equal dims. */
+bool mpl_dnn_op_tensor(mpl_dnn_maker *m)
+{
+    const mpl_shape *to = mpl_dnn_out_shape(m, 0), *a, *b;
+    cudnnOpTensorOp_t what = m->kind == MPL_OP_mul   ? CUDNN_OP_TENSOR_MUL
+                             : m->kind == MPL_OP_min ? CUDNN_OP_TENSOR_MIN
+                             : m->kind == MPL_OP_max ? CUDNN_OP_TENSOR_MAX
+                                                     : CUDNN_OP_TENSOR_ADD;
+    mpl_cuda_dnn *d = m->d;
+    int64_t n = mpl_dnn_count(to, 0, to->rank);
+
+    if (m->n_in != 2)
+        return false;
+    d->first = mpl_shape_equal(mpl_dnn_in_shape(m, 0), to) ? 0 : 1;
+    a = mpl_dnn_in_shape(m, d->first), b = mpl_dnn_in_shape(m, 1 - d->first);
+    if (!mpl_shape_equal(a, to) || !mpl_shape_equal(b, to)) /* our kernel broadcasts, in any way */
+        return false;
+    d->run = run_op_tensor;
+    snprintf(d->how, sizeof d->how, "cudnn:op_tensor");
+    return mpl_dnn_tensor(m, &d->x, 4, (const int64_t[]){1, 1, 1, n}) &&
+           mpl_dnn_tensor(m, &d->y, 4, (const int64_t[]){1, 1, 1, n}) &&
+           mpl_dnn_tensor(m, &d->b, 4, (const int64_t[]){1, 1, 1, n}) &&
+           m->lib->cudnnCreateOpTensorDescriptor(&d->op) == CUDNN_STATUS_SUCCESS &&
+           m->lib->cudnnSetOpTensorDescriptor(d->op, what, CUDNN_DATA_FLOAT, CUDNN_PROPAGATE_NAN) ==
+               CUDNN_STATUS_SUCCESS;
+}
+
+#else
+typedef int mpl_no_dnn; /* a translation unit of ISO C has at least one declaration */
+#endif

@@ -1,0 +1,110 @@
+/* dnn_priv.h -- what the files dnn*.c share: how an operation is described to cuDNN and cuBLAS.
+ *
+ * An operator's function fills in the descriptors and `run`, and says whether a library takes the operation; what it refuses
+ * goes to our own kernels. Whatever was made by then is freed with the mpl_cuda_dnn. */
+#ifndef MPL_CUDA_DNN_PRIV_H
+#define MPL_CUDA_DNN_PRIV_H
+
+#include "runtime/cuda/real_priv.h"
+
+#define MPL_DNN_DIMS 5 /* of a tensor, at most */
+
+typedef struct
+    mpl_dnn_product { /* as cuBLAS, which is column-major, has it: its first operand is our second */
+    cublasOperation_t trans_a, trans_b;
+    int rows, columns, terms, a_stride, b_stride, n;
+    long long a_step, b_step, y_step;
+    float alpha, beta;
+    bool adds; /* input 2 goes into the output first */
+} mpl_dnn_product;
+
+/* Puts an operation on the stream, which both libraries have been given; a code as in real_priv.h. */
+typedef int mpl_dnn_runner(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace);
+
+struct mpl_cuda_dnn {
+    mpl_dnn_runner *run;
+    cudnnTensorDescriptor_t x, y, b; /* b: bias, parameters, or the other operand */
+    cudnnFilterDescriptor_t filter;
+    cudnnConvolutionDescriptor_t conv;
+    cudnnConvolutionFwdAlgo_t algorithm;
+    size_t workspace_bytes; /* of the library itself, without alignment */
+    cudnnPoolingDescriptor_t pool;
+    cudnnActivationDescriptor_t activation;
+    cudnnSoftmaxAlgorithm_t softmax;
+    cudnnLRNDescriptor_t lrn;
+    cudnnOpTensorDescriptor_t op;
+    uint32_t first; /* input of an op tensor that has the output's dims */
+    double epsilon;
+    mpl_dnn_product product;
+    cublasMath_t math;
+    char how[64];
+};
+
+typedef struct mpl_dnn_maker {
+    mpl_cuda *c;
+    const mpl_cuda_library *lib;
+    const mpl_graph *g;
+    mpl_op op;
+    mpl_op_kind kind;
+    uint32_t n_in, n_out;
+    const mpl_cuda_choice *choice;
+    mpl_cuda_dnn *d;
+} mpl_dnn_maker;
+
+static inline mpl_value mpl_dnn_in(const mpl_dnn_maker *m, uint32_t i)
+{
+    return i < m->n_in ? m->g->op_in[m->g->op_in_begin[m->op] + i] : MPL_NONE;
+}
+
+static inline mpl_value mpl_dnn_out(const mpl_dnn_maker *m, uint32_t i)
+{
+    return i < m->n_out ? m->g->op_out[m->g->op_out_begin[m->op] + i] : MPL_NONE;
+}
+
+static inline const mpl_shape *mpl_dnn_in_shape(const mpl_dnn_maker *m, uint32_t i)
+{
+    return &m->g->value_shape[mpl_dnn_in(m, i)];
+}
+
+static inline const mpl_shape *mpl_dnn_out_shape(const mpl_dnn_maker *m, uint32_t i)
+{
+    return &m->g->value_shape[mpl_dnn_out(m, i)];
+}
+
+/* The product of dims [from, to). */
+static inline int64_t mpl_dnn_count(const mpl_shape *s, uint32_t from, uint32_t to)
+{
+    int64_t n = 1;
+
+    for (uint32_t i = from; i < to; i++)
+        n *= s->dim[i];
+    return n;
+}
+
+/* Codes of both libraries in the space of real_priv.h. */
+static inline int mpl_dnn_code(cudnnStatus_t code)
+{
+    return code == CUDNN_STATUS_SUCCESS ? 0 : MPL_CUDNN_CODE + (int)code;
+}
+
+static inline int mpl_blas_code(cublasStatus_t code)
+{
+    return code == CUBLAS_STATUS_SUCCESS ? 0 : MPL_CUBLAS_CODE + (int)code;
+}
+
+/* A plain tensor of these dims, at least four of them: cuDNN has no fewer. False: more than MPL_DNN_DIMS, or refused. */
+bool mpl_dnn_tensor(const mpl_dnn_maker *m, cudnnTensorDescriptor_t *t, uint32_t n, const int64_t *dim);
+/* n numbers of an attribute; `otherwise` where it has none. */
+void mpl_dnn_ints(const mpl_dnn_maker *m, mpl_attr_key key, uint32_t n, int64_t otherwise, int *out);
+/* Pads, where both ends of each dim have the same; false elsewhere: cuDNN has one number for both. */
+bool mpl_dnn_pads(const mpl_dnn_maker *m, uint32_t n, int *pad);
+
+/* What takes an operator; false: the library does not. */
+typedef bool mpl_dnn_describe(mpl_dnn_maker *m);
+mpl_dnn_describe mpl_dnn_conv;                                     /* dnn_conv.c */
+mpl_dnn_describe mpl_dnn_pool;                                     /* dnn_pool.c */
+mpl_dnn_describe mpl_dnn_batch_norm, mpl_dnn_lrn, mpl_dnn_softmax; /* dnn_norm.c */
+mpl_dnn_describe mpl_dnn_activation, mpl_dnn_op_tensor;            /* dnn_point.c */
+mpl_dnn_describe mpl_dnn_gemm, mpl_dnn_matmul;                     /* dnn_blas.c */
+
+#endif
