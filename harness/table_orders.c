@@ -1,5 +1,5 @@
 /* table_orders.c -- a line a graph: the order that it has, and one that was searched for. See table.h. */
-#include "harness/grid.h"
+#include "harness/cells.h"
 #include "harness/table.h"
 
 /* What G. Steiner et al., "OLLA: Optimizing the Lifetime and Location of Arrays to Reduce the Memory Usage of Neural Networks",
@@ -18,29 +18,10 @@ static const mpl_record *given_of(const mpl_rows *rows, const mpl_record *row)
 {
     static const mpl_field same[] = {MPL_FIELD_graph, MPL_FIELD_safety, MPL_FIELD_planner};
 
-    for (uint32_t i = 0; i < rows->n; i++) {
-        size_t k = 0;
-
-        while (k < sizeof same / sizeof *same) {
-            const char *a = mpl_record_get_text(row, same[k]),
-                       *b = mpl_record_get_text(rows->row[i], same[k]);
-
-            if (a == NULL || b == NULL || strcmp(a, b) != 0)
-                break;
-            k++;
-        }
-        if (k == sizeof same / sizeof *same && !is_searched(rows->row[i]))
+    for (uint32_t i = 0; i < rows->n; i++)
+        if (mpl_rows_alike(rows->row[i], row, sizeof same / sizeof *same, same) && !is_searched(rows->row[i]))
             return rows->row[i];
-    }
     return NULL;
-}
-
-static mpl_status mib_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, mpl_field field)
-{
-    uint64_t bytes = 0;
-    bool known = mpl_record_get_int(row, field, &bytes);
-
-    return mpl_grid_mib(ctx, grid, known, bytes);
 }
 
 /* One graph; its saving is added to *sum. */
@@ -57,9 +38,9 @@ static mpl_status add_line(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *given
         !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &after))
         MPL_FAIL(ctx, MPL_EINPUT, "%s was not planned in both orders", mpl_graph_label(row, text));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_graph_label(row, text)));
-    MPL_TRY(mib_cell(ctx, grid, given, MPL_FIELD_planned_bytes));
-    MPL_TRY(mib_cell(ctx, grid, row, MPL_FIELD_planned_bytes));
-    MPL_TRY(mib_cell(ctx, grid, row, MPL_FIELD_order_bound_bytes));
+    MPL_TRY(mpl_mib_cell(ctx, grid, given, MPL_FIELD_planned_bytes));
+    MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_planned_bytes));
+    MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_order_bound_bytes));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", proof != NULL ? proof : "-"));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%.1f %%", 100 * (1 - (double)after / (double)before)));
     MPL_TRY(mpl_grid_ms(ctx, grid, has_ns, (int64_t)ns));

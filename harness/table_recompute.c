@@ -1,38 +1,9 @@
 /* table_recompute.c -- training graphs with and without operations that run again, a line a run. See table.h. */
-#include "harness/grid.h"
+#include "harness/cells.h"
 #include "harness/table.h"
 
-/* The first row of the same graph and backend: what a run's time is compared with. */
-static const mpl_record *first_of(const mpl_rows *rows, const mpl_record *row)
-{
-    static const mpl_field same[] = {MPL_FIELD_graph, MPL_FIELD_backend};
-
-    for (uint32_t i = 0; i < rows->n; i++) {
-        bool alike = true;
-
-        for (size_t k = 0; k < sizeof same / sizeof *same; k++) {
-            const char *a = mpl_record_get_text(row, same[k]),
-                       *b = mpl_record_get_text(rows->row[i], same[k]);
-
-            alike = alike && (a == NULL) == (b == NULL) && (a == NULL || strcmp(a, b) == 0);
-        }
-        if (alike)
-            return rows->row[i];
-    }
-    return row;
-}
-
-static mpl_status ratio_cell(mpl_ctx *ctx, mpl_grid *grid, bool known, double a, double b)
-{
-    return known && b > 0 ? mpl_grid_cell(ctx, grid, "%.3f", a / b) : mpl_grid_cell(ctx, grid, "-");
-}
-
-static mpl_status text_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, mpl_field field)
-{
-    const char *text = mpl_record_get_text(row, field);
-
-    return mpl_grid_cell(ctx, grid, "%s", text != NULL ? text : "-");
-}
+/* What a run's time is compared with: the first row that is alike in these. */
+static const mpl_field same[] = {MPL_FIELD_graph, MPL_FIELD_backend};
 
 /* Where nothing was asked for, nothing runs again: no work is told, and none is more. */
 static mpl_status work_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row)
@@ -48,11 +19,11 @@ static mpl_status work_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row
 
     MPL_TRY(told || plain ? mpl_grid_cell(ctx, grid, "%" PRIu64, ops) : mpl_grid_cell(ctx, grid, "-"));
     MPL_TRY(plain ? mpl_grid_cell(ctx, grid, "0.000")
-                  : ratio_cell(ctx, grid, told, (double)extra, (double)forward));
+                  : mpl_ratio_cell(ctx, grid, told, (double)extra, (double)forward));
     MPL_TRY(plain ? mpl_grid_cell(ctx, grid, "1.000")
-                  : ratio_cell(ctx, grid, told, (double)all + (double)extra, (double)all));
-    MPL_TRY(ratio_cell(ctx, grid, told && proved, (double)bound, (double)forward));
-    MPL_TRY(text_cell(ctx, grid, row, MPL_FIELD_recompute_claim));
+                  : mpl_ratio_cell(ctx, grid, told, (double)all + (double)extra, (double)all));
+    MPL_TRY(mpl_ratio_cell(ctx, grid, told && proved, (double)bound, (double)forward));
+    MPL_TRY(mpl_text_cell(ctx, grid, row, MPL_FIELD_recompute_claim));
 out:
     return st;
 }
@@ -62,21 +33,13 @@ static mpl_status row_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row,
     mpl_status st = MPL_OK;
     char text[200];
     const char *how = mpl_record_get_text(row, MPL_FIELD_recompute);
-    uint64_t planned = 0, first_planned = 0;
-    int64_t ns = 0, first_ns = 0;
-    bool has_planned = mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
-    bool both = has_planned && mpl_record_get_int(first, MPL_FIELD_planned_bytes, &first_planned);
-    bool has_ns = mpl_record_median(row, MPL_FIELD_run_ns, &ns);
-    bool has_first = mpl_record_median(first, MPL_FIELD_run_ns, &first_ns);
 
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_graph_label(row, text)));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", how != NULL ? how : "none"));
-    MPL_TRY(mpl_grid_mib(ctx, grid, has_planned, planned));
-    MPL_TRY(ratio_cell(ctx, grid, both, (double)first_planned, (double)planned));
+    MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_planned_bytes));
+    MPL_TRY(mpl_beside_cell(ctx, grid, first, row, MPL_FIELD_planned_bytes));
     MPL_TRY(work_cells(ctx, grid, row));
-    MPL_TRY(text_cell(ctx, grid, row, MPL_FIELD_outputs));
-    MPL_TRY(mpl_grid_ms(ctx, grid, has_ns, ns));
-    MPL_TRY(ratio_cell(ctx, grid, has_ns && has_first, (double)ns, (double)first_ns));
+    MPL_TRY(mpl_run_cells(ctx, grid, row, first));
 out:
     return st;
 }
@@ -102,7 +65,8 @@ mpl_status mpl_table_recompute(mpl_ctx *ctx, const mpl_table_kind *kind, const m
     for (size_t i = 0; i < grid.n_cols; i++)
         MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
     for (uint32_t i = 0; i < rows->n; i++)
-        MPL_TRY(row_cells(ctx, &grid, rows->row[i], first_of(rows, rows->row[i])));
+        MPL_TRY(row_cells(ctx, &grid, rows->row[i],
+                          mpl_rows_first(rows, rows->row[i], sizeof same / sizeof *same, same)));
     if (!tsv)
         fprintf(to, "%s\n\n", kind->about);
     mpl_grid_print(to, &grid, tsv);
