@@ -317,6 +317,8 @@ mpl_status mpl_cmd_plot(mpl_ctx *ctx, mpl_options *options)
 
     if (suffix == NULL || (!png && !page && strcmp(suffix, ".svg") != 0))
         MPL_FAIL(ctx, MPL_EINPUT, "plot: -o FILE.svg, FILE.png or FILE.html is needed");
+    if (options->rows.n > 0 && !options->tradeoff)
+        MPL_FAIL(ctx, MPL_EINPUT, "plot: --rows is for --tradeoff");
     if (options->tradeoff && page)
         MPL_FAIL(ctx, MPL_EINPUT, "plot --tradeoff: -o FILE.svg or FILE.png is needed");
     if (options->tradeoff) {

@@ -13,8 +13,9 @@
 #include "harness/command.h"
 #include "harness/rows.h"
 
-#define LIGHT MPL_SHARED "/onnx-light/light_resnet50.onnx"
-#define SMALL "mlp:layers=1,input=4,hidden=4,classes=2"
+#define LIGHT   MPL_SHARED "/onnx-light/light_resnet50.onnx"
+#define TRAINED "mlp:layers=4,batch=16,hidden=32,mode=train"
+#define SMALL   "mlp:layers=1,input=4,hidden=4,classes=2"
 
 static const char *program;
 static char folder[] = "/tmp/memplan-cli-XXXXXX";
@@ -165,6 +166,8 @@ static const struct {
     {"plan mlp:mode=train --recompute sqrt:120%", 2, "100%"},
     {"plan mlp --recompute sqrt", 2, "no loss"},
     {"plot mlp --tradeoff -o t.html", 2, "FILE.png"},
+    {"plot mlp --rows @/x.jsonl -o @/t.svg", 2, "--tradeoff"},
+    {"plot mlp --tradeoff --rows @/missing.jsonl -o @/t.svg", 2, "missing.jsonl"},
     {"plan mlp -p none --capacity 5000", 3, "none"},
     {"plan mlp -p pool --safety parallel", 4, "parallel"},
     {"plan @/missing.onnx -p pool", 2, "missing.onnx"},
@@ -840,6 +843,39 @@ static void own_options(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* The times of rows that were executed, beside their work; of no other graph, backend or build. */
+static void times_are_drawn(void **state)
+{
+    static const char suite[] = "--backends ref\n--repeat 1\n" TRAINED "\n" TRAINED
+                                " --recompute sqrt:90%\nmlp:mode=train,layers=2\n";
+    static char text[1 << 16];
+    double mib[2], ms[2], work[2];
+    char *line;
+
+    (void)state;
+    if (system("command -v gnuplot >/dev/null") != 0) {
+        print_message("skip: %s: no gnuplot here\n", __func__);
+        skip();
+    }
+    put_file("trained.suite", suite, sizeof suite - 1);
+    assert_int_equal(run("bench @/trained.suite --planners pool -q -o @/trained.jsonl"), 0);
+    assert_int_equal(run("plot " TRAINED " --tradeoff --rows @/trained.jsonl -o @/trained.svg"), 0);
+    line = out;
+    for (int i = 0; i < 2; i++, line = strchr(line, '\n') + 1)
+        assert_int_equal(sscanf(line, "planned %lf MiB run %lf ms work %lf", &mib[i], &ms[i], &work[i]), 3);
+    assert_true(strncmp(line, "planned", 7) != 0 && strstr(line, "measured on ref, plans of pool") != NULL);
+    assert_true(mib[0] < mib[1] && work[0] > 1 && work[1] == 1 && ms[0] > 0 && ms[1] > 0);
+    slurp("trained.svg", text, sizeof text);
+    assert_true(strstr(text, "run, median [ms]") != NULL &&
+                strstr(text, "work beside that of one run") != NULL);
+    assert_int_equal(run("plot " TRAINED " --tradeoff --rows @/trained.jsonl -b cpu -o @/t.svg"), 2);
+    assert_non_null(strstr(err, "on cpu"));
+    assert_int_equal(run("plot " TRAINED " --tradeoff -o @/trained.svg"), 0);
+    assert_non_null(strstr(out, "nothing run"));
+    slurp("trained.svg", text, sizeof text);
+    assert_null(strstr(text, "[ms]"));
+}
+
 /* Lists below --data, their twins, and one that is not there. */
 static void data_folders(void **state)
 {
@@ -898,6 +934,7 @@ int main(void)
         cmocka_unit_test(killed_benches_resume),
         cmocka_unit_test(tables_from_rows),
         cmocka_unit_test(failures_are_rows),
+        cmocka_unit_test(times_are_drawn),
         cmocka_unit_test(data_folders),
         cmocka_unit_test(own_options),
     };
