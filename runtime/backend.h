@@ -30,13 +30,30 @@ typedef struct mpl_sequence_spec {
                             device's choice */
 } mpl_sequence_spec;
 
+/* How fast a device runs, and why no faster; a figure that it does not tell is 0. */
+typedef struct mpl_device_clocks {
+    bool known;
+    uint32_t core_mhz, core_most_mhz, memory_mhz, memory_most_mhz;
+    uint32_t power_mw, power_most_mw, celsius;
+    uint32_t state;     /* power state: 0 is the fastest */
+    uint64_t throttled; /* bits of the driver: what holds the clocks down */
+} mpl_device_clocks;
+
 /* What a device knows of itself and of the runs so far. */
 typedef struct mpl_device_facts {
     const char *about;        /* device, driver, libraries and options in words; valid until close */
+    const char *math;         /* what operands of products are rounded to: "f32": nothing, "tf32", "f16" */
+    double tolerance;         /* how far outputs may be from those of `ref`, relative */
     uint64_t n_allocations;   /* calls that took memory of the device since it was opened */
     uint64_t n_while_running; /* those of them inside runs: none may be */
     uint64_t used_before,
         used_after; /* memory in use around the last run, by the device's own count [byte] */
+    uint64_t taken; /* by how much that count grew as the arenas that there are now were taken [byte] */
+    uint64_t
+        granularity; /* of its memory: each arena may take so much more, or less where others left room [byte] */
+    bool
+        two_ways; /* runs alternate: put call by call, then replayed as a whole, beginning with the first way */
+    mpl_device_clocks clocks; /* behind the last run */
 } mpl_device_facts;
 
 /* What computes an operation that a backend's library lacks: the loops of mpl_eval. `how` says so. */
@@ -88,6 +105,10 @@ typedef struct mpl_backend {
     mpl_status (*prepare)(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
                           uint64_t *workspace_bytes, const char **how);
     void (*release)(mpl_device *dev, mpl_prepared *prepared); /* NULL is allowed */
+    /* The most that an operation prepared from now on may say it needs of workspace; a lower limit may make it slower, and
+     * MPL_EUNAVAIL where nothing computes it within. UINT64_MAX: what the options allow. NULL: each operation has one way to
+     * be computed. */
+    void (*limit_workspace)(mpl_device *dev, uint64_t bytes);
     mpl_status (*run_op)(mpl_device *dev, mpl_prepared *prepared,
                          const mpl_op_call *call); /* may return early */
     mpl_status (*wait)(mpl_device *dev);

@@ -165,6 +165,8 @@ static mpl_status prepare_op(mpl_exec *exec, mpl_op op)
         exec->reordered_bytes += g->value_bytes[g->op_out[g->op_out_begin[op]]];
     *(g->op_block[op] == 0 ? &exec->copied_bytes : &exec->control->op_copied_bytes[op]) +=
         moved_bytes(exec, op);
+    if (exec->options.op_workspace_limit != NULL && exec->backend->limit_workspace != NULL)
+        exec->backend->limit_workspace(exec->dev, exec->options.op_workspace_limit[op]);
     return exec->backend->prepare(exec->dev, g, op, &exec->op_prepared[op], &exec->op_workspace_bytes[op],
                                   &exec->op_how[op]);
 }
@@ -182,6 +184,9 @@ static mpl_status prepare_all(mpl_exec *exec)
     for (mpl_op op = 0; op < g->n_ops; op++)
         MPL_TRY(prepare_op(exec, op));
 out:
+    if (exec->backend->limit_workspace != NULL)
+        exec->backend->limit_workspace(exec->dev, UINT64_MAX);
+    exec->options.op_workspace_limit = NULL;
     return st;
 }
 
@@ -639,6 +644,41 @@ const char *mpl_exec_how(const mpl_exec *exec, mpl_op op)
     return exec->op_how[op];
 }
 
+static void count_how(mpl_exec_facts *facts, const char *how)
+{
+    uint32_t i = 0;
+
+    while (i < facts->n_hows && strncmp(facts->how[i].name, how, sizeof facts->how[i].name - 1) != 0)
+        i++;
+    if (i == MPL_MOST_HOWS)
+        i--;
+    if (i == facts->n_hows) {
+        snprintf(facts->how[i].name, sizeof facts->how[i].name, "%s", i + 1 < MPL_MOST_HOWS ? how : "others");
+        facts->n_hows++;
+    }
+    facts->how[i].n++;
+}
+
+static void device_facts(const mpl_exec *exec, mpl_exec_facts *facts)
+{
+    mpl_device_facts device = {0};
+
+    exec->backend->facts(exec->dev, &device);
+    snprintf(facts->device, sizeof facts->device, "%s", device.about);
+    snprintf(facts->math, sizeof facts->math, "%s", device.math);
+    facts->tolerance = device.tolerance;
+    facts->device_allocations = device.n_while_running;
+    facts->device_before = device.used_before;
+    facts->device_after = device.used_after;
+    facts->device_taken = device.taken;
+    facts->two_ways = device.two_ways && exec->sequence != NULL;
+    facts->clocks = device.clocks;
+    for (uint32_t i = 0; i < exec->n_slabs; i++) {
+        facts->device_asked += exec->slab[i].bytes + 2 * exec->slab[i].guard;
+        facts->device_slack += device.granularity;
+    }
+}
+
 mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
 {
     *facts = (mpl_exec_facts){
@@ -650,22 +690,17 @@ mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
         .reordered_bytes = exec->reordered_bytes,
     };
     for (mpl_op op = 0; op < exec->g->n_ops; op++)
-        facts->n_kernels +=
-            !exec->op_skipped[op] && !(mpl_op_table[exec->g->op_kind[op]].traits & MPL_CONTROL);
+        if (!exec->op_skipped[op] && !(mpl_op_table[exec->g->op_kind[op]].traits & MPL_CONTROL)) {
+            facts->n_kernels++;
+            count_how(facts, exec->op_how[op]);
+        }
     if (exec->control != NULL) {
         facts->copied_bytes += exec->control->copied_bytes;
         facts->loop_carry_bytes = exec->control->carried_bytes;
     }
     for (uint32_t i = 0; i < exec->n_pools; i++)
         *(i < exec->n_memories ? &facts->arena_bytes : &facts->workspace_bytes) += exec->slab[i].bytes;
-    if (exec->backend->facts != NULL) {
-        mpl_device_facts device;
-
-        exec->backend->facts(exec->dev, &device);
-        snprintf(facts->device, sizeof facts->device, "%s", device.about);
-        facts->device_allocations = device.n_while_running;
-        facts->device_before = device.used_before;
-        facts->device_after = device.used_after;
-    }
+    if (exec->backend->facts != NULL)
+        device_facts(exec, facts);
     return MPL_OK;
 }

@@ -3,7 +3,7 @@
 #define MPL_EXEC_H
 
 #include "graphs/problem.h"
-#include "planners/plan.h"
+#include "planners/ways.h"
 #include "runtime/backend.h"
 
 typedef struct mpl_exec mpl_exec;
@@ -13,10 +13,18 @@ typedef struct mpl_exec mpl_exec;
 mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
                                uint64_t *op_workspace_bytes);
 
+/* The ways in which the device can compute each operation, the one that it would take first: workspaces from large to small, each
+ * asked for by a limit below the one before. A way costs the operation's work times its place, from 1: an order is all that
+ * libraries tell. *out is the caller's. */
+mpl_status mpl_exec_ways(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
+                         mpl_ways **out);
+
 typedef struct mpl_exec_options {
     bool checked; /* poison buffers at birth and death, guard the arenas' ends, fail on any touch outside */
-    bool random_weights;  /* weights from weight_seed even where the file has data */
-    uint64_t weight_seed; /* for weights without data */
+    bool random_weights;                /* weights from weight_seed even where the file has data */
+    uint64_t weight_seed;               /* for weights without data */
+    const uint64_t *op_workspace_limit; /* [n_ops] of each operation; NULL: what the device allows. Read by
+                                           mpl_exec_new alone [byte] */
     bool
         iterate; /* a run begins with the weights that the run before updated; false: each with the first ones */
 } mpl_exec_options;
@@ -47,6 +55,13 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
 /* Copies graph output i to host memory. */
 mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data);
 
+#define MPL_MOST_HOWS 24
+
+typedef struct mpl_how_count {
+    char name[40];
+    uint32_t n;
+} mpl_how_count;
+
 typedef struct mpl_exec_facts {
     uint64_t arena_bytes;     /* allocated for pool 0, each of its memories: planned bytes [byte] */
     uint64_t measured_bytes;  /* pages of it that became resident [byte] */
@@ -62,6 +77,15 @@ typedef struct mpl_exec_facts {
     char device[400];                     /* device, driver, libraries, options */
     uint64_t device_allocations;          /* calls for memory inside runs: none may be */
     uint64_t device_before, device_after; /* its memory in use around the last run [byte] */
+    uint64_t device_asked;                /* of it for all memories of this graph, guards too [byte] */
+    uint64_t device_taken;                /* by how much its own count grew for them [byte] */
+    uint64_t device_slack; /* how far the two may be apart: the device's granularity for each memory [byte] */
+    char math[8];          /* what operands of products are rounded to; empty: it does not tell */
+    double tolerance;      /* of outputs against `ref` */
+    bool two_ways;         /* runs alternate: call by call, and replayed as a whole */
+    mpl_device_clocks clocks; /* behind the last run */
+    uint32_t n_hows; /* what computes how many operations, in the order of the graph; the last: all others */
+    mpl_how_count how[MPL_MOST_HOWS];
 } mpl_exec_facts;
 /* The figures of the last run; measured_bytes is of the first, and 0 before it (--checked touches every
  * page itself). */

@@ -543,14 +543,43 @@ static int pool_free(mpl_cuda *c, void *p, void *handle)
     return stream_of(handle, &s) != NULL ? memory_free(c, p) : 1;
 }
 
+/* Of the device: each allocation whole pieces. */
+static uint64_t taken_bytes(void)
+{
+    uint64_t sum = 0, piece = fake.granularity > 0 ? fake.granularity : 1;
+
+    for (const allocation *a = allocations; a != NULL; a = a->next)
+        sum += (a->bytes + piece - 1) / piece * piece;
+    return sum;
+}
+
 static int memory_info(mpl_cuda *c, size_t *available, size_t *total)
 {
     int code = enter(true);
 
     (void)c;
     *total = fake.total_bytes;
-    *available = fake.total_bytes - fake.live_bytes;
+    *available = fake.total_bytes - fake.others_bytes - taken_bytes();
     return code;
+}
+
+static int clocks(mpl_cuda *c, mpl_device_clocks *out)
+{
+    int code = enter(true);
+
+    (void)c;
+    if (code != 0 || fake.no_clocks)
+        return 1;
+    *out = (mpl_device_clocks){.core_mhz = 1410,
+                               .core_most_mhz = 1980,
+                               .memory_mhz = 2619,
+                               .memory_most_mhz = 2619,
+                               .power_mw = 123456,
+                               .power_most_mw = 700000,
+                               .celsius = 41,
+                               .state = 2,
+                               .throttled = 4};
+    return 0;
 }
 
 static task *task_new(task_kind kind, void *handle)
@@ -846,6 +875,8 @@ static int graph_free(mpl_cuda *c, void *what)
     return code;
 }
 
+static const char *const way_names[] = {"fake library", "fake:second", "fake:third", "fake:fourth"};
+
 /* As dnn.c, but with another eye on types: what cuDNN and cuBLAS would take. */
 static mpl_status dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op op,
                               const mpl_cuda_choice *choice, mpl_cuda_dnn **out, uint64_t *workspace_bytes,
@@ -855,14 +886,24 @@ static mpl_status dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     bool heavy = kind == MPL_OP_conv || kind == MPL_OP_gemm || kind == MPL_OP_matmul;
 
+    uint64_t bytes = mpl_min_u64(fake.workspace_bytes, choice->workspace_limit);
+    uint32_t way = 0;
+
     (void)c;
     *out = NULL;
     *workspace_bytes = 0;
     if (!fake.library || !(heavy || kind == MPL_OP_max_pool || kind == MPL_OP_avg_pool))
         return MPL_OK;
+    if (heavy && fake.n_ways > 0) {
+        while (way < fake.n_ways && fake.way_bytes[way] > choice->workspace_limit)
+            way++;
+        if (way == fake.n_ways)
+            return MPL_OK; /* our kernels need none */
+        bytes = fake.way_bytes[way];
+    }
     MPL_TRY(mpl_new(ctx, *out, 1));
-    *workspace_bytes = heavy ? mpl_min_u64(fake.workspace_bytes, choice->workspace_limit) : 0;
-    *how = "fake library";
+    *workspace_bytes = heavy ? bytes : 0;
+    *how = way_names[heavy ? way : 0];
     fake.n_live++;
 out:
     return st;
@@ -913,6 +954,7 @@ const mpl_cuda_api fake_api = {
     .pool_new = pool_new,
     .pool_free = pool_free,
     .memory_info = memory_info,
+    .clocks = clocks,
     .copy = copy,
     .fill = fill,
     .stream_new = stream_new,

@@ -20,7 +20,12 @@ typedef struct fake_world {
     uint64_t total_bytes;
     bool library;             /* cuDNN and cuBLAS take what they can; false: our kernels compute everything */
     bool blind_waits;         /* planted fault: streams do not wait for events */
-    uint64_t workspace_bytes; /* that an operation of the library needs */
+    uint64_t workspace_bytes; /* that an operation of the library needs, unless it has other ways */
+    uint32_t n_ways;          /* ways of its heavy operations; 0: one, that fits every limit */
+    uint64_t way_bytes[4];    /* the workspaces of these, as it likes them best */
+    bool no_clocks;           /* nobody tells */
+    uint64_t others_bytes;    /* that other processes hold of the device */
+    uint64_t granularity;     /* what the device is taken of at once; 0: bytes */
 
     /* what it saw */
     uint64_t n_calls, n_allocations, n_runs, n_graph_launches, n_waits, n_streams_used;

@@ -16,10 +16,11 @@ typedef struct mpl_cuda_dnn mpl_cuda_dnn; /* one operation of cuDNN or cuBLAS; p
 
 typedef enum mpl_cuda_way { MPL_CUDA_TO_DEVICE, MPL_CUDA_TO_HOST, MPL_CUDA_WITHIN } mpl_cuda_way;
 
-/* What of cuDNN and cuBLAS may be used. */
+/* What of cuDNN and cuBLAS may be used. Values stay f32 in memory, and sums are of f32, whatever is on. */
 typedef struct mpl_cuda_choice {
-    uint64_t workspace_limit; /* of one operation [byte] */
+    uint64_t workspace_limit; /* of one operation: what dnn_prepare says that it needs is never more [byte] */
     bool tf32;                /* tensor cores may round operands of f32 products to 10 bits; off: never */
+    bool fp16; /* the same, and to f16: 10 bits, nothing beyond 65504; tf32 goes along with it */
 } mpl_cuda_choice;
 
 /* One operation for a stream: kernels of ours in turn, or what `dnn` stands for. */
@@ -44,6 +45,8 @@ typedef struct mpl_cuda_api {
     int (*pool_new)(mpl_cuda *c, void **out, size_t bytes, void *stream); /* cudaMallocAsync */
     int (*pool_free)(mpl_cuda *c, void *p, void *stream);
     int (*memory_info)(mpl_cuda *c, size_t *free, size_t *total);
+    /* As they are now; not 0: nobody here can tell. */
+    int (*clocks)(mpl_cuda *c, mpl_device_clocks *out);
     int (*copy)(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_way way, void *stream);
     int (*fill)(mpl_cuda *c, void *at, int byte, size_t bytes, void *stream);
 

@@ -11,6 +11,9 @@
 #define MOST_ARENAS       64
 #define DEFAULT_STREAMS   4
 #define DEFAULT_WORKSPACE (UINT64_C(256) << 20)
+#define GRANULARITY       (UINT64_C(2) << 20) /* of cudaMalloc: what it takes of the device at once */
+#define TOLERANCE         1e-4 /* of outputs against `ref`, as mpl_compare has it: sums in another order */
+#define ROUNDED_TOLERANCE 2e-2 /* operands of products have 11 bits, 2^-11 each; over some tens of layers */
 
 typedef struct arena {
     void *base;
@@ -23,7 +26,8 @@ struct mpl_device {
     const mpl_cuda_api *api;
     mpl_cuda *c;
     mpl_cuda_choice choice;
-    bool as_graph; /* runs are captured and replayed */
+    uint64_t workspace_limit; /* of the operations prepared next, beside that of the choice [byte] */
+    enum { AS_STREAMS, AS_GRAPH, AS_BOTH } way; /* of runs: put on streams, or captured once and replayed */
     uint32_t n_streams;
     void *stream[MPL_CUDA_MOST_STREAMS];
     uint32_t *flag;   /* on the device: an index was out of range */
@@ -50,6 +54,7 @@ struct mpl_sequence {
         *event; /* [n_events] those of the assignment, then one to start and one for the end of each stream */
     void *begin, *end; /* timed */
     void *graph;       /* NULL: put on the streams anew in each run */
+    uint64_t n_runs;
 };
 
 /* ---- errors and options ---------------------------------------------------------------------------------- */
@@ -86,9 +91,25 @@ static mpl_status read_bytes(mpl_ctx *ctx, const char *key, const char *text, ui
 static mpl_status read_switch(mpl_ctx *ctx, const char *key, const char *text, bool *out)
 {
     if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
-        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "cuda: %s=%s; it must be on or off", key, text);
+        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "cuda: %s=%s; it must be on or off%s", key, text,
+                        strcmp(key, "graph") == 0 ? ", or both" : "");
     *out = strcmp(text, "on") == 0;
     return MPL_OK;
+}
+
+static mpl_status read_way(mpl_device *dev, const char *text)
+{
+    bool on = false;
+    mpl_status st = MPL_OK;
+
+    if (strcmp(text, "both") == 0) {
+        dev->way = AS_BOTH;
+        return MPL_OK;
+    }
+    MPL_TRY(read_switch(dev->ctx, "graph", text, &on));
+    dev->way = on ? AS_GRAPH : AS_STREAMS;
+out:
+    return st;
 }
 
 static mpl_status read_param(mpl_device *dev, const char *key, const char *value, uint64_t *number)
@@ -97,8 +118,10 @@ static mpl_status read_param(mpl_device *dev, const char *key, const char *value
 
     if (strcmp(key, "tf32") == 0)
         return read_switch(dev->ctx, key, value, &dev->choice.tf32);
+    if (strcmp(key, "fp16") == 0)
+        return read_switch(dev->ctx, key, value, &dev->choice.fp16);
     if (strcmp(key, "graph") == 0)
-        return read_switch(dev->ctx, key, value, &dev->as_graph);
+        return read_way(dev, value);
     if (strcmp(key, "workspace") == 0)
         return read_bytes(dev->ctx, key, value, &dev->choice.workspace_limit);
     if (strcmp(key, "device") == 0) {
@@ -108,7 +131,9 @@ static mpl_status read_param(mpl_device *dev, const char *key, const char *value
         return MPL_OK;
     }
     MPL_FAIL(dev->ctx, MPL_EINPUT,
-             "cuda: no parameter '%s'; there are tf32=on|off, graph=on|off, workspace=BYTES, device=N", key);
+             "cuda: no parameter '%s'; there are tf32=on|off, fp16=on|off, graph=on|off|both, "
+             "workspace=BYTES, device=N",
+             key);
 out:
     return st;
 }
@@ -276,6 +301,7 @@ mpl_status mpl_cuda_open(mpl_ctx *ctx, const mpl_cuda_api *api, const mpl_device
     dev->ctx = ctx;
     dev->api = api;
     dev->choice.workspace_limit = DEFAULT_WORKSPACE;
+    dev->workspace_limit = UINT64_MAX;
     MPL_TRY(read_params(dev, options->params, &number));
     dev->n_streams = options->n_threads == 0                      ? DEFAULT_STREAMS
                      : options->n_threads < MPL_CUDA_MOST_STREAMS ? options->n_threads
@@ -284,9 +310,15 @@ mpl_status mpl_cuda_open(mpl_ctx *ctx, const mpl_cuda_api *api, const mpl_device
     for (uint32_t i = 0; i < dev->n_streams; i++)
         MPL_TRY(check(dev, api->stream_new(dev->c, &dev->stream[i]), "opening", "a stream"));
     MPL_TRY(make_flag(dev));
-    snprintf(dev->about, sizeof dev->about, "%s; f32, TF32 %s; workspaces up to %" PRIu64 " bytes; %s", about,
-             dev->choice.tf32 ? "on" : "off", dev->choice.workspace_limit,
-             dev->as_graph ? "CUDA graph" : "streams");
+    dev->facts.math = dev->choice.fp16 ? "f16" : dev->choice.tf32 ? "tf32" : "f32";
+    dev->facts.tolerance = dev->choice.fp16 || dev->choice.tf32 ? ROUNDED_TOLERANCE : TOLERANCE;
+    snprintf(dev->about, sizeof dev->about, "%s; products of %s; workspaces up to %" PRIu64 " bytes; %s",
+             about, dev->facts.math, dev->choice.workspace_limit,
+             dev->way == AS_GRAPH  ? "CUDA graph"
+             : dev->way == AS_BOTH ? "streams and CUDA graph in turns"
+                                   : "streams");
+    dev->facts.granularity = GRANULARITY;
+    dev->facts.two_ways = dev->way == AS_BOTH;
     dev->facts.about = dev->about;
     *out = dev, dev = NULL;
 out:
@@ -297,6 +329,8 @@ out:
 static void facts(mpl_device *dev, mpl_device_facts *out)
 {
     *out = dev->facts;
+    for (uint32_t i = 0; i < dev->n_arenas; i++)
+        out->taken += dev->arena[i].taken;
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------------ */
@@ -318,10 +352,11 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
     mpl_status st = MPL_OK;
     mpl_prepared *p = NULL;
     const char *name = (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 ? MPL_HOW_COPY : "kernel", *why;
+    mpl_cuda_choice choice = dev->choice;
 
+    choice.workspace_limit = mpl_min_u64(choice.workspace_limit, dev->workspace_limit);
     MPL_TRY(mpl_new(dev->ctx, p, 1));
-    MPL_TRY(
-        dev->api->dnn_prepare(dev->ctx, dev->c, g, op, &dev->choice, &p->dnn, &p->workspace_bytes, &name));
+    MPL_TRY(dev->api->dnn_prepare(dev->ctx, dev->c, g, op, &choice, &p->dnn, &p->workspace_bytes, &name));
     if (p->dnn == NULL) {
         MPL_TRY(mpl_cuda_describe(dev->ctx, g, op, &p->part, &p->n_parts, &why));
         if (why != NULL)
@@ -338,6 +373,11 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
 out:
     release(dev, p);
     return st;
+}
+
+static void limit_workspace(mpl_device *dev, uint64_t bytes)
+{
+    dev->workspace_limit = bytes;
 }
 
 /* A launch with its operands where this call has them. */
@@ -498,7 +538,7 @@ static mpl_status sequence_new(mpl_device *dev, const mpl_sequence_spec *spec, m
         MPL_TRY(check(dev, dev->api->event_new(dev->c, &s->event[i], false), "making", "an event"));
     MPL_TRY(check(dev, dev->api->event_new(dev->c, &s->begin, true), "making", "an event"));
     MPL_TRY(check(dev, dev->api->event_new(dev->c, &s->end, true), "making", "an event"));
-    if (dev->as_graph)
+    if (dev->way != AS_STREAMS)
         MPL_TRY(capture(dev, s));
     *out = s, s = NULL;
 out:
@@ -515,14 +555,17 @@ static mpl_status sequence_run(mpl_device *dev, mpl_sequence *s, int64_t *ns)
 
     dev->facts.used_before = memory_used(dev);
     MPL_TRY(check(dev, api->event_record(dev->c, s->begin, dev->stream[0]), "putting", "an event"));
-    if (s->graph != NULL)
+    if (s->graph != NULL && (dev->way == AS_GRAPH || s->n_runs % 2 == 1))
         MPL_TRY(check(dev, api->graph_launch(dev->c, s->graph, dev->stream[0]), "launching", "a graph"));
     else
         MPL_TRY(put_all(dev, s));
     MPL_TRY(check(dev, api->event_record(dev->c, s->end, dev->stream[0]), "putting", "an event"));
     MPL_TRY(check(dev, api->stream_finish(dev->c, dev->stream[0]), "waiting for", "a run"));
     MPL_TRY(check(dev, api->event_time(dev->c, &ms, s->begin, s->end), "timing", "a run"));
+    s->n_runs++;
     dev->facts.used_after = memory_used(dev);
+    dev->facts.clocks = (mpl_device_clocks){0};
+    dev->facts.clocks.known = api->clocks(dev->c, &dev->facts.clocks) == 0;
     dev->facts.n_while_running += dev->facts.n_allocations - n_before;
     MPL_TRY(ask_flag(dev));
     if (ns != NULL)
@@ -573,6 +616,7 @@ const mpl_backend mpl_backend_cuda = {
     .resident = resident,
     .prepare = prepare,
     .release = release,
+    .limit_workspace = limit_workspace,
     .run_op = run_op,
     .wait = wait,
     .sequence_new = sequence_new,

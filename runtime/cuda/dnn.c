@@ -138,6 +138,7 @@ mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op
                            const char **how)
 {
     mpl_status st = MPL_OK;
+    mpl_cuda_choice within = *choice; /* of the library itself, without alignment */
     mpl_dnn_maker m = {
         .c = c,
         .lib = c->library,
@@ -146,11 +147,12 @@ mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op
         .kind = (mpl_op_kind)g->op_kind[op],
         .n_in = g->op_in_begin[op + 1] - g->op_in_begin[op],
         .n_out = g->op_out_begin[op + 1] - g->op_out_begin[op],
-        .choice = choice,
+        .choice = &within,
     };
 
     *out = NULL;
     *workspace_bytes = 0;
+    within.workspace_limit -= mpl_min_u64(within.workspace_limit, WORKSPACE_ALIGN);
     if (!suits(&m))
         return MPL_OK;
     MPL_TRY(mpl_new(ctx, m.d, 1));

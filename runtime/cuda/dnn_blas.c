@@ -25,12 +25,10 @@ static int run_product(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *ca
     }
     code = lib->cublasSetWorkspace_v2(c->blas, workspace, d->workspace_bytes);
     if (code == CUBLAS_STATUS_SUCCESS)
-        code = lib->cublasSetMathMode(c->blas, d->math);
-    if (code == CUBLAS_STATUS_SUCCESS)
-        code = lib->cublasSgemmStridedBatched(c->blas, p->trans_a, p->trans_b, p->rows, p->columns, p->terms,
-                                              &p->alpha, call->in[1].data, p->a_stride, p->a_step,
-                                              call->in[0].data, p->b_stride, p->b_step, &kept,
-                                              call->out[0].data, p->rows, p->y_step, p->n);
+        code = lib->cublasGemmStridedBatchedEx(
+            c->blas, p->trans_a, p->trans_b, p->rows, p->columns, p->terms, &p->alpha, call->in[1].data,
+            CUDA_R_32F, p->a_stride, p->a_step, call->in[0].data, CUDA_R_32F, p->b_stride, p->b_step, &kept,
+            call->out[0].data, CUDA_R_32F, p->rows, p->y_step, p->n, d->math, CUBLAS_GEMM_DEFAULT);
     return mpl_blas_code(code);
 }
 
@@ -51,9 +49,11 @@ static bool product(mpl_dnn_maker *m, bool trans_a, bool trans_b, int64_t rows, 
     d->product.b_stride = (int)(trans_a ? rows : terms);
     d->product.alpha = 1;
     d->product.n = 1;
-    d->math = m->choice->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
-    d->workspace_bytes = (size_t)mpl_min_u64(BLAS_WORKSPACE, m->choice->workspace_limit);
-    snprintf(d->how, sizeof d->how, "cublas:sgemm");
+    d->math = m->choice->fp16   ? CUBLAS_COMPUTE_32F_FAST_16F
+              : m->choice->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                : CUBLAS_COMPUTE_32F;
+    d->workspace_bytes = m->choice->workspace_limit >= BLAS_WORKSPACE ? BLAS_WORKSPACE : 0; /* all, or none */
+    snprintf(d->how, sizeof d->how, d->workspace_bytes > 0 ? "cublas:gemm" : "cublas:gemm without workspace");
     return true;
 }
 

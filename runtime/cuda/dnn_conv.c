@@ -28,8 +28,7 @@ static bool choose_algorithm(mpl_dnn_maker *m)
         size_t bytes = 0;
 
         if (found[i].status != CUDNN_STATUS_SUCCESS || found[i].determinism != CUDNN_DETERMINISTIC ||
-            (!m->choice->tf32 && found[i].mathType != CUDNN_FMA_MATH &&
-             found[i].mathType != CUDNN_DEFAULT_MATH) ||
+            !mpl_dnn_keeps_math(m, found[i].mathType) ||
             m->lib->cudnnGetConvolutionForwardWorkspaceSize(m->c->dnn, d->x, d->filter, d->conv, d->y,
                                                             found[i].algo, &bytes) != CUDNN_STATUS_SUCCESS ||
             bytes > m->choice->workspace_limit)
@@ -85,8 +84,7 @@ bool mpl_dnn_conv(mpl_dnn_maker *m)
                                              CUDNN_DATA_FLOAT) != CUDNN_STATUS_SUCCESS ||
         lib->cudnnSetConvolutionGroupCount(d->conv, (int)mpl_attr_int(m->g, m->op, MPL_ATTR_group, 1)) !=
             CUDNN_STATUS_SUCCESS ||
-        lib->cudnnSetConvolutionMathType(d->conv, m->choice->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH) !=
-            CUDNN_STATUS_SUCCESS)
+        lib->cudnnSetConvolutionMathType(d->conv, mpl_dnn_math(m)) != CUDNN_STATUS_SUCCESS)
         return false;
     if (mpl_dnn_in(m, 2) != MPL_NONE && !mpl_dnn_tensor(m, &d->b, (uint32_t)n + 2, bias))
         return false;

@@ -36,7 +36,7 @@ struct mpl_cuda_dnn {
     uint32_t first; /* input of an op tensor that has the output's dims */
     double epsilon;
     mpl_dnn_product product;
-    cublasMath_t math;
+    cublasComputeType_t math;
     char how[64];
 };
 
@@ -98,6 +98,19 @@ bool mpl_dnn_tensor(const mpl_dnn_maker *m, cudnnTensorDescriptor_t *t, uint32_t
 void mpl_dnn_ints(const mpl_dnn_maker *m, mpl_attr_key key, uint32_t n, int64_t otherwise, int *out);
 /* Pads, where both ends of each dim have the same; false elsewhere: cuDNN has one number for both. */
 bool mpl_dnn_pads(const mpl_dnn_maker *m, uint32_t n, int *pad);
+
+/* The math type of convolutions, as --device says, and whether an algorithm keeps to it. */
+static inline cudnnMathType_t mpl_dnn_math(const mpl_dnn_maker *m)
+{
+    return m->choice->fp16   ? CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
+           : m->choice->tf32 ? CUDNN_DEFAULT_MATH
+                             : CUDNN_FMA_MATH;
+}
+
+static inline bool mpl_dnn_keeps_math(const mpl_dnn_maker *m, cudnnMathType_t of)
+{
+    return m->choice->fp16 || m->choice->tf32 || of == CUDNN_FMA_MATH || of == CUDNN_DEFAULT_MATH;
+}
 
 /* What takes an operator; false: the library does not. */
 typedef bool mpl_dnn_describe(mpl_dnn_maker *m);

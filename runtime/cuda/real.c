@@ -189,6 +189,7 @@ static void real_close(mpl_ctx *ctx, mpl_cuda *c)
         c->library->cublasDestroy_v2(c->blas);
     if (c->dnn != NULL)
         c->library->cudnnDestroy(c->dnn);
+    mpl_nvml_close(ctx, c->nvml);
     mpl_free(ctx, c);
 }
 
@@ -234,6 +235,7 @@ static mpl_status real_open(mpl_ctx *ctx, int device, mpl_cuda **out, const char
         MPL_TRY(say(ctx, MPL_CUDNN_CODE + (int)dnn, "cuDNN"));
     if ((blas = library.cublasCreate_v2(&c->blas)) != CUBLAS_STATUS_SUCCESS)
         MPL_TRY(say(ctx, MPL_CUBLAS_CODE + (int)blas, "cuBLAS"));
+    MPL_TRY(mpl_nvml_open(ctx, device, &c->nvml));
     *about = c->about;
     *out = c, c = NULL;
 out:
@@ -271,6 +273,11 @@ static int memory_info(mpl_cuda *c, size_t *available, size_t *total)
 {
     (void)c;
     return (int)cudaMemGetInfo(available, total);
+}
+
+static int clocks(mpl_cuda *c, mpl_device_clocks *out)
+{
+    return mpl_nvml_clocks(c->nvml, out);
 }
 
 static int copy(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_way way, void *stream)
@@ -402,6 +409,7 @@ const mpl_cuda_api *mpl_cuda_real(const char **absent)
         .pool_new = pool_new,
         .pool_free = pool_free,
         .memory_info = memory_info,
+        .clocks = clocks,
         .copy = copy,
         .fill = fill,
         .stream_new = stream_new,

@@ -57,8 +57,7 @@
     CALL(cublasDestroy_v2)                                                                                   \
     CALL(cublasSetStream_v2)                                                                                 \
     CALL(cublasSetWorkspace_v2)                                                                              \
-    CALL(cublasSetMathMode)                                                                                  \
-    CALL(cublasSgemmStridedBatched)
+    CALL(cublasGemmStridedBatchedEx)
 
 typedef struct mpl_cuda_library {
 #define CALL(name) __typeof__(name) *name;
@@ -67,7 +66,10 @@ typedef struct mpl_cuda_library {
 #undef CALL
 } mpl_cuda_library;
 
+typedef struct mpl_nvml mpl_nvml; /* nvml.c */
+
 struct mpl_cuda {
+    mpl_nvml *nvml; /* NULL: absent */
     const mpl_cuda_library *library;
     cudnnHandle_t dnn;
     cublasHandle_t blas;
@@ -77,6 +79,11 @@ struct mpl_cuda {
 /* Codes of the three libraries in one space: CUDA's own, then these and cuDNN's or cuBLAS's. */
 #define MPL_CUDNN_CODE  0x10000
 #define MPL_CUBLAS_CODE 0x20000
+
+/* nvml.c: *out stays NULL where the library is absent, or does not know the device. `clocks` of the table; NULL: not 0. */
+mpl_status mpl_nvml_open(mpl_ctx *ctx, int device, mpl_nvml **out);
+void mpl_nvml_close(mpl_ctx *ctx, mpl_nvml *nvml);
+int mpl_nvml_clocks(mpl_nvml *nvml, mpl_device_clocks *out);
 
 /* dnn.c: the entries of mpl_cuda_api; mpl_dnn_run is `run` of what dnn_prepare gave. */
 mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op op,
