@@ -171,6 +171,6 @@ const mpl_planner mpl_planner_hill_climb = {
     .about = "an order by size, improved by swaps below the peak",
     .source = "tvm_usmp",
     .params = "attempts=N,minimise=0|1",
-    .traits = MPL_RANDOM | MPL_USES_IN_PLACE | MPL_USES_GAPS,
+    .traits = MPL_RANDOM | MPL_USES_IN_PLACE | MPL_USES_GAPS | MPL_USES_FAMILIES,
     .plan = plan,
 };

@@ -17,10 +17,11 @@
 #define PATIENCE      400                 /* steps a buffer, before the ceiling is taken for too low */
 #define SHAKES        4                   /* buffers moved about after a push */
 
+/* What keeps the start of the buffer in hand out of (low, high): one of its rivals that are in. */
 typedef struct wall {
-    uint64_t begin, end; /* [byte] */
+    int64_t low, high; /* [byte] */
     uint64_t weight;
-    uint32_t member;
+    uint32_t index; /* of the rival */
 } wall;
 
 typedef struct repair {
@@ -31,10 +32,11 @@ typedef struct repair {
     uint32_t n_out;
     uint64_t *weight; /* [n] */
     uint32_t *by_end; /* as q->rival, but by end */
-    wall *wall;       /* [n] the rivals that are in, by offset */
-    uint64_t *end;    /* [n] their ends, ascending */
-    uint64_t *below;  /* [n + 1] weight of the first of them, by end */
-    uint64_t *before; /* [n + 1] likewise by offset */
+    int64_t *high;    /* of each, as q->wall; NULL without families */
+    wall *wall;       /* [most rivals] those that are in, by their lower ends */
+    int64_t *end;     /* their upper ends, ascending */
+    uint64_t *below;  /* weight of the first of them, by upper end */
+    uint64_t *before; /* likewise by lower end */
     mpl_rng rng;
 } repair;
 
@@ -54,54 +56,71 @@ static uint64_t end_of(const mpl_packing *q, uint32_t a)
 static bool find_gap(repair *s, uint32_t b, uint64_t *offset)
 {
     mpl_packing *q = s->q;
-    uint64_t low = 0, bytes = q->bytes[b], align = q->align[b];
+    uint64_t bytes = q->bytes[b], align = q->align[b], at;
+    int64_t low = 0;
     uint32_t n_gaps = 0;
     bool upper = mpl_rng_below(&s->rng, 4) == 0;
 
     mpl_packing_sort(q, b);
     for (uint32_t i = q->begin[b]; i <= q->begin[b + 1]; i++) {
         bool last = i == q->begin[b + 1];
-        uint32_t c = last ? 0 : q->rival[i];
-        uint64_t top = last ? s->ceiling : q->offset[c];
+        int64_t top, end;
 
-        if (!last && !s->in[c])
+        if (!last && !s->in[q->rival[i]])
             continue;
-        if (low + bytes <= top && mpl_rng_below(&s->rng, ++n_gaps) == 0)
-            *offset = upper ? (top - bytes) & ~(align - 1) : low;
-        if (!last)
-            low = mpl_max_u64(low, align_up(end_of(q, c), align));
+        top = last ? (int64_t)(s->ceiling - bytes) : mpl_packing_low(q, b, i);
+        if (low <= top && mpl_rng_below(&s->rng, ++n_gaps) == 0)
+            *offset = (uint64_t)(upper ? top : low) & ~(align - 1);
+        end = last ? 0 : mpl_packing_high(q, i);
+        if (end > low)
+            low = (int64_t)align_up((uint64_t)end, align);
     }
     for (uint32_t i = q->pair_begin != NULL ? q->pair_begin[b] : 0;
-         q->pair_begin != NULL && i < q->pair_begin[b + 1]; i++) {
-        uint64_t at = q->offset[q->pair[i]];
-
-        if (s->in[q->pair[i]] && at % align == 0 && at + bytes <= s->ceiling &&
+         q->pair_begin != NULL && i < q->pair_begin[b + 1]; i++)
+        if (s->in[q->pair[i]] && mpl_packing_on_partner(q, b, i, &at) && at + bytes <= s->ceiling &&
             mpl_packing_joins(q, b, at, s->in) && mpl_rng_below(&s->rng, ++n_gaps) == 0)
             *offset = at;
-    }
     return n_gaps > 0;
 }
 
 /* ---- pushing out ----------------------------------------------------------------------------------------------- */
 
+/* Where rival i of by_end ends, for whom it keeps away. */
+static int64_t high_of(const repair *s, uint32_t i)
+{
+    uint32_t c = s->by_end[i];
+
+    return (int64_t)s->q->offset[c] + (s->high != NULL ? s->high[i] : (int64_t)s->q->bytes[c]);
+}
+
 static void sort_by_end(repair *s, uint32_t member)
 {
     mpl_packing *q = s->q;
-    uint32_t *list = s->by_end + q->begin[member], n = q->begin[member + 1] - q->begin[member];
+    uint32_t begin = q->begin[member], end = q->begin[member + 1];
 
-    for (uint32_t i = 1; i < n; i++) {
-        uint32_t c = list[i], j = i;
-        uint64_t end = end_of(q, c);
+    for (uint32_t i = begin + 1; i < end; i++) {
+        int64_t high = high_of(s, i), shift = s->high != NULL ? s->high[i] : 0;
+        uint32_t c = s->by_end[i], j = i;
 
-        for (; j > 0 && end_of(q, list[j - 1]) > end; j--)
-            list[j] = list[j - 1];
-        list[j] = c;
+        for (; j > begin && high_of(s, j - 1) > high; j--) {
+            s->by_end[j] = s->by_end[j - 1];
+            if (s->high != NULL)
+                s->high[j] = s->high[j - 1];
+        }
+        s->by_end[j] = c;
+        if (s->high != NULL)
+            s->high[j] = shift;
         q->ticks += i - j;
     }
-    q->ticks += n;
+    q->ticks += end - begin;
 }
 
-/* The rivals of b that are in, and their weights summed up by offset and by end; how many. */
+static uint64_t weight_of(const repair *s, uint32_t c)
+{
+    return s->q->fixed[c] != MPL_UNFIXED ? UINT32_MAX : s->weight[c];
+}
+
+/* The rivals of b that are in, and their weights summed up by lower and by upper end; how many. */
 static uint32_t raise_walls(repair *s, uint32_t b)
 {
     mpl_packing *q = s->q;
@@ -111,17 +130,17 @@ static uint32_t raise_walls(repair *s, uint32_t b)
     sort_by_end(s, b);
     for (uint32_t i = q->begin[b]; i < q->begin[b + 1]; i++) {
         uint32_t c = q->rival[i], e = s->by_end[i];
-        uint64_t weight = q->fixed[c] != MPL_UNFIXED ? UINT32_MAX : s->weight[c];
 
         if (s->in[c]) {
-            s->wall[n] = (wall){q->offset[c], end_of(q, c), weight, c};
+            uint64_t weight = weight_of(s, c);
+
+            s->wall[n] = (wall){mpl_packing_low(q, b, i), mpl_packing_high(q, i), weight, i};
             s->before[n + 1] = s->before[n] + weight;
             n++;
         }
-        weight = q->fixed[e] != MPL_UNFIXED ? UINT32_MAX : s->weight[e];
         if (s->in[e]) {
-            s->end[k] = end_of(q, e);
-            s->below[k + 1] = s->below[k] + weight;
+            s->end[k] = high_of(s, i);
+            s->below[k + 1] = s->below[k] + weight_of(s, e);
             k++;
         }
     }
@@ -134,15 +153,14 @@ typedef struct place {
     uint32_t n_equal;
 } place;
 
-/* Weighs one offset. *i: walls that begin below its end; *k: those that end at or below it; both only rise. */
-static void weigh(repair *s, uint64_t offset, uint64_t bytes, uint32_t n, uint32_t *i, uint32_t *k,
-                  place *best)
+/* Weighs one offset. *i: walls that begin below it; *k: those that end at or below it; both only rise. */
+static void weigh(repair *s, uint64_t offset, uint32_t n, uint32_t *i, uint32_t *k, place *best)
 {
     uint64_t weight;
 
-    while (*i < n && s->wall[*i].begin < offset + bytes)
+    while (*i < n && s->wall[*i].low < (int64_t)offset)
         ++*i;
-    while (*k < n && s->end[*k] <= offset)
+    while (*k < n && s->end[*k] <= (int64_t)offset)
         ++*k;
     weight = s->before[*i] - s->below[*k];
     if (weight < best->weight)
@@ -155,18 +173,24 @@ static void weigh(repair *s, uint64_t offset, uint64_t bytes, uint32_t n, uint32
 static uint64_t lightest(repair *s, uint32_t b, uint32_t n)
 {
     mpl_packing *q = s->q;
-    uint64_t bytes = q->bytes[b], align = q->align[b];
+    uint64_t bytes = q->bytes[b], align = q->align[b], top = s->ceiling - bytes;
     place best = {0, UINT64_MAX, 0};
     uint32_t i = 0, k = 0;
 
-    weigh(s, 0, bytes, n, &i, &k, &best);
-    for (uint32_t c = 0; c < n && align_up(s->end[c], align) + bytes <= s->ceiling; c++)
-        weigh(s, align_up(s->end[c], align), bytes, n, &i, &k, &best);
+    weigh(s, 0, n, &i, &k, &best);
+    for (uint32_t c = 0; c < n; c++) {
+        uint64_t at = s->end[c] > 0 ? align_up((uint64_t)s->end[c], align) : 0;
+
+        if (at > top)
+            break;
+        if (s->end[c] > 0)
+            weigh(s, at, n, &i, &k, &best);
+    }
     i = k = 0;
-    for (uint32_t c = 0; c < n && s->wall[c].begin <= s->ceiling; c++)
-        if (s->wall[c].begin >= bytes)
-            weigh(s, (s->wall[c].begin - bytes) & ~(align - 1), bytes, n, &i, &k, &best);
-    weigh(s, (s->ceiling - bytes) & ~(align - 1), bytes, n, &i, &k, &best);
+    for (uint32_t c = 0; c < n && s->wall[c].low <= (int64_t)top; c++)
+        if (s->wall[c].low >= 0)
+            weigh(s, (uint64_t)s->wall[c].low & ~(align - 1), n, &i, &k, &best);
+    weigh(s, top & ~(align - 1), n, &i, &k, &best);
     q->ticks += 4 * (uint64_t)n;
     return best.offset;
 }
@@ -184,14 +208,14 @@ static bool push_in(repair *s, uint32_t b)
     uint32_t n = raise_walls(s, b);
     uint64_t offset = lightest(s, b, n);
 
-    for (uint32_t i = 0; i < n && s->wall[i].begin < offset + q->bytes[b]; i++) {
-        uint32_t c = s->wall[i].member;
+    for (uint32_t i = 0; i < n && s->wall[i].low < (int64_t)offset; i++) {
+        uint32_t c = q->rival[s->wall[i].index];
 
-        if (s->wall[i].end <= offset)
+        if (s->wall[i].high <= (int64_t)offset || !s->in[c])
             continue;
         if (q->fixed[c] != MPL_UNFIXED)
             return false;
-        if (q->offset[c] == offset && q->pair_begin != NULL && mpl_packing_partners(q, b, c))
+        if (mpl_packing_shares(q, b, s->wall[i].index, offset))
             continue;
         s->in[c] = 0;
         s->out[s->n_out++] = c;
@@ -311,31 +335,48 @@ out:
     return st;
 }
 
+static mpl_status repair_alloc(repair *s)
+{
+    mpl_status st = MPL_OK;
+    mpl_packing *q = s->q;
+    mpl_ctx *ctx = q->run->ctx;
+    uint32_t n_entries = q->begin[q->n], most = 0;
+
+    for (uint32_t a = 0; a < q->n; a++)
+        most = q->begin[a + 1] - q->begin[a] > most ? q->begin[a + 1] - q->begin[a] : most;
+    MPL_TRY(mpl_new(ctx, s->in, q->n));
+    MPL_TRY(mpl_new(ctx, s->out, q->n));
+    MPL_TRY(mpl_new(ctx, s->weight, q->n));
+    MPL_TRY(mpl_new(ctx, s->wall, most));
+    MPL_TRY(mpl_new(ctx, s->end, most));
+    MPL_TRY(mpl_new(ctx, s->below, (size_t)most + 1));
+    MPL_TRY(mpl_new(ctx, s->before, (size_t)most + 1));
+    MPL_TRY(mpl_new(ctx, s->by_end, n_entries));
+    if (q->wall != NULL)
+        MPL_TRY(mpl_new(ctx, s->high, n_entries));
+    memcpy(s->by_end, q->rival, n_entries * sizeof *s->by_end);
+    for (uint32_t i = 0; q->wall != NULL && i < n_entries; i++)
+        s->high[i] = q->wall[i].high;
+    for (uint32_t a = 0; a < q->n; a++)
+        s->weight[a] = 1;
+out:
+    return st;
+}
+
 static mpl_status search(mpl_packing *q)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = q->run->ctx;
     repair s = {.q = q};
 
     mpl_rng_init(&s.rng, q->run->seed);
-    MPL_TRY(mpl_new(ctx, s.in, q->n));
-    MPL_TRY(mpl_new(ctx, s.out, q->n));
-    MPL_TRY(mpl_new(ctx, s.weight, q->n));
-    MPL_TRY(mpl_new(ctx, s.wall, q->n));
-    MPL_TRY(mpl_new(ctx, s.end, q->n));
-    MPL_TRY(mpl_new(ctx, s.below, (size_t)q->n + 1));
-    MPL_TRY(mpl_new(ctx, s.before, (size_t)q->n + 1));
-    MPL_TRY(mpl_new(ctx, s.by_end, q->begin[q->n]));
-    memcpy(s.by_end, q->rival, q->begin[q->n] * sizeof *s.by_end);
-    for (uint32_t a = 0; a < q->n; a++)
-        s.weight[a] = 1;
+    MPL_TRY(repair_alloc(&s));
     MPL_TRY(try_orders(&s));
     descend(&s);
 out:;
-    void *arrays[] = {s.in, s.out, s.weight, s.wall, s.end, s.below, s.before, s.by_end};
+    void *arrays[] = {s.in, s.out, s.weight, s.wall, s.end, s.below, s.before, s.by_end, s.high};
 
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+        mpl_free(q->run->ctx, arrays[i]);
     return st;
 }
 
@@ -349,6 +390,6 @@ const mpl_planner mpl_planner_local_search = {
     .about = "what does not fit under a lower ceiling pushes out what weighs least",
     .source = "this project",
     .params = "minimise=0|1",
-    .traits = MPL_RANDOM | MPL_USES_IN_PLACE | MPL_USES_GAPS,
+    .traits = MPL_RANDOM | MPL_USES_IN_PLACE | MPL_USES_GAPS | MPL_USES_FAMILIES,
     .plan = plan,
 };

@@ -3,6 +3,8 @@
 #include "planners/placement.h"
 #include "planners/sort.h"
 
+#include <stdlib.h>
+
 #define MAX_CONFLICTS (UINT64_C(1) << 24)
 
 extern const mpl_planner mpl_planner_greedy_size;
@@ -29,26 +31,49 @@ void mpl_packing_offer(mpl_packing *q, uint64_t height)
 /* Between two placements few offsets change, so the lists are nearly sorted already. */
 void mpl_packing_sort(mpl_packing *q, uint32_t member)
 {
-    uint32_t *list = q->rival + q->begin[member], n = q->begin[member + 1] - q->begin[member];
+    uint32_t begin = q->begin[member], end = q->begin[member + 1];
 
-    for (uint32_t i = 1; i < n; i++) {
-        uint32_t c = list[i], j = i;
-        uint64_t offset = q->offset[c];
+    for (uint32_t i = begin + 1; i < end; i++) {
+        int64_t low = mpl_packing_low(q, member, i);
+        mpl_packing_wall wall = q->wall != NULL ? q->wall[i] : (mpl_packing_wall){0, 0, 0};
+        uint32_t c = q->rival[i], j = i;
 
-        for (; j > 0 && q->offset[list[j - 1]] > offset; j--)
-            list[j] = list[j - 1];
-        list[j] = c;
+        for (; j > begin && mpl_packing_low(q, member, j - 1) > low; j--) {
+            q->rival[j] = q->rival[j - 1];
+            if (q->wall != NULL)
+                q->wall[j] = q->wall[j - 1];
+        }
+        q->rival[j] = c;
+        if (q->wall != NULL)
+            q->wall[j] = wall;
         q->ticks += i - j;
     }
-    q->ticks += n;
+    q->ticks += end - begin;
 }
 
-bool mpl_packing_partners(const mpl_packing *q, uint32_t a, uint32_t b)
+static bool are_partners(const mpl_packing *q, uint32_t a, uint32_t b)
 {
     for (uint32_t i = q->pair_begin[a]; i < q->pair_begin[a + 1]; i++)
         if (q->pair[i] == b)
             return true;
     return false;
+}
+
+bool mpl_packing_shares(const mpl_packing *q, uint32_t b, uint32_t i, uint64_t at)
+{
+    uint32_t c = q->rival[i];
+
+    if (q->wall != NULL)
+        return q->wall[i].same != INT64_MAX && (int64_t)at == (int64_t)q->offset[c] + q->wall[i].same;
+    return q->offset[c] == at && q->pair_begin != NULL && are_partners(q, b, c);
+}
+
+bool mpl_packing_on_partner(const mpl_packing *q, uint32_t b, uint32_t i, uint64_t *at)
+{
+    int64_t shift = q->pair_at != NULL ? q->pair_at[i] : 0, place = (int64_t)q->offset[q->pair[i]] + shift;
+
+    *at = (uint64_t)place;
+    return place >= 0 && (*at & (q->align[b] - 1)) == 0;
 }
 
 bool mpl_packing_joins(mpl_packing *q, uint32_t b, uint64_t at, const uint8_t *placed)
@@ -57,8 +82,8 @@ bool mpl_packing_joins(mpl_packing *q, uint32_t b, uint64_t at, const uint8_t *p
         uint32_t c = q->rival[i];
 
         q->ticks++;
-        if ((placed != NULL ? placed[c] : q->at[c] < q->at[b]) && q->offset[c] < at + q->bytes[b] &&
-            at < q->offset[c] + q->bytes[c] && (q->offset[c] != at || !mpl_packing_partners(q, b, c)))
+        if ((placed != NULL ? placed[c] : q->at[c] < q->at[b]) && mpl_packing_low(q, b, i) < (int64_t)at &&
+            (int64_t)at < mpl_packing_high(q, i) && !mpl_packing_shares(q, b, i, at))
             return false;
     }
     return true;
@@ -67,28 +92,24 @@ bool mpl_packing_joins(mpl_packing *q, uint32_t b, uint64_t at, const uint8_t *p
 /* The lowest free offset of b among the members that stand before it. */
 static uint64_t lowest_free(mpl_packing *q, uint32_t b)
 {
-    uint64_t low = 0, bytes = q->bytes[b], mask = q->align[b] - 1;
+    uint64_t low = 0, mask = q->align[b] - 1, at;
     uint32_t place = q->at[b];
 
     mpl_packing_sort(q, b);
     for (uint32_t i = q->begin[b]; i < q->begin[b + 1]; i++) {
-        uint32_t c = q->rival[i];
-        uint64_t end = q->offset[c] + q->bytes[c];
+        int64_t end = mpl_packing_high(q, i);
 
-        if (q->at[c] >= place || end <= low)
+        if (q->at[q->rival[i]] >= place || end <= (int64_t)low)
             continue;
-        if (q->offset[c] >= low + bytes)
+        if (mpl_packing_low(q, b, i) >= (int64_t)low)
             break;
-        low = (end + mask) & ~mask;
+        low = ((uint64_t)end + mask) & ~mask;
     }
     for (uint32_t i = q->pair_begin != NULL ? q->pair_begin[b] : 0;
-         q->pair_begin != NULL && i < q->pair_begin[b + 1]; i++) {
-        uint32_t c = q->pair[i];
-
-        if (q->at[c] < place && q->offset[c] <= low && (q->offset[c] & mask) == 0 &&
-            mpl_packing_joins(q, b, q->offset[c], NULL))
-            low = q->offset[c];
-    }
+         q->pair_begin != NULL && i < q->pair_begin[b + 1]; i++)
+        if (q->at[q->pair[i]] < place && mpl_packing_on_partner(q, b, i, &at) && at <= low &&
+            mpl_packing_joins(q, b, at, NULL))
+            low = at;
     return low;
 }
 
@@ -111,22 +132,56 @@ bool mpl_packing_place(mpl_packing *q, const uint32_t *order, uint32_t from, uin
 
 /* ---- orders ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t key_of(const mpl_packing *q, uint32_t a, int key)
+/* The buffers of a member. */
+static const mpl_buffer *parts_of(const mpl_packing *q, uint32_t a, uint32_t *n)
+{
+    mpl_buffer b = q->buffer[a];
+
+    if (q->wall == NULL) {
+        *n = 1;
+        return &q->buffer[a];
+    }
+    *n = q->family.begin[b + 1] - q->family.begin[b];
+    return q->family.item + q->family.begin[b];
+}
+
+/* How long a member is there, and the sum over its buffers of how long each is, times its bytes. */
+static void measure(const mpl_packing *q, uint32_t a, uint64_t *lifetime, uint64_t *area)
 {
     const mpl_problem *p = q->p;
-    uint64_t lifetime = 0, area;
+    uint32_t n, birth = MPL_NONE, death = 0;
+    const mpl_buffer *part = parts_of(q, a, &n);
+
+    *area = *lifetime = 0; /* the rivals' bytes are within 2^63: the placement of all has been checked */
+    for (uint32_t i = q->begin[a]; p->before != NULL && i < q->begin[a + 1]; i++)
+        *lifetime += q->bytes[q->rival[i]];
+    if (p->before != NULL) {
+        if (!mpl_mul_bytes(*lifetime, q->bytes[a], area))
+            *area = UINT64_MAX;
+        return;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        uint64_t one;
+
+        birth = p->birth[part[k]] < birth ? p->birth[part[k]] : birth;
+        death = p->death[part[k]] > death ? p->death[part[k]] : death;
+        if (!mpl_mul_bytes(p->bytes[part[k]], p->death[part[k]] - p->birth[part[k]], &one) ||
+            !mpl_add_bytes(*area, one, area))
+            *area = UINT64_MAX;
+    }
+    *lifetime = death - birth;
+}
+
+static uint64_t key_of(const mpl_packing *q, uint32_t a, int key)
+{
+    uint64_t lifetime, area;
 
     if (key == MPL_KEY_SIZE)
         return q->bytes[a];
     if (key == MPL_KEY_RIVALS)
         return q->begin[a + 1] - q->begin[a];
-    if (p->before == NULL)
-        lifetime = p->death[q->buffer[a]] - p->birth[q->buffer[a]];
-    for (uint32_t i = q->begin[a]; p->before != NULL && i < q->begin[a + 1]; i++)
-        lifetime += q->bytes[q->rival[i]]; /* within 2^63: the placement of all has been checked */
-    if (key == MPL_KEY_LIFETIME)
-        return lifetime;
-    return mpl_mul_bytes(lifetime, q->bytes[a], &area) ? area : UINT64_MAX;
+    measure(q, a, &lifetime, &area);
+    return key == MPL_KEY_LIFETIME ? lifetime : area;
 }
 
 mpl_status mpl_packing_order(mpl_packing *q, int key, uint32_t *order)
@@ -154,55 +209,78 @@ out:
 
 /* ---- conflicts ------------------------------------------------------------------------------------------------- */
 
-/* Calls of one pair: counted in begin[member + 1], or entered where begin[member] says. */
-static void take_pair(mpl_packing *q, uint32_t *next, uint32_t a, uint32_t b)
+static int64_t part_at(const mpl_problem *p, mpl_buffer b)
 {
-    if (next == NULL) {
-        q->begin[a + 1]++;
-        q->begin[b + 1]++;
-    } else {
-        q->rival[next[a]++] = b;
-        q->rival[next[b]++] = a;
-    }
+    return p->inside != NULL ? (int64_t)p->inside_at[b] : 0;
 }
 
-/* All conflicts, by birth or by asking for each two; false when there are too many. */
-static bool each_pair(mpl_packing *q, const uint32_t *by_birth, uint32_t *next)
+/* What b keeps the start of a's member out of, counted from that of its own. */
+static mpl_packing_wall wall_of(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    int64_t shift = part_at(p, b) - part_at(p, a);
+
+    return (mpl_packing_wall){shift - (int64_t)p->bytes[a], shift + (int64_t)p->bytes[b], INT64_MAX};
+}
+
+/* Calls of one pair of buffers: counted in begin[member + 1], or entered where next[member] says. */
+static void take_pair(mpl_packing *q, const uint32_t *member, uint32_t *next, mpl_buffer a, mpl_buffer b)
+{
+    uint32_t x = member[a], y = member[b];
+
+    if (next == NULL) {
+        q->begin[x + 1]++;
+        q->begin[y + 1]++;
+        return;
+    }
+    if (q->wall != NULL) {
+        q->wall[next[x]] = wall_of(q->p, a, b);
+        q->wall[next[y]] = wall_of(q->p, b, a);
+    }
+    q->rival[next[x]++] = y;
+    q->rival[next[y]++] = x;
+}
+
+/* All conflicts of the buffers by_birth[n], by birth or by asking for each two; false when there are too many. */
+static bool each_pair(mpl_packing *q, const uint32_t *member, const mpl_buffer *by_birth, uint32_t n,
+                      uint32_t *next)
 {
     const mpl_problem *p = q->p;
-    uint64_t n_pairs = 0;
+    uint64_t n_pairs = 0, most = p->inside != NULL ? MAX_CONFLICTS / 8 : MAX_CONFLICTS;
 
-    for (uint32_t i = 0; i < q->n; i++)
-        for (uint32_t j = i + 1; j < q->n; j++) {
-            uint32_t a = by_birth[i], b = by_birth[j];
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = i + 1; j < n; j++) {
+            mpl_buffer a = by_birth[i], b = by_birth[j];
 
-            if (p->before == NULL && p->birth[q->buffer[b]] >= p->death[q->buffer[a]])
+            if (p->before == NULL && p->birth[b] >= p->death[a])
                 break;
-            if (!mpl_conflict(p, q->buffer[a], q->buffer[b]))
+            if (member[a] == member[b] || !mpl_conflict(p, a, b))
                 continue;
-            if (++n_pairs > MAX_CONFLICTS)
+            if (++n_pairs > most)
                 return false;
-            take_pair(q, next, a, b);
+            take_pair(q, member, next, a, b);
         }
     return true;
 }
 
-static mpl_status index_rivals(mpl_packing *q, bool *fits)
+static mpl_status index_rivals(mpl_packing *q, const uint32_t *member, bool *fits)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = q->run->ctx;
-    uint32_t *by_birth = NULL, *next = NULL;
+    mpl_buffer *by_birth = NULL;
+    uint32_t *next = NULL, n = 0;
     uint64_t *birth = NULL;
 
-    MPL_TRY(mpl_new(ctx, by_birth, q->n));
-    MPL_TRY(mpl_new(ctx, birth, q->n));
+    MPL_TRY(mpl_new(ctx, by_birth, q->p->n));
+    MPL_TRY(mpl_new(ctx, birth, q->p->n));
     MPL_TRY(mpl_new(ctx, next, q->n));
     MPL_TRY(mpl_new(ctx, q->begin, (size_t)q->n + 1));
-    mpl_ids_ascending(q->n, by_birth);
-    for (uint32_t a = 0; a < q->n; a++)
-        birth[a] = q->p->birth[q->buffer[a]];
-    MPL_TRY(mpl_sort_ids(ctx, q->n, by_birth, birth));
-    *fits = each_pair(q, by_birth, NULL);
+    for (mpl_buffer b = 0; b < q->p->n; b++) {
+        birth[b] = q->p->birth[b];
+        if (member[b] != MPL_NONE)
+            by_birth[n++] = b;
+    }
+    MPL_TRY(mpl_sort_ids(ctx, n, by_birth, birth));
+    *fits = each_pair(q, member, by_birth, n, NULL);
     if (!*fits)
         goto out;
     for (uint32_t a = 0; a < q->n; a++) {
@@ -210,12 +288,95 @@ static mpl_status index_rivals(mpl_packing *q, bool *fits)
         next[a] = q->begin[a];
     }
     MPL_TRY(mpl_new(ctx, q->rival, q->begin[q->n]));
-    each_pair(q, by_birth, next);
+    if (q->p->inside != NULL)
+        MPL_TRY(mpl_new(ctx, q->wall, q->begin[q->n]));
+    each_pair(q, member, by_birth, n, next);
 out:
     mpl_free(ctx, by_birth);
     mpl_free(ctx, birth);
     mpl_free(ctx, next);
     return st;
+}
+
+typedef struct entry {
+    uint32_t rival;
+    mpl_packing_wall wall;
+} entry;
+
+static int by_rival(const void *left, const void *right)
+{
+    const entry *x = left, *y = right;
+
+    if (x->rival != y->rival)
+        return x->rival > y->rival ? 1 : -1;
+    if (x->wall.same != y->wall.same)
+        return x->wall.same > y->wall.same ? 1 : -1;
+    if (x->wall.low != y->wall.low)
+        return x->wall.low > y->wall.low ? 1 : -1;
+    return (x->wall.high > y->wall.high) - (x->wall.high < y->wall.high);
+}
+
+/* Of two partners: one of the walls between them opens where the two lie at one offset. */
+static void open_wall(mpl_packing *q, const uint32_t *member, mpl_buffer a, mpl_buffer b)
+{
+    mpl_packing_wall w = wall_of(q->p, a, b);
+
+    for (uint32_t i = q->begin[member[a]]; i < q->begin[member[a] + 1]; i++)
+        if (q->rival[i] == member[b] && q->wall[i].low == w.low && q->wall[i].high == w.high &&
+            q->wall[i].same == INT64_MAX) {
+            q->wall[i].same = part_at(q->p, b) - part_at(q->p, a);
+            return;
+        }
+}
+
+/* Walls of one rival that overlap, of no partners, become one: what keeps a member away at some place counts once. */
+static mpl_status join_walls(mpl_packing *q, const uint32_t *member)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = q->p;
+    entry *list = NULL;
+    uint32_t n = 0, from = 0, end;
+
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if (member[p->in_place_in[i]] != MPL_NONE && member[p->in_place_out[i]] != MPL_NONE) {
+            open_wall(q, member, p->in_place_in[i], p->in_place_out[i]);
+            open_wall(q, member, p->in_place_out[i], p->in_place_in[i]);
+        }
+    MPL_TRY(mpl_new(q->run->ctx, list, q->begin[q->n]));
+    for (uint32_t a = 0; a < q->n; a++, from = end) {
+        uint32_t first = n;
+
+        end = q->begin[a + 1];
+        for (uint32_t i = from; i < end; i++)
+            list[i - from] = (entry){q->rival[i], q->wall[i]};
+        qsort(list, end - from, sizeof *list, by_rival);
+        for (uint32_t i = 0; i < end - from; i++) {
+            mpl_packing_wall *last = n > first ? &q->wall[n - 1] : NULL, w = list[i].wall;
+
+            if (last != NULL && q->rival[n - 1] == list[i].rival && w.same == INT64_MAX &&
+                last->same == INT64_MAX && w.low < last->high) {
+                last->high = w.high > last->high ? w.high : last->high;
+                continue;
+            }
+            q->rival[n] = list[i].rival;
+            q->wall[n++] = w;
+        }
+        q->begin[a + 1] = n;
+    }
+out:
+    mpl_free(q->run->ctx, list);
+    return st;
+}
+
+static void take_partner(mpl_packing *q, const uint32_t *member, uint32_t *next, mpl_buffer a, mpl_buffer b)
+{
+    if (next == NULL) {
+        q->pair_begin[member[a] + 1]++;
+        return;
+    }
+    if (q->pair_at != NULL)
+        q->pair_at[next[member[a]]] = part_at(q->p, b) - part_at(q->p, a);
+    q->pair[next[member[a]]++] = member[b];
 }
 
 static mpl_status index_pairs(mpl_packing *q, const uint32_t *member)
@@ -230,19 +391,16 @@ static mpl_status index_pairs(mpl_packing *q, const uint32_t *member)
     MPL_TRY(mpl_new(ctx, next, q->n));
     MPL_TRY(mpl_new(ctx, q->pair_begin, (size_t)q->n + 1));
     MPL_TRY(mpl_new(ctx, q->pair, 2 * (size_t)p->n_in_place));
+    if (p->inside != NULL)
+        MPL_TRY(mpl_new(ctx, q->pair_at, 2 * (size_t)p->n_in_place));
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < p->n_in_place; i++) {
-            uint32_t in = member[p->in_place_in[i]], out = member[p->in_place_out[i]];
+            mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
 
-            if (in == MPL_NONE || out == MPL_NONE)
+            if (member[in] == MPL_NONE || member[out] == MPL_NONE || member[in] == member[out])
                 continue;
-            if (pass == 0) {
-                q->pair_begin[in + 1]++;
-                q->pair_begin[out + 1]++;
-            } else {
-                q->pair[next[in]++] = out;
-                q->pair[next[out]++] = in;
-            }
+            take_partner(q, member, pass == 0 ? NULL : next, in, out);
+            take_partner(q, member, pass == 0 ? NULL : next, out, in);
         }
         for (uint32_t a = 0; pass == 0 && a < q->n; a++) {
             q->pair_begin[a + 1] += q->pair_begin[a];
@@ -258,24 +416,31 @@ out:
 
 static void packing_fini(mpl_packing *q)
 {
-    void *arrays[] = {q->buffer,     q->bytes, q->align,  q->fixed, q->begin,      q->rival,
-                      q->pair_begin, q->pair,  q->offset, q->at,    q->best_offset};
+    void *arrays[] = {q->buffer, q->bytes,   q->align,  q->fixed, q->begin,      q->rival, q->pair_begin,
+                      q->pair,   q->pair_at, q->offset, q->at,    q->best_offset, q->wall};
 
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(q->run->ctx, arrays[i]);
+    mpl_families_free(q->run->ctx, &q->family);
 }
 
-/* The pool's members at the offsets of `start`, a valid plan; its bound and goal. */
-static mpl_status packing_init(mpl_packing *q, uint32_t pool, const uint64_t *start, uint32_t *member)
+/* Which member each buffer is of; those of other pools are of none. */
+static void number_members(mpl_packing *q, uint32_t pool, uint32_t *member)
 {
-    mpl_status st = MPL_OK;
-    int64_t minimise;
-    mpl_ctx *ctx = q->run->ctx;
     const mpl_problem *p = q->p;
-    uint64_t capacity = p->pool_capacity[pool];
 
     for (mpl_buffer b = 0; b < p->n; b++)
-        member[b] = p->pool[b] == pool ? q->n++ : MPL_NONE;
+        member[b] =
+            p->pool[b] == pool && (p->inside == NULL || p->inside[b] == b) ? q->n++ : MPL_NONE;
+    for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
+        member[b] = member[p->inside[b]];
+}
+
+static mpl_status members_alloc(mpl_packing *q)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = q->run->ctx;
+
     MPL_TRY(mpl_new(ctx, q->buffer, q->n));
     MPL_TRY(mpl_new(ctx, q->bytes, q->n));
     MPL_TRY(mpl_new(ctx, q->align, q->n));
@@ -283,21 +448,39 @@ static mpl_status packing_init(mpl_packing *q, uint32_t pool, const uint64_t *st
     MPL_TRY(mpl_new(ctx, q->offset, q->n));
     MPL_TRY(mpl_new(ctx, q->at, q->n));
     MPL_TRY(mpl_new(ctx, q->best_offset, q->n));
+    if (q->p->inside != NULL)
+        MPL_TRY(mpl_families_new(ctx, q->p, &q->family));
+out:
+    return st;
+}
+
+/* The pool's members at the offsets of `start`, a valid plan; its bound and goal. */
+static mpl_status packing_init(mpl_packing *q, uint32_t pool, const uint64_t *start, uint32_t *member)
+{
+    mpl_status st = MPL_OK;
+    int64_t minimise;
+    const mpl_problem *p = q->p;
+    uint64_t capacity = p->pool_capacity[pool];
+
+    number_members(q, pool, member);
+    MPL_TRY(members_alloc(q));
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint32_t a = member[b];
 
         if (a == MPL_NONE)
             continue;
+        q->bytes[a] = mpl_max_u64(q->bytes[a], p->bytes[b] + (uint64_t)part_at(p, b));
+        q->best = mpl_max_u64(q->best, start[b] + p->bytes[b]);
+        if (p->inside != NULL && p->inside[b] != b)
+            continue;
         q->buffer[a] = b;
-        q->bytes[a] = p->bytes[b];
         q->align[a] = p->align[b];
         q->fixed[a] = p->fixed != NULL ? p->fixed[b] : MPL_UNFIXED;
         q->n_fixed += q->fixed[a] != MPL_UNFIXED;
         q->best_offset[a] = q->offset[a] = start[b];
-        q->best = mpl_max_u64(q->best, start[b] + p->bytes[b]);
     }
     MPL_TRY(mpl_run_param_int(q->run, "minimise", 0, 1, 0, &minimise));
-    MPL_TRY(mpl_lower_bound(ctx, p, pool, &q->bound, NULL));
+    MPL_TRY(mpl_lower_bound(q->run->ctx, p, pool, &q->bound, NULL));
     q->goal = !minimise && capacity != MPL_NO_CAPACITY && capacity > q->bound ? capacity : q->bound;
 out:
     return st;
@@ -312,13 +495,20 @@ static mpl_status search_pool(mpl_packing *q, uint32_t pool, uint32_t *member,
     MPL_TRY(packing_init(q, pool, offset, member));
     if (q->n == 0 || q->bound > q->p->pool_capacity[pool] || mpl_packing_done(q))
         goto out;
-    MPL_TRY(index_rivals(q, &fits));
+    MPL_TRY(index_rivals(q, member, &fits));
     if (!fits)
         goto out;
+    if (q->p->inside != NULL)
+        MPL_TRY(join_walls(q, member));
     MPL_TRY(index_pairs(q, member));
     MPL_TRY(search(q));
-    for (uint32_t a = 0; a < q->n; a++)
-        offset[q->buffer[a]] = q->best_offset[a];
+    for (uint32_t a = 0; a < q->n; a++) {
+        uint32_t n;
+        const mpl_buffer *part = parts_of(q, a, &n);
+
+        for (uint32_t k = 0; k < n; k++)
+            offset[part[k]] = q->best_offset[a] + (q->wall != NULL ? q->p->inside_at[part[k]] : 0);
+    }
 out:
     packing_fini(q);
     return st;

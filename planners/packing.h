@@ -5,21 +5,32 @@
 
 #include "planners/planner.h"
 
-/* Members are the pool's buffers, numbered from 0 in the order of their ids. */
+/* Where families are: what a rival keeps a member's start out of, counted from the rival's own start: all between the two, but for
+ * `same`, where a part of one lies on its in-place partner in the other. */
+typedef struct mpl_packing_wall {
+    int64_t low, high; /* [byte] */
+    int64_t same;      /* INT64_MAX: nowhere [byte] */
+} mpl_packing_wall;
+
+/* Members are the pool's buffers and families, numbered from 0 in the order of the ids of their (lowest) buffers. A family has the
+ * bytes from its start to its end. */
 typedef struct mpl_packing {
     mpl_run *run;
     const mpl_problem *p;
     uint32_t n;
-    mpl_buffer *buffer; /* [n] which buffer a member is */
+    mpl_buffer *buffer; /* [n] which buffer a member is, or the lowest of which family */
+    mpl_families family;
     uint64_t *bytes;    /* [n] [byte] */
     uint64_t *align;    /* [n] [byte] */
     uint64_t *fixed;    /* [n] offset that is decided, or MPL_UNFIXED */
     uint32_t n_fixed;
     uint32_t *
         begin; /* [n + 1] into rival: the members that a member conflicts with, in-place partners among them */
-    uint32_t *rival;      /* each list by the offsets of when it was last looked at */
-    uint32_t *pair_begin; /* [n + 1] into pair: in-place partners; NULL: there are none */
+    uint32_t *rival; /* each list by the offsets of when it was last looked at */
+    mpl_packing_wall *wall; /* of each rival, which may be there several times; NULL: there are no families */
+    uint32_t *pair_begin;   /* [n + 1] into pair: in-place partners; NULL: there are none */
     uint32_t *pair;
+    int64_t *pair_at; /* where a member lies then, counted from its partner's start; NULL: at 0 [byte] */
     uint64_t *offset; /* [n] of the last placement [byte] */
     uint32_t *at;     /* [n] position in the order of the last placement */
     uint64_t bound;   /* no plan of the pool is lower [byte] */
@@ -42,13 +53,28 @@ bool mpl_packing_place(mpl_packing *q, const uint32_t *order, uint32_t from, uin
 /* Takes the offsets over as the best placement if their height is below the best one's. */
 void mpl_packing_offer(mpl_packing *q, uint64_t height);
 
-/* Sorts a member's rivals by their present offsets, those with equal offsets as they come. */
+/* Rival i of member b keeps b's start out of what lies between the two, as it lies now. [byte] */
+static inline int64_t mpl_packing_low(const mpl_packing *q, uint32_t b, uint32_t i)
+{
+    return (int64_t)q->offset[q->rival[i]] + (q->wall != NULL ? q->wall[i].low : -(int64_t)q->bytes[b]);
+}
+static inline int64_t mpl_packing_high(const mpl_packing *q, uint32_t i)
+{
+    return (int64_t)q->offset[q->rival[i]] +
+           (q->wall != NULL ? q->wall[i].high : (int64_t)q->bytes[q->rival[i]]);
+}
+
+/* Sorts a member's rivals by mpl_packing_low, equal ones as they come. */
 void mpl_packing_sort(mpl_packing *q, uint32_t member);
 
-bool mpl_packing_partners(const mpl_packing *q, uint32_t a, uint32_t b);
+/* Whether rival i of b does not mind b at `at` though that is in between, since they are in-place partners. */
+bool mpl_packing_shares(const mpl_packing *q, uint32_t b, uint32_t i, uint64_t at);
 
-/* Whether b may lie at `at`, where a partner of it lies, among the members a < q->n with placed(a); partners at the same offset
- * do not disturb it. */
+/* Where b lies on its partner of index i; false: nowhere. */
+bool mpl_packing_on_partner(const mpl_packing *q, uint32_t b, uint32_t i, uint64_t *at);
+
+/* Whether b may lie at `at`, where a partner of it lies, among the members a < q->n with placed(a); those that share that
+ * place do not disturb it. */
 bool mpl_packing_joins(mpl_packing *q, uint32_t b, uint64_t at, const uint8_t *placed);
 
 enum { MPL_KEY_SIZE, MPL_KEY_AREA, MPL_KEY_RIVALS, MPL_KEY_LIFETIME, MPL_KEYS };
