@@ -9,6 +9,7 @@
  * Differs  The best plan is kept, where the source keeps the last one that it accepted; an attempt without a swap leaves the
  *          order as it is, where the source repeats the swap before; ties end in the id, not in the name; another
  *          generator of random numbers. Each pool has its own attempts. Plans of greedy_size are never made worse.
+ * Families Each is placed as one, where its parts fit; with a quarter of the budget at first as whole buffers, which then sink.
  * Cost     O(conflicts) an attempt, 8 bytes a conflict. Without a budget the attempts end it.
  * Limits   Swaps far from the peak are never tried; no bound on the distance to the optimum. */
 #include "graphs/base/rng.h"

@@ -8,6 +8,7 @@
  * Source   this project; pushing out by learnt weights is Y. Nagata and O. Braysy's for fleets of vehicles, "A powerful route
  *          minimization heuristic for the vehicle routing problem with time windows", 2009.
  * Start    The best of the placements by size, area, conflicts and lifetime.
+ * Families As in hill_climb: a rival may keep a family away in several places.
  * Cost     O(rivals of the buffer, times their logarithm at first) a step; 16 bytes a conflict.
  * Limits   No bound on the distance to the optimum. Without budget and deadline it ends after DEFAULT_TICKS. */
 #include "graphs/base/rng.h"

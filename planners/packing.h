@@ -20,13 +20,13 @@ typedef struct mpl_packing {
     uint32_t n;
     mpl_buffer *buffer; /* [n] which buffer a member is, or the lowest of which family */
     mpl_families family;
-    uint64_t *bytes;    /* [n] [byte] */
-    uint64_t *align;    /* [n] [byte] */
-    uint64_t *fixed;    /* [n] offset that is decided, or MPL_UNFIXED */
+    uint64_t *bytes; /* [n] [byte] */
+    uint64_t *align; /* [n] [byte] */
+    uint64_t *fixed; /* [n] offset that is decided, or MPL_UNFIXED */
     uint32_t n_fixed;
     uint32_t *
         begin; /* [n + 1] into rival: the members that a member conflicts with, in-place partners among them */
-    uint32_t *rival; /* each list by the offsets of when it was last looked at */
+    uint32_t *rival;        /* each list by the offsets of when it was last looked at */
     mpl_packing_wall *wall; /* of each rival, which may be there several times; NULL: there are no families */
     uint32_t *pair_begin;   /* [n + 1] into pair: in-place partners; NULL: there are none */
     uint32_t *pair;
@@ -83,7 +83,8 @@ enum { MPL_KEY_SIZE, MPL_KEY_AREA, MPL_KEY_RIVALS, MPL_KEY_LIFETIME, MPL_KEYS };
  * parallel the bytes of the rivals stand for a lifetime. */
 mpl_status mpl_packing_order(mpl_packing *q, int key, uint32_t *order);
 
-/* The plan of greedy_size, or run->start_offsets, then search(q) for each pool that may gain by it; what it finds becomes the plan. ticks_default: limit
+/* The plan of greedy_size, or run->start_offsets, or, with a quarter of the ticks, what search(q) finds where families are one buffer
+ * each, sunk part by part; then search(q) for each pool that may gain by it; what it finds becomes the plan. ticks_default: limit
  * where the caller sets neither budget nor deadline. Parameter minimise=1: a capacity that is met does not end the search. A pool with more than 2^24 conflicts is not searched. */
 mpl_status mpl_packing_run(mpl_run *run, const mpl_problem *p, uint64_t ticks_default,
                            mpl_status (*search)(mpl_packing *q), mpl_plan *out);

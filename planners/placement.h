@@ -27,6 +27,10 @@ typedef enum mpl_fit {
 mpl_status mpl_place_all(mpl_run *run, const mpl_problem *p, const mpl_buffer *order, mpl_fit fit,
                          mpl_plan *out);
 
+/* Each buffer or family of a valid plan offset[n], by rising offset, sinks as far as what lies below lets it, in pools that get
+ * lower by that. */
+mpl_status mpl_place_sink(mpl_run *run, const mpl_problem *p, uint64_t *offset);
+
 /* ---- between placement.c and the spaces ---------------------------------------------------------------- */
 
 /* [begin, end) in bytes, and a sorted list of such ranges of which no two touch. */

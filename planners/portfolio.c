@@ -202,8 +202,8 @@ static bool takes(const contest *s, const mpl_planner *planner, bool folded)
     if (planner->plan == NULL || !is_member(s, planner) ||
         ((planner->traits & MPL_SERIAL_ONLY) != 0 && p->before != NULL))
         return false;
-    if (s->p->inside != NULL) /* the others move buffers one by one */
-        return planner == &mpl_planner_exact && !folded;
+    if (s->p->inside != NULL) /* the others know no families */
+        return (planner == &mpl_planner_exact || planner == &mpl_planner_local_search) && !folded;
     if (planner == &mpl_planner_nnc_arena) /* it folds by itself */
         return p->before != NULL && folded == (s->folded != NULL);
     return planner == &mpl_planner_local_search || p->n_in_place == 0;

@@ -1,6 +1,5 @@
 /* run.c -- the door to every planner: parameters, traits, the call, the verifier. See planner.h. */
 #include "planners/placement.h"
-#include "planners/sort.h"
 #include "planners/verify.h"
 
 #include <errno.h>
@@ -256,35 +255,6 @@ out:
     return st;
 }
 
-/* Each buffer, by rising offset, sinks as far as what lies below it lets it, in pools that get lower by that. */
-static mpl_status sink(mpl_run *run, const mpl_problem *p, mpl_plan *plan)
-{
-    mpl_status st = MPL_OK;
-    mpl_plan *sunk = NULL;
-    mpl_buffer *order = NULL;
-    uint64_t *height = NULL, *got;
-
-    MPL_TRY(mpl_plan_new(run->ctx, p, &sunk));
-    MPL_TRY(mpl_new(run->ctx, order, p->n));
-    MPL_TRY(mpl_new(run->ctx, height, 2 * (size_t)p->n_pools));
-    got = height + p->n_pools;
-    mpl_ids_ascending(p->n, order);
-    MPL_TRY(mpl_sort_ids(run->ctx, p->n, order, plan->offset));
-    MPL_TRY(mpl_place_all(run, p, order, MPL_FIT_LOWEST, sunk));
-    for (mpl_buffer b = 0; b < p->n; b++) {
-        height[p->pool[b]] = mpl_max_u64(height[p->pool[b]], plan->offset[b] + p->bytes[b]);
-        got[p->pool[b]] = mpl_max_u64(got[p->pool[b]], sunk->offset[b] + p->bytes[b]);
-    }
-    for (mpl_buffer b = 0; b < p->n; b++)
-        if (got[p->pool[b]] < height[p->pool[b]])
-            plan->offset[b] = sunk->offset[b];
-out:
-    mpl_plan_free(run->ctx, sunk);
-    mpl_free(run->ctx, order);
-    mpl_free(run->ctx, height);
-    return st;
-}
-
 static mpl_status call_on_whole(const mpl_planner *planner, mpl_run *run, const mpl_problem *p,
                                 mpl_plan *plan)
 {
@@ -304,7 +274,7 @@ static mpl_status call_on_whole(const mpl_planner *planner, mpl_run *run, const 
     MPL_TRY(take_parts(run, p, into, whole, plan));
     if (plan->block == NULL && plan->spread.n == 0 && plan->claim != MPL_INFEASIBLE &&
         (planner->traits & (MPL_NO_REUSE | MPL_FOREIGN)) == 0)
-        MPL_TRY(sink(run, p, plan));
+        MPL_TRY(mpl_place_sink(run, p, plan->offset));
 out:
     mpl_problem_free(run->ctx, hull);
     mpl_plan_free(run->ctx, whole);

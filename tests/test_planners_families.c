@@ -149,7 +149,8 @@ static void plan_all(void **state)
                                      RANDOM_GAPS,
                                      RANDOM_PAIRS | RANDOM_ALIGNED,
                                      RANDOM_PARALLEL};
-    uint32_t n_parts = 0, n_above = 0, n_ilp = 0;
+    static const char *const searches[] = {"hill_climb", "local_search"};
+    uint32_t n_parts = 0, n_above = 0, n_ilp = 0, n_found[2] = {0, 0};
     mpl_ctx ctx;
     mpl_rng rng;
 
@@ -184,6 +185,8 @@ static void plan_all(void **state)
                 assert_int_equal(plan->claim, MPL_OPTIMAL);
                 n_ilp++;
             }
+            for (int k = 0; k < 2; k++)
+                n_found[k] += strcmp(planner->name, searches[k]) == 0 && plan->peak_bytes == least;
             mpl_plan_free(&ctx, plan);
         }
         for (mpl_buffer b = 0; b < p->n; b++)
@@ -191,8 +194,10 @@ static void plan_all(void **state)
         mpl_problem_free(&ctx, hull);
         mpl_problem_free(&ctx, p);
     }
-    print_message("%u optima above the bound in %d, %u by the integer program\n", n_above, ROUNDS, n_ilp);
-    assert_true(n_above > 10 && n_parts > ROUNDS);
+    print_message("%u optima above the bound in %d, %u by the integer program, %u by hill_climb, %u by "
+                  "local_search\n",
+                  n_above, ROUNDS, n_ilp, n_found[0], n_found[1]);
+    assert_true(n_above > 10 && n_parts > ROUNDS && n_found[0] > 260 && n_found[1] > 290);
     assert_int_equal(ctx.n_live, 0);
 }
 
