@@ -9,10 +9,10 @@
 
 /* ---- our kernels, thread by thread ------------------------------------------------------------------------ */
 
-typedef struct place {
+typedef struct index3 {
     unsigned x;
-} place;
-static place blockIdx, threadIdx, blockDim, gridDim;
+} index3;
+static index3 blockIdx, threadIdx, blockDim, gridDim;
 
 #define MOST_THREADS 256
 #define STACK_BYTES  (1 << 17)
@@ -70,9 +70,13 @@ static void run_block_that_meets(void)
 static void emulate(void (*kernel)(const mpl_cuda_kernel k), const char *name, int64_t blocks,
                     int64_t threads, const mpl_cuda_kernel *k)
 {
-    bool meets = strcmp(name, "reduce") == 0 || strcmp(name, "reduce_int") == 0 ||
-                 strcmp(name, "softmax") == 0 || strcmp(name, "norm") == 0;
+    static const char *const meeting[] = {"reduce",     "reduce_int",  "softmax",      "norm",
+                                          "set_norm",   "conv_weight", "softmax_grad", "batch_train",
+                                          "batch_grad", "loss",        "loss_mean"};
+    bool meets = false;
 
+    for (size_t i = 0; i < sizeof meeting / sizeof *meeting; i++)
+        meets |= strcmp(name, meeting[i]) == 0;
     gridDim.x = (unsigned)blocks;
     blockDim.x = (unsigned)threads;
     launched = *k;
@@ -104,9 +108,16 @@ static inline double from_bf16(uint16_t bits)
         (void)(stream);                                                                                      \
         emulate(kernel, #kernel, blocks, threads, &(k));                                                     \
     } while (0)
-#define mpl_cuda_launch emulated_launch
+#define mpl_cuda_launch       emulated_launch
+#define mpl_cuda_launch_move  emulated_launch_move
+#define mpl_cuda_launch_train emulated_launch_train
 int emulated_launch(const mpl_cuda_kernel *k, void *stream);
+void emulated_launch_move(const mpl_cuda_kernel *k, void *stream);
+void emulated_launch_train(const mpl_cuda_kernel *k, void *stream);
+#include "runtime/cuda/kernels_move.cu"
+
 #include "runtime/cuda/kernels.cu"
+#include "runtime/cuda/kernels_train.cu"
 
 /* ---- the world ------------------------------------------------------------------------------------------------ */
 

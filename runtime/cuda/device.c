@@ -364,8 +364,10 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
                      g->name, g->op_name[op], mpl_op_table[g->op_kind[op]].name, why);
         MPL_TRY(mpl_new(dev->ctx, p->kernel, p->n_parts));
     }
-    for (uint32_t i = 0; i < p->n_parts; i++)
-        dev->flag_in_use |= p->part[i].kernel.id == MPL_CUDA_GATHER;
+    for (uint32_t i = 0; i < p->n_parts; i++) {
+        dev->flag_in_use |= p->part[i].checks;
+        p->workspace_bytes = mpl_max_u64(p->workspace_bytes, p->part[i].workspace_bytes);
+    }
     *workspace_bytes = p->workspace_bytes;
     if (how != NULL)
         *how = name;
@@ -385,11 +387,12 @@ static void fill_in(mpl_device *dev, const mpl_cuda_part *part, const mpl_op_cal
 {
     *k = part->kernel;
     k->flag = dev->flag;
+    k->work = call->workspace;
     for (uint32_t i = 0; i < MPL_CUDA_MAX_IN; i++)
         k->in[i] = part->in[i] != MPL_NONE ? call->in[part->in[i]].data : NULL;
     if (k->in[0] != NULL)
         k->in[0] = (const char *)k->in[0] + part->in_byte;
-    for (uint32_t i = 0; i < 3 && i < call->n_out && part->all_outputs; i++)
+    for (uint32_t i = 0; i < MPL_CUDA_MAX_OUT && i < call->n_out && part->all_outputs; i++)
         k->out[i] = call->out[i].data;
     if (!part->all_outputs)
         k->out[0] = (char *)call->out[part->out].data + part->out_byte;
@@ -421,7 +424,9 @@ static mpl_status ask_flag(mpl_device *dev)
     if (raised == 0)
         return MPL_OK;
     MPL_TRY(fill(dev, dev->flag, 0, sizeof raised));
-    MPL_FAIL(dev->ctx, MPL_EINPUT, "a gather on the device found an index outside of its axis");
+    MPL_FAIL(dev->ctx, MPL_EINPUT,
+             "an operation on the device found an index, a label, a length or a number of runs outside of "
+             "its range");
 out:
     return st;
 }

@@ -21,6 +21,8 @@ typedef struct mpl_cuda_part { /* one launch, and which operands it takes */
     uint32_t out;                 /* index of the output that becomes kernel.out[0] */
     uint64_t in_byte, out_byte;   /* where in the first input and in the output it begins [byte] */
     bool all_outputs;             /* kernel.out[k] is output k */
+    bool checks;                  /* what it reads may be out of range: it may raise the flag */
+    uint64_t workspace_bytes;     /* behind kernel.work [byte] */
 } mpl_cuda_part;
 
 /* The launches of an operation; *part is NULL where no kernel computes it, *why then says what is missing. The caller

@@ -23,11 +23,11 @@
                    (1 + F(tanh)((real)0.79788456080286535588 * (x + (real)0.044715 * x * x * x)));           \
         return (real)0.5 * x * (1 + F(erf)(x * (real)0.70710678118654752440));                               \
     }                                                                                                        \
-    DEVICE real real##_unary(const mpl_cuda_kernel *k, real x)                                               \
+    DEVICE real real##_unary(const mpl_cuda_kernel *k, int kind, real x)                                         \
     {                                                                                                        \
         const real a = (real)k->as.elementwise.a, b = (real)k->as.elementwise.b;                             \
                                                                                                              \
-        switch (k->kind) {                                                                                   \
+        switch (kind) {                                                                                      \
         case MPL_OP_relu:                                                                                    \
             return x < 0 ? 0 : x;                                                                            \
         case MPL_OP_leaky_relu:                                                                              \
@@ -142,9 +142,19 @@
             return x < z || x != x ? x : z;                                                                  \
         case MPL_OP_max:                                                                                     \
             return x > z || x != x ? x : z;                                                                  \
+        case MPL_OP_relu_grad: /* dy, y */                                                                   \
+            return z > 0 ? x : 0;                                                                            \
+        case MPL_OP_sigmoid_grad:                                                                            \
+            return x * z * (1 - z);                                                                          \
+        case MPL_OP_tanh_grad:                                                                               \
+            return x * (1 - z * z);                                                                          \
         default: /* add, sum, mean */                                                                        \
             return x + z;                                                                                    \
         }                                                                                                    \
+    }                                                                                                        \
+    DEVICE real real##_joined(const mpl_cuda_kernel *k, real x, real y, real z)                              \
+    {                                                                                                        \
+        return k->kind == MPL_OP_fma ? x * y + z : x / F(sqrt)(y + (real)k->as.elementwise.a);               \
     }
 
 #define IN_FLOAT(function)  function##f
@@ -245,6 +255,12 @@ DEVICE int64_t int_binary(const mpl_cuda_kernel *k, int64_t x, int64_t z)
     }
 }
 
+DEVICE int64_t int64_t_joined(const mpl_cuda_kernel *k, int64_t x, int64_t y, int64_t z)
+{
+    (void)k; /* fma alone takes whole numbers */
+    return (int64_t)((uint64_t)x * (uint64_t)y + (uint64_t)z);
+}
+
 /* Where each operand's element for element i of the output lies. */
 DEVICE void elementwise_offsets(const mpl_cuda_kernel *k, int64_t i, int64_t *offset)
 {
@@ -260,7 +276,8 @@ DEVICE void elementwise_offsets(const mpl_cuda_kernel *k, int64_t i, int64_t *of
     }
 }
 
-/* One element: where, clip and batch_norm have operands of their own kind; all others have one, or fold several. */
+/* One element: where, clip and its gradient, fma and div_sqrt have operands of their own kind; all others have one, or fold
+ * several. */
 #define ELEMENTWISE(name, real, get_one, put_one, unary, binary, mean)                                       \
     KERNEL name(const mpl_cuda_kernel k)                                                                     \
     {                                                                                                        \
@@ -281,11 +298,20 @@ DEVICE void elementwise_offsets(const mpl_cuda_kernel *k, int64_t i, int64_t *of
                     x = x < z ? z : x;                                                                       \
                     z = k.in[2] != NULL ? get_one(k.type[2], k.in[2], at[2]) : x;                            \
                     x = x > z ? z : x;                                                                       \
+                } else if (k.kind == MPL_OP_clip_grad) {                                                     \
+                    z = get_one(k.type[1], k.in[1], at[1]);                                                  \
+                    if ((k.in[2] != NULL && !(z > get_one(k.type[2], k.in[2], at[2]))) ||                    \
+                        (k.in[3] != NULL && !(z < get_one(k.type[3], k.in[3], at[3]))))                      \
+                        x = 0;                                                                               \
+                } else if (k.kind == MPL_OP_fma || k.kind == MPL_OP_div_sqrt) {                              \
+                    z = k.kind == MPL_OP_fma ? get_one(k.type[2], k.in[2], at[2]) : 0;                       \
+                    x = real##_joined(&k, x, get_one(k.type[1], k.in[1], at[1]), z);                         \
                 } else if (k.n_in == 1) {                                                                    \
-                    x = unary(&k, x);                                                                        \
+                    x = unary(x);                                                                            \
+                } else {                                                                                     \
+                    for (int n = 1; n < k.n_in; n++)                                                         \
+                        x = binary(x, get_one(k.type[n], k.in[n], at[n]));                                   \
                 }                                                                                            \
-                for (int n = 1; n < k.n_in && k.kind != MPL_OP_clip; n++)                                    \
-                    x = binary(x, get_one(k.type[n], k.in[n], at[n]));                                       \
                 if (k.kind == MPL_OP_mean)                                                                   \
                     x = mean(x, k.n_in);                                                                     \
             }                                                                                                \
@@ -293,15 +319,78 @@ DEVICE void elementwise_offsets(const mpl_cuda_kernel *k, int64_t i, int64_t *of
         }                                                                                                    \
     }
 
+#define UNARY_FLOAT(x)      float_unary(&k, k.kind, x)
+#define UNARY_DOUBLE(x)     double_unary(&k, k.kind, x)
+#define UNARY_INT(x)        int_unary(&k, x)
 #define BINARY_FLOAT(x, z)  float_binary(k.kind, x, z)
 #define BINARY_DOUBLE(x, z) double_binary(k.kind, x, z)
 #define BINARY_INT(x, z)    int_binary(&k, x, z)
 #define MEAN_FLOAT(x, n)    ((x) / (float)(n))
 #define MEAN_DOUBLE(x, n)   ((x) / (double)(n))
 #define MEAN_INT(x, n)      ((x) / (n))
-ELEMENTWISE(elementwise_float, float, get_float, put_float, float_unary, BINARY_FLOAT, MEAN_FLOAT)
-ELEMENTWISE(elementwise_double, double, get, put, double_unary, BINARY_DOUBLE, MEAN_DOUBLE)
-ELEMENTWISE(elementwise_int, int64_t, get_int, put_int, int_unary, BINARY_INT, MEAN_INT)
+ELEMENTWISE(elementwise_float, float, get_float, put_float, UNARY_FLOAT, BINARY_FLOAT, MEAN_FLOAT)
+ELEMENTWISE(elementwise_double, double, get, put, UNARY_DOUBLE, BINARY_DOUBLE, MEAN_DOUBLE)
+ELEMENTWISE(elementwise_int, int64_t, get_int, put_int, UNARY_INT, BINARY_INT, MEAN_INT)
+
+/* A chain in one pass over the elements, each step rounded as the operator alone would round it. The box that is written may
+ * be one that is read: its elements meet in one thread. */
+#define FUSED(name, real, get_one, put_one, round)                                                           \
+    KERNEL name(const mpl_cuda_kernel k)                                                                     \
+    {                                                                                                        \
+        const mpl_cuda_fused *f = &k.as.fused;                                                               \
+                                                                                                             \
+        FOR_EACH(i, k.n)                                                                                     \
+        {                                                                                                    \
+            real stack[MPL_CUDA_MAX_STACK];                                                                  \
+            int depth = 0;                                                                                   \
+                                                                                                             \
+            for (int s = 0; s < f->n_steps; s++) {                                                           \
+                int step = f->step[s], load = -1 - step;                                                     \
+                                                                                                             \
+                if (step < 0) {                                                                              \
+                    stack[depth++] =                                                                         \
+                        get_one(k.out_type, k.in[load],                                                      \
+                                f->offset[load] + offset_of(i, f->rank, f->dim, f->stride[load]));           \
+                } else if (takes_two(step)) {                                                                \
+                    depth--;                                                                                 \
+                    stack[depth - 1] = round(real##_binary(step, stack[depth - 1], stack[depth]));           \
+                } else {                                                                                     \
+                    stack[depth - 1] = round(real##_unary(&k, step, stack[depth - 1]));                      \
+                }                                                                                            \
+            }                                                                                                \
+            put_one(k.out_type, k.out[0], f->to_offset + offset_of(i, f->rank, f->dim, f->to_stride),        \
+                    stack[0]);                                                                               \
+        }                                                                                                    \
+    }
+
+/* Of the operators that a chain may have (mpl_fused_arity). */
+DEVICE int takes_two(int kind)
+{
+    switch (kind) {
+    case MPL_OP_add:
+    case MPL_OP_sub:
+    case MPL_OP_mul:
+    case MPL_OP_div:
+    case MPL_OP_min:
+    case MPL_OP_max:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Through the type of the elements, where that is narrower than float. */
+DEVICE float narrowed(int type, float x)
+{
+    if (type == MPL_TYPE_f16)
+        return (float)from_f16(to_f16((double)x));
+    return type == MPL_TYPE_bf16 ? (float)from_bf16(to_bf16((double)x)) : x;
+}
+
+#define NARROWED(x) narrowed(k.out_type, x)
+#define AS_IT_IS(x) (x)
+FUSED(fused_float, float, get_float, put_float, NARROWED)
+FUSED(fused_double, double, get, put, AS_IT_IS)
 
 /* Whole numbers to floating ones, each rounded once. */
 KERNEL cast_from_int(const mpl_cuda_kernel k)
@@ -482,7 +571,7 @@ DEVICE double finished(const mpl_cuda_kernel *k, double x, double most)
     case MPL_OP_global_lp_pool:
         return p == 2 ? sqrt(x) : p == 1 ? x : pow(x, 1 / p);
     default:
-        return x;
+        return x * k->as.reduce.factor;
     }
 }
 
@@ -521,12 +610,6 @@ KERNEL reduce(const mpl_cuda_kernel k)
         if (threadIdx.x == 0)
             put(k.out_type, k.out[0], o, finished(&k, x, most));
     }
-}
-
-/* The ends of an integer type's range, which are the largest and the least of nothing. */
-DEVICE int64_t lowest(int type)
-{
-    return type == MPL_TYPE_i64 ? INT64_MIN : type == MPL_TYPE_i32 ? INT32_MIN : type == MPL_TYPE_i8 ? INT8_MIN : 0;
 }
 
 DEVICE int64_t int_start_of(fold how, int type)
@@ -705,22 +788,6 @@ KERNEL lrn(const mpl_cuda_kernel k)
 
 /* ---- windows --------------------------------------------------------------------------------------------- */
 
-/* The input element along axis d that kernel element t of output element o sees; -1: none. */
-DEVICE int64_t seen_by(const mpl_cuda_window *w, int d, int64_t o, int64_t t)
-{
-    int64_t at;
-
-    if (!w->transposed) {
-        at = o * w->stride[d] - w->before[d] + t * w->dilation[d];
-    } else {
-        at = o + w->before[d] - t * w->dilation[d];
-        if (at % w->stride[d] != 0)
-            return -1;
-        at /= w->stride[d];
-    }
-    return at >= 0 && at < w->in[d] ? at : -1;
-}
-
 /* conv and conv_transpose as their definition has them, one thread for each output: for what cuDNN does not take. */
 KERNEL conv(const mpl_cuda_kernel k)
 {
@@ -755,17 +822,7 @@ KERNEL conv(const mpl_cuda_kernel k)
     }
 }
 
-/* Elements of the window of output o along axis d that lie in the input or its padding. */
-DEVICE int64_t padded_count(const mpl_cuda_window *w, int d, int64_t o)
-{
-    int64_t n = 0;
-
-    for (int64_t t = 0; t < w->kernel[d]; t++)
-        n += o * w->stride[d] + t * w->dilation[d] < w->in[d] + w->before[d] + w->after[d];
-    return n;
-}
-
-/* One thread for each output of max_pool, avg_pool, lp_pool. */
+/* One thread for each output of max_pool, avg_pool, lp_pool; output 1 takes where in x the largest lies, -1: nowhere. */
 KERNEL pool(const mpl_cuda_kernel k)
 {
     const mpl_cuda_window *w = &k.as.window;
@@ -774,7 +831,7 @@ KERNEL pool(const mpl_cuda_kernel k)
     FOR_EACH(i, k.n)
     {
         int64_t rest = i, o2 = last_index(&rest, w->out[2]), o1 = last_index(&rest, w->out[1]);
-        int64_t o0 = last_index(&rest, w->out[0]), n = 0;
+        int64_t o0 = last_index(&rest, w->out[0]), n = 0, where = -1;
         double value = 0;
 
         for (int64_t t = 0; t < taps; t++) {
@@ -786,14 +843,19 @@ KERNEL pool(const mpl_cuda_kernel k)
             if (z < 0 || y < 0 || x < 0)
                 continue;
             v = get(k.type[0], k.in[0], rest * plane + (z * w->in[1] + y) * w->in[2] + x);
-            if (k.kind == MPL_OP_max_pool)
-                value = n == 0 || v > value ? v : value;
-            else
+            if (k.kind == MPL_OP_max_pool && (n == 0 || v > value)) {
+                value = v;
+                where = rest * plane + (w->column_major ? (x * w->in[1] + y) * w->in[0] + z
+                                                        : (z * w->in[1] + y) * w->in[2] + x);
+            }
+            if (k.kind != MPL_OP_max_pool)
                 value += k.kind == MPL_OP_lp_pool ? pow(fabs(v), w->p) : v;
             n++;
         }
         if (k.kind == MPL_OP_max_pool) {
-            value = n > 0 ? value : -INFINITY;
+            value = n > 0 ? value : is_float(k.out_type) ? -INFINITY : (double)lowest(k.out_type);
+            if (k.out[1] != NULL)
+                ((int64_t *)k.out[1])[i] = where;
         } else if (k.kind == MPL_OP_lp_pool) {
             value = w->p == 2 ? sqrt(value) : w->p == 1 ? value : pow(value, 1 / w->p);
         } else {
@@ -862,12 +924,23 @@ static void launch_elementwise(const mpl_cuda_kernel *k, int64_t blocks, void *s
         LAUNCH(elementwise_float, blocks, THREADS, stream, *k);
 }
 
+/* A box onto itself: what assign, scatter and fused keep of input 0, in place. */
+static int moves_nothing(const mpl_cuda_kernel *k)
+{
+    const mpl_cuda_move *m = &k->as.move;
+
+    for (int d = 0; d < m->rank; d++)
+        if (m->to_stride[d] != m->from_stride[d])
+            return 0;
+    return k->in[0] == k->out[0];
+}
+
 int mpl_cuda_launch(const mpl_cuda_kernel *k, void *stream)
 {
     int64_t blocks = blocks_for(k->n, THREADS), alone = blocks_for(k->n, 1);
     int from_float = k->type[0] <= MPL_TYPE_bf16;
 
-    if (k->n == 0)
+    if (k->n == 0 || (k->id == MPL_CUDA_MOVE && moves_nothing(k)))
         return 0;
     switch (k->id) {
     case MPL_CUDA_ELEMENTWISE:
@@ -915,8 +988,20 @@ int mpl_cuda_launch(const mpl_cuda_kernel *k, void *stream)
     case MPL_CUDA_POOL:
         LAUNCH(pool, blocks, THREADS, stream, *k);
         break;
-    default:
+    case MPL_CUDA_PRODUCT:
         LAUNCH(product, blocks, THREADS, stream, *k);
+        break;
+    case MPL_CUDA_FUSED:
+        if (k->out_type == MPL_TYPE_f64)
+            LAUNCH(fused_double, blocks, THREADS, stream, *k);
+        else
+            LAUNCH(fused_float, blocks, THREADS, stream, *k);
+        break;
+    default:
+        if (k->id < MPL_CUDA_CONV_WEIGHT)
+            mpl_cuda_launch_move(k, stream);
+        else
+            mpl_cuda_launch_train(k, stream);
     }
 #ifdef __CUDACC__
     return (int)cudaGetLastError();

@@ -7,7 +7,10 @@
 
 #include "graphs/graph.h"
 
-#define MPL_CUDA_MAX_IN 8 /* operands of one launch */
+#define MPL_CUDA_MAX_IN    12 /* operands of one launch */
+#define MPL_CUDA_MAX_OUT   5
+#define MPL_CUDA_MAX_STEPS 32 /* of a fused chain; its stack holds MPL_CUDA_MAX_STACK values */
+#define MPL_CUDA_MAX_STACK 8
 
 typedef enum mpl_cuda_kernel_id {
     MPL_CUDA_ELEMENTWISE,
@@ -22,7 +25,31 @@ typedef enum mpl_cuda_kernel_id {
     MPL_CUDA_LRN,
     MPL_CUDA_CONV,
     MPL_CUDA_POOL,
-    MPL_CUDA_PRODUCT
+    MPL_CUDA_PRODUCT,
+    MPL_CUDA_FUSED,
+    /* kernels_move.cu */
+    MPL_CUDA_FILL,
+    MPL_CUDA_GATHER_ND,
+    MPL_CUDA_SCATTER,
+    MPL_CUDA_SCATTER_ND,
+    MPL_CUDA_ONE_HOT,
+    MPL_CUDA_TRILU,
+    MPL_CUDA_REVERSE,
+    MPL_CUDA_TOP_K,
+    MPL_CUDA_RESIZE,
+    MPL_CUDA_SET_NORM,
+    /* kernels_train.cu */
+    MPL_CUDA_CONV_WEIGHT,
+    MPL_CUDA_POOL_GRAD,
+    MPL_CUDA_PLANE_GRAD,
+    MPL_CUDA_LRN_GRAD,
+    MPL_CUDA_SOFTMAX_GRAD,
+    MPL_CUDA_BATCH,
+    MPL_CUDA_DROP,
+    MPL_CUDA_LOSS,
+    MPL_CUDA_LOSS_MEAN,
+    MPL_CUDA_LOSS_GRAD,
+    MPL_CUDA_UPDATE
 } mpl_cuda_kernel_id;
 
 /* Dims of the output, neighbours that all operands treat alike made one, and each operand's strides along
@@ -34,11 +61,77 @@ typedef struct mpl_cuda_elementwise {
     int64_t i, j; /* of is_inf, mod, bit_shift, gelu */
 } mpl_cuda_elementwise;
 
+/* A chain of element-wise operations over a box: the words of a stack machine. Loads are the launch's operands. */
+typedef struct mpl_cuda_fused {
+    int32_t rank, n_loads, n_steps;
+    int64_t dim[MPL_MAX_RANK], to_stride[MPL_MAX_RANK], to_offset; /* [element] */
+    int64_t stride[MPL_CUDA_MAX_IN][MPL_MAX_RANK], offset[MPL_CUDA_MAX_IN];
+    int16_t step[MPL_CUDA_MAX_STEPS]; /* mpl_op_kind; -1 - i: load i */
+} mpl_cuda_fused;
+
+#define MPL_CUDA_BOX_RANK (2 * MPL_MAX_RANK) /* tile walks and repeats each dim */
+
 /* Elements of `bytes` bytes from one strided box to another. */
 typedef struct mpl_cuda_move {
     int32_t rank, bytes;
-    int64_t dim[MPL_MAX_RANK], to_stride[MPL_MAX_RANK], from_stride[MPL_MAX_RANK]; /* [element] */
+    int64_t dim[MPL_CUDA_BOX_RANK], to_stride[MPL_CUDA_BOX_RANK],
+        from_stride[MPL_CUDA_BOX_RANK]; /* [element] */
 } mpl_cuda_move;
+
+typedef enum mpl_cuda_scatter_how {
+    MPL_SCATTER_PUT,
+    MPL_SCATTER_ADD,
+    MPL_SCATTER_MUL,
+    MPL_SCATTER_MAX,
+    MPL_SCATTER_MIN
+} mpl_cuda_scatter_how;
+
+/* scatter_elements: lanes along the axis, each by one thread, so that updates of one place keep their order. `dim` are
+ * those of the indices but the axis. */
+typedef struct mpl_cuda_scatter {
+    int32_t rank, how, bytes;
+    int64_t dim[MPL_MAX_RANK], index_stride[MPL_MAX_RANK], to_stride[MPL_MAX_RANK];
+    int64_t n, index_along, to_along, axis_dim;
+} mpl_cuda_scatter;
+
+/* Tuples of `length` indices into dims `dim` name rows of `inner` elements; each batch of `per_batch` tuples has
+ * `rows` of them. Scattering: thread (part, i) of parts * inner does what falls into its part of the rows. */
+typedef struct mpl_cuda_tuples {
+    int32_t length, how, bytes;
+    int64_t dim[MPL_MAX_RANK], n, per_batch, rows, inner, parts;
+} mpl_cuda_tuples;
+
+/* one_hot: rows is the depth; trilu: [.., rows, columns] and the diagonal k; reverse_sequence: [rows, columns, inner],
+ * batches along dim `which`. */
+typedef struct mpl_cuda_place {
+    int64_t rows, columns, inner, k;
+    int32_t bytes, which;
+} mpl_cuda_place;
+
+typedef enum mpl_cuda_resize_mode {
+    MPL_RESIZE_NEAREST,
+    MPL_RESIZE_LINEAR,
+    MPL_RESIZE_CUBIC
+} mpl_cuda_resize_mode;
+typedef enum mpl_cuda_coordinate {
+    MPL_HALF_PIXEL,
+    MPL_HALF_PIXEL_SYMMETRIC,
+    MPL_PYTORCH_HALF_PIXEL,
+    MPL_ALIGN_CORNERS,
+    MPL_ASYMMETRIC,
+    MPL_TF_HALF_PIXEL
+} mpl_cuda_coordinate;
+typedef enum mpl_cuda_rounding {
+    MPL_ROUND_PREFER_FLOOR,
+    MPL_ROUND_PREFER_CEIL,
+    MPL_ROUND_FLOOR,
+    MPL_ROUND_CEIL
+} mpl_cuda_rounding;
+typedef struct mpl_cuda_resize {
+    int32_t rank, bytes, mode, coordinate, rounding, exclude_outside;
+    int64_t in[MPL_MAX_RANK], out[MPL_MAX_RANK], stride[MPL_MAX_RANK];
+    double scale[MPL_MAX_RANK], cubic_a;
+} mpl_cuda_resize;
 
 typedef enum mpl_cuda_pad_mode {
     MPL_PAD_CONSTANT,
@@ -65,14 +158,15 @@ typedef struct mpl_cuda_reduce {
     int64_t kept_dim[MPL_MAX_RANK], kept_stride[MPL_MAX_RANK];
     int64_t reduced_dim[MPL_MAX_RANK], reduced_stride[MPL_MAX_RANK];
     int64_t n;     /* elements behind each output */
-    double p;      /* power of lp pools */
+    double p;      /* power of lp pools and lp_norm */
+    double factor; /* of a plain sum */
     int32_t whole; /* integers are reduced as integers */
 } mpl_cuda_reduce;
 
-/* Lanes of n elements, `inner` apart; arg, cumsum and softmax. */
+/* Lanes of n elements, `inner` apart; arg, cumsum, softmax, the loss, top_k. */
 typedef struct mpl_cuda_lanes {
-    int64_t n, inner;
-    int32_t last, exclusive, reverse;
+    int64_t n, inner, k;
+    int32_t last, exclusive, reverse, largest;
 } mpl_cuda_lanes;
 
 /* Rows of n neighbours, each normalised about its mean or about 0; operand 1 scales, operand 2 shifts, by
@@ -93,7 +187,8 @@ typedef struct mpl_cuda_lrn {
 typedef struct mpl_cuda_window {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], before[3], after[3];
     int64_t in_channels, out_channels, group; /* per group */
-    int32_t transposed, padded;
+    int64_t batch;
+    int32_t transposed, padded, column_major; /* column_major: how indices of max_pool count */
     double p;
     double least, most; /* what a convolution gives; operand 3 is added before */
 } mpl_cuda_window;
@@ -106,14 +201,30 @@ typedef struct mpl_cuda_product {
     double alpha, beta;
 } mpl_cuda_product;
 
+/* Batch norm in training: each channel of [batch, channels, inner]. */
+typedef struct mpl_cuda_batch {
+    int64_t batch, channels, inner;
+    double epsilon, momentum;
+} mpl_cuda_batch;
+
+typedef struct mpl_cuda_drop {
+    double ratio;
+    uint64_t seed;
+} mpl_cuda_drop;
+
+typedef struct mpl_cuda_update {
+    double rate, momentum, epsilon, beta1, beta2;
+} mpl_cuda_update;
+
 typedef struct mpl_cuda_kernel {
     int32_t id;   /* mpl_cuda_kernel_id */
     int32_t kind; /* mpl_op_kind */
     int64_t n;    /* elements of output 0, or lanes, or rows: what the threads share out */
     int32_t n_in, type[MPL_CUDA_MAX_IN], out_type;
     const void *in[MPL_CUDA_MAX_IN]; /* NULL: left out */
-    void *out[3];
-    uint32_t *flag; /* set to 1 by an index out of range */
+    void *out[MPL_CUDA_MAX_OUT];
+    void *work;     /* the operation's workspace */
+    uint32_t *flag; /* set to 1 by an index, a label, a length or a number of runs out of range */
     union {
         mpl_cuda_elementwise elementwise;
         mpl_cuda_move move;
@@ -125,14 +236,28 @@ typedef struct mpl_cuda_kernel {
         mpl_cuda_lrn lrn;
         mpl_cuda_window window;
         mpl_cuda_product product;
+        mpl_cuda_fused fused;
+        mpl_cuda_scatter scatter;
+        mpl_cuda_tuples tuples;
+        mpl_cuda_place place;
+        mpl_cuda_resize resize;
+        mpl_cuda_batch batch;
+        mpl_cuda_drop drop;
+        mpl_cuda_update update;
+        int32_t byte; /* fill */
     } as;
 } mpl_cuda_kernel;
 
 /* Puts a launch on a stream; the code of CUDA's last error, 0 when there is none. */
 #ifdef __cplusplus
-extern "C"
+extern "C" {
 #endif
-    int
-    mpl_cuda_launch(const mpl_cuda_kernel *k, void *stream);
+int mpl_cuda_launch(const mpl_cuda_kernel *k, void *stream);
+/* Those of kernels_move.cu and kernels_train.cu: for mpl_cuda_launch alone. */
+void mpl_cuda_launch_move(const mpl_cuda_kernel *k, void *stream);
+void mpl_cuda_launch_train(const mpl_cuda_kernel *k, void *stream);
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -150,6 +150,15 @@ DEVICE void put_float(int type, void *data, int64_t i, float x)
         put(type, data, i, (double)x);
 }
 
+/* The ends of an integer type's range, which are the largest and the least of nothing. */
+DEVICE int64_t lowest(int type)
+{
+    return type == MPL_TYPE_i64   ? INT64_MIN
+           : type == MPL_TYPE_i32 ? INT32_MIN
+           : type == MPL_TYPE_i8  ? INT8_MIN
+                                  : 0;
+}
+
 typedef struct mpl_cuda_element16 {
     uint64_t low, high;
 } mpl_cuda_element16;
@@ -256,6 +265,34 @@ DEVICE int64_t combine_int(fold how, int64_t a, int64_t v)
     }
 BLOCK_FOLD(block_fold, double, combine)
 BLOCK_FOLD(block_fold_int, int64_t, combine_int)
+
+/* ---- windows ---------------------------------------------------------------------------------------------- */
+
+/* The input element along axis d that kernel element t of output element o sees; -1: none. */
+DEVICE int64_t seen_by(const mpl_cuda_window *w, int d, int64_t o, int64_t t)
+{
+    int64_t at;
+
+    if (!w->transposed) {
+        at = o * w->stride[d] - w->before[d] + t * w->dilation[d];
+    } else {
+        at = o + w->before[d] - t * w->dilation[d];
+        if (at % w->stride[d] != 0)
+            return -1;
+        at /= w->stride[d];
+    }
+    return at >= 0 && at < w->in[d] ? at : -1;
+}
+
+/* Elements of the window of output o along axis d that lie in the input or its padding. */
+DEVICE int64_t padded_count(const mpl_cuda_window *w, int d, int64_t o)
+{
+    int64_t n = 0;
+
+    for (int64_t t = 0; t < w->kernel[d]; t++)
+        n += o * w->stride[d] + t * w->dilation[d] < w->in[d] + w->before[d] + w->after[d];
+    return n;
+}
 
 /* ---- launching ------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,118 @@
+/* describe_priv.h -- what the files describe*.c share: one operation as it becomes launches of our own kernels. */
+#ifndef MPL_CUDA_DESCRIBE_PRIV_H
+#define MPL_CUDA_DESCRIBE_PRIV_H
+
+#include "runtime/cuda/device.h"
+
+typedef struct mpl_maker {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    mpl_op op;
+    mpl_op_kind kind;
+    uint32_t n_in, n_out;
+    mpl_cuda_part *part;
+    size_t room;
+    uint32_t n;
+    const char *why; /* there is no kernel for it */
+} mpl_maker;
+
+static inline mpl_value in_of(const mpl_maker *m, uint32_t i)
+{
+    return i < m->n_in ? m->g->op_in[m->g->op_in_begin[m->op] + i] : MPL_NONE;
+}
+
+static inline mpl_value out_of(const mpl_maker *m, uint32_t i)
+{
+    return i < m->n_out ? m->g->op_out[m->g->op_out_begin[m->op] + i] : MPL_NONE;
+}
+
+static inline const mpl_shape *in_shape(const mpl_maker *m, uint32_t i)
+{
+    return &m->g->value_shape[in_of(m, i)];
+}
+
+static inline const mpl_shape *out_shape(const mpl_maker *m, uint32_t i)
+{
+    return &m->g->value_shape[out_of(m, i)];
+}
+
+static inline mpl_type type_of(const mpl_maker *m, mpl_value v)
+{
+    return (mpl_type)m->g->value_type[v];
+}
+
+static inline int64_t count(const mpl_shape *s, uint32_t from, uint32_t to)
+{
+    uint64_t n = 1; /* unsigned: beside a dim of 0 the others may be as large as they like */
+
+    for (uint32_t i = from; i < to; i++)
+        n *= (uint64_t)s->dim[i];
+    return (int64_t)n;
+}
+
+static inline int64_t all(const mpl_shape *s)
+{
+    return count(s, 0, s->rank);
+}
+
+static inline int64_t attr_int(const mpl_maker *m, mpl_attr_key key, int64_t otherwise)
+{
+    return mpl_attr_int(m->g, m->op, key, otherwise);
+}
+
+static inline double attr_float(const mpl_maker *m, mpl_attr_key key, double otherwise)
+{
+    return mpl_attr_float(m->g, m->op, key, otherwise);
+}
+
+static inline bool attr_is(const mpl_maker *m, mpl_attr_key key, const char *otherwise, const char *text)
+{
+    return strcmp(mpl_attr_text(m->g, m->op, key, otherwise), text) == 0;
+}
+
+static inline uint32_t axis_of(int64_t axis, uint32_t rank)
+{
+    return (uint32_t)(axis < 0 ? axis + rank : axis);
+}
+
+static inline void strides_of(const mpl_shape *s, int64_t *stride)
+{
+    int64_t n = 1;
+
+    for (uint32_t i = s->rank; i-- > 0;) {
+        stride[i] = n;
+        n *= s->dim[i];
+    }
+}
+
+/* Strides of `in` along the dims of `out`, that it broadcasts to: 0 where it is repeated. */
+static inline void broadcast_strides(const mpl_shape *in, const mpl_shape *out, int64_t *stride)
+{
+    int64_t own[MPL_MAX_RANK];
+
+    strides_of(in, own);
+    for (uint32_t i = 0; i < out->rank; i++) {
+        uint32_t lead = out->rank - in->rank;
+
+        stride[i] = i < lead || in->dim[i - lead] == 1 ? 0 : own[i - lead];
+    }
+}
+
+/* A launch over n things that takes all inputs and output 0; the caller fills in the rest. */
+mpl_status mpl_maker_add(mpl_maker *m, mpl_cuda_kernel_id id, int64_t n, mpl_cuda_part **out);
+/* Output 0 becomes what input 0 holds; nothing runs where they are the same memory. */
+mpl_status mpl_maker_copy(mpl_maker *m);
+/* The launch takes input `in` as its only operand. */
+void mpl_maker_lone(mpl_maker *m, mpl_cuda_part *p, uint32_t in);
+/* Output `out` becomes `factor` times the sums of input `in` over all but dim `kept`. */
+mpl_status mpl_maker_sum(mpl_maker *m, uint32_t in, uint32_t out, uint32_t kept, double factor);
+/* The window of a convolution or pool from `in` to `to`: sizes, strides, dilations, pads; the rest is the caller's. */
+mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape *in, const mpl_shape *to,
+                            mpl_cuda_window **out);
+
+/* Each fills in the launches of some operators, or `why` it cannot. */
+typedef mpl_status mpl_describe(mpl_maker *m);
+mpl_describe *mpl_describe_move(mpl_op_kind kind);  /* describe_move.c; NULL: it is none of those */
+mpl_describe *mpl_describe_train(mpl_op_kind kind); /* describe_train.c */
+
+#endif
