@@ -25,7 +25,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 .PHONY: all check certify-mutations lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 .PHONY: views-oracle views-planted control-oracle control-planted
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
-.PHONY: cluster-test follow-docs determinism exact-oracle ilp-oracle paper paper-check peers
+.PHONY: cluster-test follow-docs claims determinism exact-oracle ilp-oracle paper paper-check peers
 MAKEFLAGS += --no-builtin-rules
 , := ,
 
@@ -235,6 +235,10 @@ ilp-oracle: deps-test $O/tests/test_planners_ilp
 certify-mutations: deps-test $O/tests/test_planners_certify $O/tests/test_planners_certify_general
 	$(Q)MPL_MUTANTS=1000000 $O/tests/test_planners_certify
 	$(Q)MPL_MUTANTS=1000000 $O/tests/test_planners_certify_general
+
+# What is claimed with a figure, run once more: asked, reached, met or not; into results/tables/claims.tsv unless ONLY=PATTERN.
+claims: deps-test all $(TESTBIN) $O/tests/bench_speed $O/tests/bench_exact $O/tests/bench_parallel
+	$(Q)scripts/claims.sh $B/memplan $O/tests $(ONLY)
 
 # All of results/ and the numbers of PAPER.md, measured anew; and whether they are what the committed rows make.
 paper: all $O/tests/bench_speed $O/tests/bench_exact

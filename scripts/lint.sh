@@ -6,6 +6,7 @@
 #   tests     nothing outside tests/ includes from it
 #   format    clang-format would change nothing (where clang-format is installed)
 #   docs      folders' READMEs have at most 30 lines
+#   length    a function of the four rooms has at most 80 lines
 # Exit status 1 when anything is found.
 set -u
 cd "$(dirname "$0")/.."
@@ -48,6 +49,15 @@ for readme in $(sources '*/README.md'); do
     lines=$(wc -l <"$readme")
     [ "$lines" -le 30 ] || say "$readme:$lines: more than 30 lines"
 done
+
+say "$(sources 'graphs/*.[ch]' 'planners/*.[ch]' 'runtime/*.[ch]' 'runtime/*.cu' 'harness/*.[ch]' | xargs -r awk '
+    FNR == 1 { start = 0 }
+    $0 == "{" { start = FNR }
+    $0 == "}" && start > 0 {
+        if (FNR - start + 1 > 80)
+            printf "%s:%d: a function of %d lines; 80 are the most\n", FILENAME, start, FNR - start + 1
+        start = 0
+    }')"
 
 if command -v clang-format >/dev/null 2>&1; then
     # what clang-format prints is FILE:LINE:COL: error: code should be clang-formatted

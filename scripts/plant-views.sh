@@ -2,42 +2,14 @@
 # Plants faults in views and tensor_ssa, one at a time, and demands that the test notices each.
 #
 #   scripts/plant-views.sh BUILD_FOLDER [PROGRAMS]      after `make BUILD_FOLDER/tests/test_graphs_views`
-#
-# A fault is a file, a sed command that must change it, and a word for it. The file is compiled anew into a folder of its own and
-# linked before the library. Exit status 1 when a fault lives, or changed nothing.
 set -u
 build=${1:?usage: scripts/plant-views.sh BUILD_FOLDER [PROGRAMS]}
 programs=${2:-2000}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-libs="$(sed -n 's/^FEATURE_LDLIBS *:*= *//p' "${build%/*}/features.mk") -lm -ldl -lpthread"
-flags="-std=c11 -O1 -g -DMPL_CHECK=0 -ffp-contract=off -D_GNU_SOURCE -I. -I${build%/*} -isystem ${build%/*}/gen"
-planted=0 lived=0
+. scripts/plant.sh
 
-fault() { # what, file, sed command
-    mkdir -p "$work/$(dirname "$2")"
-    sed "$3" "$2" >"$work/$2"
-    planted=$((planted + 1))
-    if cmp -s "$2" "$work/$2"; then
-        echo "$1: the fault changes nothing in $2"
-        lived=$((lived + 1))
-    elif ! ${CC:-gcc} $flags -c -o "$work/fault.o" "$work/$2" 2>"$work/log"; then
-        echo "$1: does not compile"
-        cat "$work/log"
-        lived=$((lived + 1))
-    elif ! ${CC:-gcc} -o "$work/test" "$build/tests/test_graphs_views.o" "$work/fault.o" "$build/libmemplan.a" -lcmocka $libs \
-        2>"$work/log"; then
-        echo "$1: does not link"
-        cat "$work/log"
-        lived=$((lived + 1))
-    else
-        if timeout 300 "$work/test" "$programs" >"$work/log" 2>&1; then
-            echo "$1: LIVES"
-            lived=$((lived + 1))
-        else
-            echo "$1: caught by $(sed -n 's/^\[  FAILED  \] \([a-z_]*\)$/\1/p' "$work/log" | sort -u | paste -sd, | sed 's/^$/a crash/')"
-        fi
-    fi
+caught_by() {
+    link "$work/test" "$build/tests/test_graphs_views.o" || return 2
+    timeout 300 "$work/test" "$programs" >"$work/log" 2>&1 || echo test_graphs_views
 }
 
 pass=graphs/passes/tensor_ssa
@@ -65,5 +37,4 @@ fault "removal: what is written back, of any box" $pass"_reduce.c" 's/ && mpl_st
 fault "fuse: loads that are another's" $pass"_fuse.c" 's/made.n_loads + g->step\[j\].of/g->step[j].of/'
 fault "fuse: the load's own box" $pass"_fuse.c" 's/mpl_strided_compose(&g->load\[j\].from, &f->load\[k\].from/mpl_strided_compose(\&f->load[k].from, \&g->load[j].from/'
 fault "fuse: writes over what it reads" $pass"_fuse.c" 's/        if (f->load\[i\].input == base && !mpl_strided_equal/        if (false \&\& !mpl_strided_equal/'
-echo "$planted faults planted, $lived lived"
-[ $lived -eq 0 ]
+planted_all

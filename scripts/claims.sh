@@ -1,0 +1,257 @@
+#!/usr/bin/env bash
+# Runs what is claimed with a figure, and says of each claim what was asked, what was reached, and whether that meets it:
+# `make claims`. Many are timings: on a machine that does nothing else, some fifteen minutes on 2 cores.
+#
+#   scripts/claims.sh MEMPLAN FOLDER_OF_TESTS [PATTERN]      PATTERN: only claims whose text matches; no table then
+#
+# Rows go to results/tables/claims.tsv: verdict (met, NOT MET, skipped), claim, asked, reached, seconds. A claim about data of
+# others is skipped where ../shared/data is not. Exit status 1 when one is not met.
+set -u
+cd "$(dirname "$0")/.."
+memplan=$(realpath "${1:?usage: scripts/claims.sh MEMPLAN FOLDER_OF_TESTS [PATTERN]}") tests=$(realpath "${2:?}") pattern=${3:-}
+data=../shared/data work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive}
+met=0 not_met=0 skipped=0
+printf 'verdict\tclaim\tasked\treached\t~seconds\n' >"$work/table"
+
+# claim WHAT ASKED COMMAND ..: its last line says what was reached, its exit status whether that is enough; 77: skipped
+claim() {
+    local what=$1 asked=$2 start=$SECONDS status=0 verdict
+    shift 2
+    [[ $what =~ $pattern ]] || return 0
+    "$@" >"$work/out" 2>"$work/err" || status=$?
+    case $status in
+    0) verdict=met met=$((met + 1)) ;;
+    77) verdict=skipped skipped=$((skipped + 1)) ;;
+    *) verdict='NOT MET' not_met=$((not_met + 1)) ;;
+    esac
+    printf '%s\t%s\t%s\t%s\t%s\n' "$verdict" "$what" "$asked" "$(cat "$work/err" "$work/out" | tail -1 | tr '\t' ' ')" \
+        $((SECONDS - start)) | tee -a "$work/table"
+}
+
+# ---- what claims are made of ----------------------------------------------------------------------------------------------
+
+of() { sed -n "s/.*\"$1\":\"\{0,1\}\([^\",}]*\).*/\1/p"; }        # FIELD: its values in rows
+plan() { "$memplan" plan "$@" --json; }                           # GRAPH OPTION ..: a row
+median_ns() { # of each row's runs
+    sed -n 's/.*"run_ns":\[\([^]]*\).*/\1/p' | while read -r ns; do
+        tr ',' '\n' <<<"$ns" | sort -n | awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }'
+    done
+}
+true_that() { awk "BEGIN { exit !($1) }"; }                       # an expression of awk
+no_data() { [ -d "$data/$1" ] || { echo "no $data/$1 here"; return 0; } && false; }
+passes() { # TEST [LINE_PATTERN]: the test passes; says the last line that matches, or how many passed
+    "$tests/$1" >"$work/log" 2>&1
+    local status=$? said
+    said=$(grep -E "${2:-PASSED}" "$work/log" | tail -1 | sed 's/^\[ *PASSED *\] *//')
+    echo "${said:-failed}"
+    return $status
+}
+
+bytes_are() { # "FIELD OPTION .." GRAPH=BYTES ..: a field of each plan is exactly so many bytes
+    local options=($1) good=0 each
+    shift
+    for each in "$@"; do
+        [ "$(plan "${each%%=*}" "${options[@]:1}" | of "${options[0]}")" = "${each#*=}" ] && good=$((good + 1))
+    done
+    echo "$good of $#"
+    [ $good -eq $# ]
+}
+
+light() { no_data onnx-light && return 77 || bytes_are "$1 --pin weights,inputs --planner greedy_size --views off --in-place off --concat copy" "${@:2}"; }
+lists() { no_data minimalloc && return 77 || bytes_are "planned_bytes --planner greedy_size" "$@"; }
+
+bench() { # SUITE_LINES ..: rows of these lines
+    printf '%s\n' "$@" >"$work/claim.suite"
+    rm -f "$work/rows"
+    "$memplan" bench "$work/claim.suite" -q -o "$work/rows"
+}
+
+all_verified() { # every row of a built-in suite is verified and its outputs equal
+    rm -f "$work/rows"
+    "$memplan" bench "$1" -q -o "$work/rows" || return
+    local n good
+    n=$(grep -c '"schema"' "$work/rows")
+    good=$(grep '"verified":true' "$work/rows" | grep -cE '"outputs":"equal"')
+    echo "$good of $n rows verified and equal"
+    [ "$n" -gt 0 ] && [ "$good" -eq "$n" ]
+}
+
+exit_status() { # STATUS TEXT COMMAND ..: how it ends, and a text that it prints
+    local want=$1 text=$2 status=0
+    shift 2
+    "$@" >"$work/log" 2>&1 || status=$?
+    echo "exit status $status, $(grep -oE "$text" "$work/log" | head -1)"
+    [ $status -eq "$want" ] && grep -qE "$text" "$work/log"
+}
+gate() { no_data libnnc && return 77 || exit_status "$1" "$2" "$memplan" check --plan "$data/libnnc/$3" --tolerance 1%; }
+
+exact_ms() { # LIMIT_MS OPTIONS LIST ..: the slowest of the lists, by bench_exact; every one proved or within the capacity
+    local limit=$1 options=($2)
+    shift 2
+    "$tests/bench_exact" "${options[@]}" "$@" >"$work/rows" || return
+    awk -F'\t' -v limit="$limit" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        /^#/ || NF < 10 { next }
+        { n++; if ($at["cpu_ms"] + 0 > slowest) { slowest = $at["cpu_ms"] + 0; name = $1 } if ($at["claim"] != "optimal" && !($3 ~ /^fit/ && $at["claim"] == "feasible")) open++ }
+        END { printf "%d runs, slowest %.2f ms (%s), %d not proved\n", n, slowest, name, open
+              exit !(n > 0 && slowest <= limit && open == 0) }' "$work/rows"
+}
+exact_lists() { no_data "$1" && return 77 || exact_ms "$2" "$3" $(for l in $4; do echo "$data/$1/$l.csv"; done); }
+
+faster() { # geometric mean of published seconds over ours, and no list slower
+    no_data minimalloc && return 77
+    "$tests/bench_exact" -f -b $(for l in A C D E G I J K; do echo $data/minimalloc/$l.1048576.csv; done) >"$work/rows" || return
+    awk -F'\t' 'BEGIN { split("4.578 0.654 2.498 3.323 1.022 2.882 0.806 0.581", s, " ") }
+        $3 == "fit" { n++; r = s[n] * 1000 / $11; sum += log(r); if (least == 0 || r < least) least = r }
+        END { printf "%.0f times (geometric mean), least %.0f\n", exp(sum / n), least; exit !(n == 8 && exp(sum / n) >= 100 && least >= 1) }' "$work/rows"
+}
+
+proved() { # LIMIT_S OPTIONS GRAPH ..: plans of `exact`, each proved optimal within the seconds
+    local limit=$1 options=($2) n=0 good=0 slowest=0 row ns
+    shift 2
+    for g in "$@"; do
+        row=$(plan "$g" -p exact --time-limit "$limit" "${options[@]}")
+        ns=$(of plan_ns <<<"$row")
+        n=$((n + 1))
+        [ "$(of claim <<<"$row")" = optimal ] && true_that "${ns:-1e18} <= $limit * 1e9" && good=$((good + 1))
+        true_that "${ns:-0} > $slowest" && slowest=$ns
+    done
+    echo "$good of $n proved, slowest $(awk "BEGIN { printf \"%.1f\", $slowest / 1e6 }") ms"
+    [ $good -eq $n ]
+}
+networks="resnet18 resnet34 resnet50 resnet101 resnet152 densenet121 densenet169 densenet201 inception_v1 inception_v3 inception_v4 vgg16 mobilenet_v1 mobilenet_v2 shufflenet_v2 squeezenet lstm mlp mnist_conv"
+
+orders() { # LEAST_PERCENT GRAPH ..: the mean saving of the least-peak order, each proved least
+    local least=$1 sum=0 n=0 open=0 given row
+    shift
+    for g in "$@"; do
+        given=$(plan "$g" -p portfolio --order given | of planned_bytes)
+        row=$(plan "$g" -p portfolio --order least_peak)
+        [ "$(of planned_bytes <<<"$row")" = "$(of order_bound_bytes <<<"$row")" ] || open=$((open + 1))
+        sum=$(awk "BEGIN { print $sum + 100 * (1 - $(of planned_bytes <<<"$row") / $given) }") n=$((n + 1))
+    done
+    echo "$(awk "BEGIN { printf \"%.1f\", $sum / $n }") % less on average, $open of $n not proved least"
+    true_that "$sum / $n >= $least" && [ $open -eq 0 ]
+}
+
+recomputed() {
+    local row before after more
+    row=$(plan resnet152:batch=16,mode=train -p portfolio --recompute sqrt)
+    before=$(plan resnet152:batch=16,mode=train -p portfolio | of planned_bytes) after=$(of planned_bytes <<<"$row")
+    more=$(of extra_work <<<"$row")
+    echo "$(awk "BEGIN { printf \"%.2f times less, %.2f of a forward more\", $before / $after, $more / $(of forward_work <<<"$row") }")"
+    true_that "$before >= 3 * $after && $more <= $(of forward_work <<<"$row")"
+}
+
+training() { # the loss falls, and every planner prints the same losses
+    local first='' losses p n=0
+    for p in none greedy_size best_fit mxnet nnc_2019 exact portfolio; do
+        losses=$("$memplan" run mnist_conv:mode=train,update=adagrad -b cpu -p $p --iterations 20 2>/dev/null | grep -oE 'loss [0-9.]+') || return
+        first=${first:-$losses} n=$((n + 1))
+        [ "$losses" = "$first" ] || { echo "$p prints other losses"; return 1; }
+    done
+    set -- $(grep -oE '[0-9.]+' <<<"$first" | sed -n '1p;$p')
+    echo "$1 to $2 in 20 iterations, the same under $n planners"
+    true_that "$2 < $1"
+}
+
+concats() { # GRAPH: bytes copied and peak, beside those with every concat copied
+    bench '--backends cpu' '--repeat 9' '--planners portfolio' "$1 --concat copy" "$1 --concat auto" || return
+    set -- $(of copied_bytes <"$work/rows") $(of planned_bytes <"$work/rows") $(median_ns <"$work/rows")
+    awk -v c0="$1" -v c1="$2" -v p0="$3" -v p1="$4" -v t0="$5" -v t1="$6" 'BEGIN {
+        printf "%.1f %% fewer bytes copied, %.3f of the peak, %.2f of the time\n", 100 * (1 - c1 / c0), p1 / p0, t1 / t0
+        exit !(c1 <= 0.15 * c0 && p1 <= p0 && t1 < t0) }'
+}
+
+loop() { # the arena of a loop does not grow with its rounds, nothing is copied
+    local few many unrolled
+    few=$(plan lstm:layers=2,hidden=512,batch=32,steps=100,form=while -p nnc_2019 | of planned_bytes)
+    many=$("$memplan" run lstm:layers=2,hidden=512,batch=32,steps=1000,form=while -p nnc_2019 -b cpu --repeat 1 --json)
+    unrolled=$(plan lstm:layers=2,hidden=512,batch=32,steps=1000 -p nnc_2019 | of planned_bytes)
+    echo "$few, $(of planned_bytes <<<"$many") bytes at 100 and 1,000 steps, $unrolled unrolled; $(of loop_carry_bytes <<<"$many") copied"
+    [ "$few" = "$(of planned_bytes <<<"$many")" ] && [ "$few" -le "$unrolled" ] && [ "$(of loop_carry_bytes <<<"$many")" = 0 ]
+}
+
+speed() { # FILE LIMIT_MS: greedy_size on a list
+    local ms
+    ms=$("$tests/bench_speed" -n 0 -p greedy_size "$1" | awk -F'\t' '$2 == "greedy_size" { print $4 }')
+    echo "$ms ms"
+    true_that "${ms:-1e9} < $2"
+}
+million() {
+    "$tests/bench_speed" -r 1 -n 1000000 >"$work/rows" || return
+    awk -F'\t' '$3 >= 1000000 { if ($4 > ms) { ms = $4; who = $2 } if ($5 > mb) mb = $5; n++ }
+        END { printf "%d planners, slowest %.2f s (%s), most %.0f MB\n", n, ms / 1000, who, mb; exit !(n > 3 && ms < 3000 && mb < 500) }' "$work/rows"
+}
+small_plan() { # LIMIT_MS GRAPH ..: nnc_2019's time
+    local limit=$1 ns
+    shift
+    ns=$(for i in 1 2 3; do plan "$@" -p nnc_2019 | of plan_ns; done | sort -n | head -1)
+    echo "$(awk "BEGIN { printf \"%.2f\", $ns / 1e6 }") ms"
+    true_that "$ns < $limit * 1e6"
+}
+
+parallel_list() { # TENSORS PLANNER LIMIT_MS
+    local ms
+    ms=$("$tests/bench_parallel" "$1" | awk -F'\t' -v p="$2" '$2 == p { print $3 }')
+    echo "$ms ms"
+    true_that "${ms:-1e9} < $3"
+}
+
+# ---- the claims ------------------------------------------------------------------------------------------------------------
+
+claim 'main suite: every row' 'verified, outputs equal' all_verified main
+claim 'onnx-light: peak live bytes in file order' '5 exact' light bound_bytes $data/onnx-light/light_bvlc_alexnet.onnx=2239488 \
+    $data/onnx-light/light_vgg19.onnx=25690112 $data/onnx-light/light_inception_v1.onnx=6422528 \
+    $data/onnx-light/light_resnet50.onnx=9633792 $data/onnx-light/light_densenet121.onnx=8429568
+claim 'onnx-light: greedy_size' '5 exact' light planned_bytes $data/onnx-light/light_bvlc_alexnet.onnx=2239488 \
+    $data/onnx-light/light_vgg19.onnx=25690112 $data/onnx-light/light_inception_v1.onnx=6422528 \
+    $data/onnx-light/light_resnet50.onnx=9633792 $data/onnx-light/light_densenet121.onnx=8830976
+claim 'onnx-light and onnx-control-flow: outputs are the expected ones' 'all planners, ref and cpu' passes test_runtime_models
+claim "ONNX's node tests" 'at least 430 on ref, none wrong' passes test_runtime_conformance ' wrong'
+claim "Owl's planned bytes" 'within 2 %' passes test_planners_owl_figures
+claim "MiniMalloc's lists, greedy_size" '8 exact' lists $data/minimalloc/{A.1048576.csv=1352704,C.1048576.csv=1417216,D.1048576.csv=1291264,E.1048576.csv=1435648,G.1048576.csv=1428480,I.1048576.csv=1478656,J.1048576.csv=1298432,K.1048576.csv=1339392}
+claim 'S_1 (28,526 buffers) by greedy_size' 'less than 500 ms' speed $data/idealloc/S_1.csv 500
+claim '1,000,000 buffers, every list planner' 'less than 3 s and 500 MB' million
+claim 'bad input' 'one line, exit status 2' passes test_harness_cli
+
+claim "libnnc's records: bound, production's arena, refused after a move; A..K" 'exact; within 0.1 %; within 5 %' passes test_planners_nnc
+claim 'nnc_2019 on resnet50' 'less than 2 ms' small_plan 2 resnet50 --safety parallel
+claim 'nnc_2019 on 1,000 tensors of training' 'less than 100 ms' parallel_list 1000 nnc_2019 100
+
+claim "exact at MiniMalloc's capacity, both ways in time" 'each less than 100 ms' exact_lists minimalloc 100 -f "A.1048576 C.1048576 D.1048576 E.1048576 G.1048576 I.1048576 J.1048576 K.1048576"
+claim "exact beside MiniMalloc's own seconds" '100 times, none slower' faster
+claim 'least heights of A, C, E, G, I, K' 'proved in 200 ms' exact_lists minimalloc 200 '-m -b' "A.1048576 C.1048576 E.1048576 G.1048576 I.1048576 K.1048576"
+claim 'least height of D' '986,112 in 5 s' exact_lists minimalloc 5000 '-m -b' D.1048576
+claim 'least height of J' '989,184 in 10 minutes' exact_lists minimalloc 600000 '-m -b' J.1048576
+claim 'planted lists Q0, Q4, N, T' 'each less than 50 ms' exact_lists planted 50 '-f -b' "Q0.1000 Q4.1000 N0.672 N3.1342 T1.921 T4.2078"
+claim 'planted list Q1' 'less than 1 s' exact_lists planted 1000 '-f -b' Q1.1000
+claim 'planted list Q2' 'less than 10 s' exact_lists planted 10000 '-f -b' Q2.1000
+claim 'planted list Q6' 'less than 60 s' exact_lists planted 60000 '-f -b' Q6.1000
+claim 'perfect packings of 100 to 1,000 rectangles' 'each less than 1 s' exact_ms 1000 '-f -b' guillotine:n=100 guillotine:n=200,seed=2 guillotine:n=300,seed=3 guillotine:n=500,seed=4 guillotine:n=700,seed=5 guillotine:n=1000,seed=6
+claim 'networks, inference, serial' 'proved in 1 s each' proved 1 '--safety serial' $networks
+claim 'networks, inference, parallel' 'proved in 10 s each' proved 10 '--safety parallel' $networks
+claim 'G_1 and somas_resnet50 at the bound' 'less than 300 ms' exact_lists idealloc 300 '-m -b' "G_1 somas_resnet50"
+
+claim 'the gate on densenet121_1_infer' 'some 22 % above, exit status 1' gate 1 '22\.[0-9]* ?%' densenet121_1_infer.tensors.csv
+claim 'the gate on resnet50_1_infer' 'exit status 0' gate 0 '.' resnet50_1_infer.tensors.csv
+claim 'the gate: overlaps, cut files' 'both named, 1; 2' passes test_harness_check
+
+claim 'loops: golden values' 'reached or beaten' passes test_planners_loops
+claim 'LSTM of 1,000 steps as a loop' 'no growth, no copy' loop
+claim 'random loops and branches, every planner, a direct interpreter' 'equal' passes test_runtime_random_control
+
+claim 'least-peak orders of training, batch 1' 'a third less, proved' orders 33.3 {resnet50,mobilenet_v2,vgg16,inception_v3,lstm}:mode=train,update=sgd,batch=1
+claim 'ResNet-152, batch 16, recomputation' '3 times less, at most a forward more' recomputed
+claim 'MNIST, AdaGrad' 'the loss falls, the same for every planner' training
+claim 'gradients' 'central differences' passes test_graphs_gradients
+claim 'the pebble game' 'proved, brute force' passes test_graphs_pebble
+
+claim 'views: tuples; TensorSSA; random programs' 'exact; equal' passes test_graphs_views
+claim 'concats of densenet121' '85 % fewer bytes, no more peak, less time' concats densenet121
+claim 'concats of inception_v3' '85 % fewer bytes, no more peak, less time' concats inception_v3
+
+echo "$met met, $not_met not met, $skipped skipped"
+[ -n "$pattern" ] || mv "$work/table" results/tables/claims.tsv
+[ $not_met -eq 0 ]
