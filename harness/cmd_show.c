@@ -132,9 +132,8 @@ static void show_recomputed(const mpl_job *job)
     if (f->claim == MPL_RECOMPUTE_OPTIMAL)
         printf("             no choice of repeats does less work within the budget (proved in doubles)\n");
     else if (f->has_bound)
-        printf("             no choice of repeats among %" PRIu32
-               " groups of operations does less than %.3f of a forward part within the budget\n",
-               f->n_groups, (double)f->bound_work / (double)mpl_max_u64(f->facts.forward_work, 1));
+        printf("             less than %.3f of a forward part is not enough within the budget (proved in doubles)\n",
+               (double)f->bound_work / (double)mpl_max_u64(f->facts.forward_work, 1));
 }
 
 /* Blocks of a UTF-8 terminal, '#' elsewhere. */

@@ -18,10 +18,8 @@ typedef struct mpl_recompute_found {
     uint64_t peak_bytes;
     bool has_bound; /* bound_work is proved, by a program's relaxation or search (in doubles) */
     uint64_t
-        bound_work; /* no choice of repeats within the budget, of those that the method chooses from, does less again */
+        bound_work; /* nothing within the budget does less again: of budget, of what it chooses from; of round, whatever runs again */
     mpl_recompute_claim claim;
-    uint64_t
-        group_work; /* of round: the work of whole groups, which bound_work is about; extra_work may be less */
     uint32_t n_groups; /* groups of operations that it chose from; 0: it does not group */
 } mpl_recompute_found;
 

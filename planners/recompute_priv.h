@@ -54,6 +54,26 @@ uint64_t mpl_stages_work(const mpl_stage_model *m, const mpl_stages *s);
 /* The operations of the stages, one after the other. */
 mpl_status mpl_stages_run(const mpl_stage_model *m, const mpl_stages *s, uint32_t *n, mpl_op **run);
 
+/* What no run within the budget, in the graph's order of first runs, gets around: *bound more work. *has_bound false: nothing is
+ * proved; *fits false: no run is within the budget. In doubles. */
+mpl_status mpl_recompute_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                               uint64_t budget, bool *has_bound, uint64_t *bound, bool *fits);
+
+/* The relaxation of the program of a model within `within` bytes, rounded at several thresholds: *best becomes the stages of the
+ * least work whose peak is within the budget, if that is less than *work; *goes_on: there is a relaxation. now: scratch. */
+typedef struct mpl_rounding {
+    const mpl_stage_model *m;
+    uint64_t budget;
+    mpl_stages now, best;
+    uint64_t work; /* of best; UINT64_MAX: there is none */
+} mpl_rounding;
+mpl_status mpl_stages_round(mpl_rounding *r, uint64_t within, bool *goes_on);
+
+/* An answer for a graph that is within the budget as it is; a refusal, where what is asked for is not found, or proved not to be. */
+mpl_status mpl_recompute_as_it_is(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op **run,
+                                  mpl_recompute_found *found);
+mpl_status mpl_recompute_refuse(mpl_ctx *ctx, const mpl_graph *g, uint64_t budget, bool proved);
+
 mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                                uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found);
 mpl_status mpl_recompute_round(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,

@@ -5,8 +5,8 @@
  * Differs  What lies in memory while group i of stage t runs: a lump made later, if it was carried in; one made before, if it is carried
  *          out or read from here on. The latter has a column (q) for each of its readers, at least as large as that reader's r and as
  *          the next one's q; so no products of variables are to be made linear. Lumps that are kept have no columns.
- * Limits   `budget` takes each operation by itself, in the order of the graph; `round` takes groups. Both count bytes as
- *          recompute_priv.h says: never less than are alive, more where concats or pieces share. */
+ * Limits   `budget` takes each operation by itself, in the order of the graph. Bytes are counted as recompute_priv.h says: never less
+ *          than are alive, more where concats or pieces share. */
 #include "planners/recompute_priv.h"
 
 #include "planners/lp.h"
@@ -15,12 +15,9 @@
 
 enum {
     MOST_GROUPS = 160, /* of the integer program */
-    FEW_GROUPS = 40,   /* operations of a graph that is rounded without being grouped */
-    SEGMENTS = 16,     /* of the forward part, where it is */
     MOST_NODES = 20000,
     PATH = 8, /* lumps on a path of add_paths() */
     MOST_MIB = 2048,
-    SHRINKS = 5, /* budgets that are tried for the relaxation, each by a part less */
 };
 static const uint64_t MOST_TICKS = 100000000; /* pivots times rows and columns */
 
@@ -360,34 +357,6 @@ static uint64_t as_work(const program *p, double objective)
     return work > 0 ? (uint64_t)ceil(work) : 0;
 }
 
-/* A graph that is within the budget as it is. */
-static mpl_status take_as_it_is(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op **run,
-                                mpl_recompute_found *found)
-{
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, *run, g->n_ops));
-    for (*n = 0; *n < g->n_ops; ++*n)
-        (*run)[*n] = *n;
-    found->has_bound = true;
-    found->claim = MPL_RECOMPUTE_OPTIMAL;
-out:
-    return st;
-}
-
-static mpl_status refuse(mpl_ctx *ctx, const mpl_graph *g, uint64_t budget, bool proved)
-{
-    if (proved)
-        return mpl_fail(ctx, MPL_EINVALID, __FILE__, __LINE__,
-                        "graph '%s' in its order needs more than %" PRIu64
-                        " bytes, whatever runs again (proved); a larger budget would be right",
-                        g->name, budget);
-    return mpl_fail(ctx, MPL_ELIMIT, __FILE__, __LINE__,
-                    "graph '%s': nothing was found that needs at most %" PRIu64
-                    " bytes, and that there is nothing is not proved",
-                    g->name, budget);
-}
-
 /* ---- the integer program --------------------------------------------------------------------------------------------------- */
 
 /* What stands in for an answer that the search did not find in time. */
@@ -396,7 +365,7 @@ static mpl_status by_segments(mpl_ctx *ctx, const mpl_graph *g, const mpl_proble
 {
     mpl_status st = mpl_recompute_sqrt(ctx, g, options, budget, n, run);
 
-    return st == MPL_EINPUT || st == MPL_ELIMIT ? refuse(ctx, g, budget, false) : st;
+    return st == MPL_EINPUT || st == MPL_ELIMIT ? mpl_recompute_refuse(ctx, g, budget, false) : st;
 }
 
 mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
@@ -411,7 +380,7 @@ mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
     double *x = NULL;
 
     if (found->before_bytes <= budget)
-        return take_as_it_is(ctx, g, n, run, found);
+        return mpl_recompute_as_it_is(ctx, g, n, run, found);
     MPL_TRY(mpl_new(ctx, begins, g->n_ops));
     memset(begins, 1, g->n_ops);
     MPL_TRY(mpl_stage_model_new(ctx, g, options, begins, NULL, &m));
@@ -423,7 +392,7 @@ mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
     MPL_TRY(program_init(&p, budget));
     MPL_TRY(solve(&p, &answer, &x));
     if (answer.state == MPL_LP_INFEASIBLE)
-        MPL_TRY(refuse(ctx, g, budget, true));
+        MPL_TRY(mpl_recompute_refuse(ctx, g, budget, true));
     found->has_bound = answer.bound > -INFINITY;
     found->bound_work = found->has_bound ? as_work(&p, answer.bound) : 0;
     if (answer.state == MPL_LP_NOTHING) {
@@ -433,7 +402,7 @@ mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
     MPL_TRY(mpl_stages_new(&m, &s));
     read_stages(&p, x, 0.5, &s);
     if (mpl_stages_peak(&m, &s) > budget)
-        MPL_TRY(refuse(ctx, g, budget, false));
+        MPL_TRY(mpl_recompute_refuse(ctx, g, budget, false));
     found->claim = answer.state == MPL_LP_OPTIMAL ? MPL_RECOMPUTE_OPTIMAL : MPL_RECOMPUTE_FEASIBLE;
     MPL_TRY(mpl_stages_run(&m, &s, n, run));
 out:
@@ -447,106 +416,8 @@ out:
 
 /* ---- rounding ------------------------------------------------------------------------------------------------------------------ */
 
-/* Bytes that an operation makes. */
-static uint64_t made(const mpl_graph *g, mpl_op op)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-        bytes += g->op_out[i] != MPL_NONE ? g->value_bytes[g->op_out[i]] : 0;
-    return bytes;
-}
-
-/* crossing[i]: bytes that forward operations up to i make and later ones read. */
-static mpl_status find_crossing(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward, uint64_t *crossing)
-{
-    mpl_status st = MPL_OK;
-    mpl_op *last = NULL;
-
-    MPL_TRY(mpl_new(ctx, last, g->n_values));
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->op_in_begin[op]; forward[op] && i < g->op_in_begin[op + 1]; i++)
-            if (g->op_in[i] != MPL_NONE)
-                last[g->op_in[i]] = op;
-    for (mpl_value v = 0; v < g->n_values; v++)
-        for (mpl_op op = g->value_op[v]; op != MPL_NONE && op < last[v]; op++)
-            crossing[op] += g->value_bytes[v];
-out:
-    mpl_free(ctx, last);
-    return st;
-}
-
-/* A segment ends where least crosses, between half and one and a half times its share of all bytes. segment[n_ops]: of a forward
- * operation. */
-static mpl_status cut_forward(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward, uint32_t *segment)
-{
-    mpl_status st = MPL_OK;
-    uint64_t *crossing = NULL, all = 0, now = 0, behind = 0;
-    mpl_op best = MPL_NONE, begin = 0;
-    uint32_t at = 0;
-
-    MPL_TRY(mpl_new(ctx, crossing, g->n_ops));
-    MPL_TRY(find_crossing(ctx, g, forward, crossing));
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        all += forward[op] ? made(g, op) : 0;
-    for (mpl_op op = 0; op < g->n_ops; op++) {
-        if (!forward[op])
-            continue;
-        now += made(g, op), behind += made(g, op);
-        segment[op] = at;
-        if (now >= all / SEGMENTS / 2 && (best == MPL_NONE || crossing[op] < crossing[best]))
-            best = op, behind = 0;
-        if (now < all / SEGMENTS + all / SEGMENTS / 2)
-            continue;
-        for (begin = best + 1, at++; begin <= op; begin++)
-            segment[begin] = at;
-        now = behind;
-        best = MPL_NONE;
-    }
-out:
-    mpl_free(ctx, crossing);
-    return st;
-}
-
-/* Groups of a training graph: segments of the forward part, and behind it what lies between the first reads of one segment and of an
- * earlier one. */
-static mpl_status find_groups(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward, uint8_t *begins)
-{
-    mpl_status st = MPL_OK;
-    uint32_t *segment = NULL, now = MPL_NONE;
-    bool was_forward = true;
-
-    MPL_TRY(mpl_new(ctx, segment, g->n_ops));
-    MPL_TRY(cut_forward(ctx, g, forward, segment));
-    for (mpl_op op = 0; op < g->n_ops; op++) {
-        uint32_t reads = now;
-
-        for (uint32_t i = g->op_in_begin[op]; !forward[op] && i < g->op_in_begin[op] + mpl_n_read(g, op);
-             i++) {
-            mpl_op maker = g->op_in[i] != MPL_NONE ? g->value_op[g->op_in[i]] : MPL_NONE;
-
-            if (maker != MPL_NONE && forward[maker] && segment[maker] < reads)
-                reads = segment[maker];
-        }
-        reads = forward[op] ? segment[op] : reads;
-        begins[op] = op == 0 || forward[op] != was_forward || reads != now;
-        now = reads;
-        was_forward = forward[op];
-    }
-out:
-    mpl_free(ctx, segment);
-    return st;
-}
-
-typedef struct rounding {
-    const mpl_stage_model *m;
-    uint64_t budget;
-    mpl_stages now, best;
-    uint64_t work; /* of best; UINT64_MAX: there is none */
-} rounding;
-
 /* What a threshold makes of the relaxation. */
-static void round_at(rounding *r, const program *p, const double *x, double least)
+static void round_at(mpl_rounding *r, const program *p, const double *x, double least)
 {
     mpl_stages swap = r->now;
     uint64_t work;
@@ -562,62 +433,20 @@ static void round_at(rounding *r, const program *p, const double *x, double leas
     r->work = work;
 }
 
-/* One relaxation, within a budget that may be less than what is asked for: rounding takes more. *goes_on: there is one. */
-static mpl_status relax(rounding *r, uint64_t budget, mpl_recompute_found *found, bool *goes_on)
+mpl_status mpl_stages_round(mpl_rounding *r, uint64_t within, bool *goes_on)
 {
     mpl_status st = MPL_OK;
     program p = {.m = r->m};
     mpl_lp_answer answer;
     double *x = NULL;
 
-    MPL_TRY(program_init(&p, budget));
+    MPL_TRY(program_init(&p, within));
     MPL_TRY(solve(&p, &answer, &x));
     *goes_on = answer.state == MPL_LP_OPTIMAL;
-    if (*goes_on && budget == r->budget) {
-        found->has_bound = true;
-        found->bound_work = as_work(&p, answer.objective);
-    }
     for (int i = 1; i < 20 && *goes_on; i++)
         round_at(r, &p, x, i / 20.0);
 out:
     program_fini(&p);
     mpl_free(r->m->ctx, x);
-    return st;
-}
-
-mpl_status mpl_recompute_round(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
-{
-    mpl_status st = MPL_OK;
-    mpl_stage_model m = {0};
-    rounding r = {.m = &m, .budget = budget, .work = UINT64_MAX};
-    uint8_t *begins = NULL, *forward = NULL;
-    bool goes_on = true;
-
-    if (found->before_bytes <= budget)
-        return take_as_it_is(ctx, g, n, run, found);
-    MPL_TRY(mpl_new(ctx, begins, g->n_ops));
-    MPL_TRY(mpl_new(ctx, forward, g->n_ops));
-    MPL_TRY(mpl_find_forward(ctx, g, forward));
-    if (g->n_ops <= FEW_GROUPS)
-        memset(begins, 1, g->n_ops);
-    else
-        MPL_TRY(find_groups(ctx, g, forward, begins));
-    MPL_TRY(mpl_stage_model_new(ctx, g, options, begins, forward, &m));
-    found->n_groups = m.n;
-    MPL_TRY(mpl_stages_new(&m, &r.now));
-    MPL_TRY(mpl_stages_new(&m, &r.best));
-    for (int i = 0; i < SHRINKS && goes_on && (i == 0 || r.work == UINT64_MAX); i++)
-        MPL_TRY(relax(&r, budget - (uint64_t)((double)budget * 0.05 * i), found, &goes_on));
-    if (r.work == UINT64_MAX)
-        MPL_TRY(refuse(ctx, g, budget, false));
-    MPL_TRY(mpl_stages_run(&m, &r.best, n, run));
-    found->group_work = r.work;
-out:
-    mpl_stages_fini(&m, &r.now);
-    mpl_stages_fini(&m, &r.best);
-    mpl_stage_model_fini(&m);
-    mpl_free(ctx, begins);
-    mpl_free(ctx, forward);
     return st;
 }

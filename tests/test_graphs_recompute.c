@@ -138,6 +138,15 @@ static void any_run_gives_the_same_bits(void **state)
             assert_int_equal(facts.extra_work, told_work(g, trimmed, run));
             assert_ok(&ctx, mpl_rerun_peak(&ctx, g, trimmed, run, &options, &peak, NULL));
             assert_true(peak > 0);
+            if (round % 3 == 2) { /* repeats taken out, the budget kept */
+                uint64_t work = facts.extra_work, before = peak;
+
+                mpl_graph_free(&ctx, made);
+                assert_ok(&ctx, mpl_rerun_thin(&ctx, g, &options, before, &trimmed, run));
+                assert_ok(&ctx, mpl_rerun_peak(&ctx, g, trimmed, run, &options, &peak, NULL));
+                assert_ok(&ctx, mpl_rerun(&ctx, g, trimmed, run, &made, &facts));
+                assert_true(peak <= before && facts.extra_work < work);
+            }
             got = outputs(&ctx, made, &made_bytes);
             assert_int_equal(bytes, made_bytes);
             if (memcmp(want, got, bytes) != 0)
@@ -317,6 +326,8 @@ static void memory_may_run_out(void **state)
 
         ctx.fail_after = ctx.n_allocs + k;
         st = mpl_recompute_sqrt(&ctx, g, &options, UINT64_MAX, &n, &run);
+        if (st == MPL_OK)
+            st = mpl_rerun_thin(&ctx, g, &options, UINT64_MAX, &n, run);
         if (st == MPL_OK)
             st = mpl_rerun(&ctx, g, n, run, &made, NULL);
         mpl_free(&ctx, run);

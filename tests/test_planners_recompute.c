@@ -4,7 +4,7 @@
 
 #include "graphs/analysis/work.h"
 #include "graphs/source.h"
-#include "planners/recompute.h"
+#include "planners/recompute_priv.h"
 
 enum { MOST_RUNS = 1 << 10 };
 
@@ -45,6 +45,22 @@ static uint64_t least_work(const listed *l, uint64_t budget)
     return least;
 }
 
+static uint32_t n_tight; /* bounds that tell the whole */
+
+static void check_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options, const listed *l,
+                        uint64_t budget, uint64_t seed)
+{
+    uint64_t want = least_work(l, budget), bound;
+    bool has_bound, fits;
+
+    assert_ok(ctx, mpl_recompute_bound(ctx, g, options, budget, &has_bound, &bound, &fits));
+    if (has_bound && (bound > want || (!fits && want != UINT64_MAX)))
+        fail_msg("seed %" PRIu64 ", %" PRIu64 " bytes: no less work than %" PRIu64
+                 " is proved, the least is %" PRIu64,
+                 seed, budget, bound, want);
+    n_tight += has_bound && want > 0 && (fits ? bound == want : want == UINT64_MAX);
+}
+
 static void check_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                          const listed *l, uint64_t budget, uint64_t seed)
 {
@@ -52,8 +68,12 @@ static void check_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opt
     mpl_recompute_found found;
     mpl_graph *made = NULL;
     uint64_t want = least_work(l, budget);
-    mpl_status st = mpl_recompute(ctx, method, g, options, budget, &made, &found);
+    mpl_status st;
 
+    check_bound(ctx, g, options, l, budget, seed);
+    if (options->in_place) /* there the program counts bytes that need not be there */
+        return;
+    st = mpl_recompute(ctx, method, g, options, budget, &made, &found);
     if (want == UINT64_MAX) {
         if (st != MPL_EINVALID)
             fail_msg("seed %" PRIu64 ", %" PRIu64 " bytes: '%s' where nothing fits", seed, budget,
@@ -104,7 +124,7 @@ static void programs_find_the_least_work(void **state)
         print_message("skip: %s: GLPK is not in this build\n", __func__);
         skip();
     }
-    for (uint64_t seed = 0; seed <= 60; seed++) {
+    for (uint64_t seed = 0; seed <= 120; seed++) { /* 0 .. 60, then the same with results in place */
         mpl_problem_options options = mpl_problem_options_default();
         mpl_ctx ctx;
         mpl_graph *g;
@@ -112,10 +132,10 @@ static void programs_find_the_least_work(void **state)
         uint64_t before;
 
         mpl_ctx_init(&ctx);
-        options.in_place = false;
+        options.in_place = seed > 60;
         options.concat = MPL_CONCAT_COPY;
         options.align = 4; /* no rests of slots */
-        g = seed == 0 ? detour(&ctx) : random_graph(&ctx, seed, 5, 3);
+        g = seed == 0 ? detour(&ctx) : random_graph(&ctx, seed > 60 ? seed - 60 : seed, 5, 3);
         for (mpl_op op = 0; op < g->n_ops; op++) /* a view with a mask is more than the program counts */
             plain = plain && g->op_kind[op] != MPL_OP_dropout;
         if (plain) {
@@ -134,7 +154,62 @@ static void programs_find_the_least_work(void **state)
         mpl_graph_free(&ctx, g);
         assert_int_equal(ctx.n_live, 0);
     }
-    assert_true(n_checked >= 5);
+    assert_true(n_checked >= 5 && n_tight >= n_checked / 2);
+}
+
+/* Networks: rounding never does more than segments, and never less than its bound, which tells of segments, too. */
+static void rounding_is_the_better(void **state)
+{
+    static const char *const spec[] = {
+        "mlp:batch=32,layers=6,input=64,hidden=64,classes=8,mode=train",
+        "resnet18:batch=1,image=32,mode=train",
+        "randwire:regime=cell,batch=1,image=32,channels=8,nodes=8,mode=train",
+        "vgg16:batch=1,image=32,mode=train",
+    };
+    uint32_t n_better = 0, n_bounds = 0;
+
+    (void)state;
+    if (mpl_recompute_find("round")->choose == NULL) {
+        print_message("skip: %s: GLPK is not in this build\n", __func__);
+        skip();
+    }
+    for (size_t i = 0; i < sizeof spec / sizeof *spec; i++)
+        for (uint32_t part = 9; part >= 5; part--) {
+            mpl_problem_options options = mpl_problem_options_default();
+            mpl_recompute_found found[2];
+            uint64_t before, budget;
+            mpl_ctx ctx;
+            mpl_graph *g = NULL, *made;
+            mpl_status st[2];
+
+            mpl_ctx_init(&ctx);
+            assert_ok(&ctx, mpl_zoo_build(&ctx, spec[i], &g));
+            assert_ok(&ctx, mpl_recompute_before(&ctx, g, &options, &before));
+            budget = before / 10 * part;
+            for (int m = 0; m < 2; m++) {
+                made = NULL;
+                st[m] = mpl_recompute(&ctx, mpl_recompute_find(m == 0 ? "sqrt" : "round"), g, &options,
+                                      budget, &made, &found[m]);
+                mpl_graph_free(&ctx, made);
+                assert_true(st[m] == MPL_OK || st[m] == MPL_ELIMIT || st[m] == MPL_EINVALID);
+                if (st[m] == MPL_OK)
+                    assert_true(found[m].peak_bytes <= budget);
+            }
+            if (st[0] == MPL_OK) {
+                assert_ok(&ctx, st[1]);
+                if (found[1].facts.extra_work > found[0].facts.extra_work)
+                    fail_msg("%s at %u0 %%: rounding does more than segments", spec[i], part);
+                n_better += found[1].facts.extra_work < found[0].facts.extra_work;
+            }
+            if (st[1] == MPL_OK && found[1].has_bound) {
+                assert_true(found[1].bound_work <= found[1].facts.extra_work);
+                n_bounds += found[1].bound_work > 0;
+            }
+            mpl_graph_free(&ctx, g);
+            assert_int_equal(ctx.n_live, 0);
+        }
+    print_message("less than segments %u times; %u bounds above 0\n", n_better, n_bounds);
+    assert_true(n_better >= 3 && n_bounds >= 8);
 }
 
 /* Chains: rounding and segments are no better than the program, and its bound no higher than what they find. */
@@ -171,7 +246,7 @@ static void methods_agree(void **state)
                 assert_true(found[m].facts.extra_work >= found[0].facts.extra_work);
         }
         if (st[0] == MPL_OK && st[1] == MPL_OK && found[1].has_bound)
-            assert_true(found[1].bound_work <= found[1].group_work);
+            assert_true(found[1].bound_work <= found[0].facts.extra_work);
         mpl_graph_free(&ctx, g);
         assert_int_equal(ctx.n_live, 0);
     }
@@ -181,6 +256,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_find_the_least_work),
+        cmocka_unit_test(rounding_is_the_better),
         cmocka_unit_test(methods_agree),
     };
 

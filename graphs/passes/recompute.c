@@ -1,5 +1,5 @@
 /* recompute.c -- the graph of a run. See recompute.h. */
-#include "graphs/passes/recompute.h"
+#include "graphs/passes/run_list.h"
 
 #include "graphs/analysis/work.h"
 
@@ -76,8 +76,7 @@ bool mpl_repeat_makes(const mpl_graph *g, mpl_op op, uint32_t i)
     }
 }
 
-/* How many of its inputs a repeat reads, but for dropout's, which reads input 0 and the mask. */
-static uint32_t n_repeat_reads(const mpl_graph *g, mpl_op op)
+uint32_t mpl_n_repeat_reads(const mpl_graph *g, mpl_op op)
 {
     return g->op_kind[op] == MPL_OP_batch_norm_train ? 3
            : g->op_kind[op] == MPL_OP_dropout_train  ? 1
@@ -111,7 +110,7 @@ static bool updates(const mpl_graph *g, mpl_op op, mpl_value weight)
 static mpl_status note_readers(replay *r, mpl_op op, uint32_t k, mpl_value made)
 {
     mpl_status st = MPL_OK;
-    uint32_t n = k > 0 ? n_repeat_reads(r->g, op) : mpl_n_read(r->g, op);
+    uint32_t n = k > 0 ? mpl_n_repeat_reads(r->g, op) : mpl_n_read(r->g, op);
 
     for (uint32_t i = 0; i < n; i++) {
         mpl_value v = in_of(r->g, op, i), weight = v != MPL_NONE ? r->shows[v] : MPL_NONE;
@@ -134,7 +133,7 @@ static mpl_status gather_in(replay *r, mpl_op op, uint32_t k, mpl_value *in, uin
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = r->g;
-    uint32_t n = k == 0 ? n_in_of(g, op) : n_repeat_reads(g, op);
+    uint32_t n = k == 0 ? n_in_of(g, op) : mpl_n_repeat_reads(g, op);
 
     for (uint32_t i = 0; i < n; i++) {
         mpl_value v = in_of(g, op, i);
@@ -423,7 +422,7 @@ mpl_status mpl_rerun_trim(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op 
     for (uint32_t i = *n; i-- > 0;) {
         mpl_op op = run[i];
         bool repeat = vain[i];
-        uint32_t n_read = repeat ? n_repeat_reads(g, op) : mpl_n_read(g, op);
+        uint32_t n_read = repeat ? mpl_n_repeat_reads(g, op) : mpl_n_read(g, op);
 
         for (uint32_t k = 0; k < n_out_of(g, op); k++) {
             mpl_value v = out_of(g, op, k);

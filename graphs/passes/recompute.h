@@ -38,6 +38,11 @@ mpl_status mpl_rerun_trim(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op 
 mpl_status mpl_rerun_peak(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run,
                           const mpl_problem_options *options, uint64_t *peak, mpl_rerun_facts *facts);
 
+/* Takes out repeats, those of the most work first, as long as peak live bytes stay within the budget; a run that is beyond it stays
+ * as it is. Never adds work. O(size * repeats). */
+mpl_status mpl_rerun_thin(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                          uint64_t budget, uint32_t *n, mpl_op *run);
+
 /* A run whose peak live bytes are at most `budget`, of the least work that was found; UINT64_MAX: of the least peak that was found.
  * Forward operations are cut into segments, each of which is kept, or dropped and run again as a whole where the backward part first
  * needs something of it: no operation runs three times. *run (owned by the caller) has *n operations. MPL_ELIMIT: nothing was

@@ -28,6 +28,9 @@ static inline bool mpl_shows_input(const mpl_graph *g, const mpl_problem_options
     return options->views && (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 && n == 1;
 }
 
+/* How many of its inputs a repeat reads; dropout's reads the mask, too, which no repeat makes. */
+uint32_t mpl_n_repeat_reads(const mpl_graph *g, mpl_op op);
+
 mpl_status mpl_run_list_init(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                              mpl_run_list *list);
 void mpl_run_list_fini(mpl_run_list *list);
