@@ -132,7 +132,8 @@ static void show_recomputed(const mpl_job *job)
     if (f->claim == MPL_RECOMPUTE_OPTIMAL)
         printf("             no choice of repeats does less work within the budget (proved in doubles)\n");
     else if (f->has_bound)
-        printf("             less than %.3f of a forward part is not enough within the budget (proved in doubles)\n",
+        printf("             less than %.3f of a forward part is not enough within the budget (proved in "
+               "doubles)\n",
                (double)f->bound_work / (double)mpl_max_u64(f->facts.forward_work, 1));
 }
 
