@@ -89,6 +89,8 @@ typedef struct mpl_zoo_entry {
     mpl_status (*build)(mpl_ctx *ctx, const struct mpl_zoo_args *args, mpl_graph **out);
     double dropout,
         rate; /* in training: part of the values that is dropped, pace of the updates; 0: the default */
+    bool
+        own_loss; /* mode=train: build makes the network up to its loss, a number, with inputs for what is wanted of it */
 } mpl_zoo_entry;
 
 extern const mpl_zoo_entry *const mpl_zoo[]; /* NULL-terminated, in the order of zoo.def */
@@ -99,7 +101,7 @@ extern const mpl_zoo_param
 const mpl_zoo_entry *mpl_zoo_find(const char *name, size_t n);
 
 /* "resnet50:batch=16,image=224,mode=train". The graph's name is the network's with the parameters that are not the default's.
- * mode=train: mpl_autodiff of the network. MPL_EINPUT: no such network or parameter, a number out of range. */
+ * mode=train: mpl_autodiff of the network, or of its own loss. MPL_EINPUT: no such network or parameter, a number out of range. */
 mpl_status mpl_zoo_build(mpl_ctx *ctx, const char *spec, mpl_graph **out);
 
 /* ---- any of them ---------------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@ mpl_status mpl_ssa_by_option(mpl_ctx *ctx, const char *text, mpl_ssa_level *leve
     while (i < MPL_N_SSA_LEVELS && strcmp(text, mpl_ssa_level_name[i]) != 0)
         i++;
     if (i == MPL_N_SSA_LEVELS)
-        MPL_FAIL(ctx, MPL_EINPUT, "--ssa: '%s' is none of copy, views, full", text);
+        MPL_FAIL(ctx, MPL_EINPUT, "--ssa: '%s' is none of copy, views, full, boxes", text);
     *level = (mpl_ssa_level)i;
 out:
     return st;

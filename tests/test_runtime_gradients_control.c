@@ -245,18 +245,15 @@ static uint32_t trained(const mpl_graph *old, const mpl_graph *g, mpl_value *lis
     return n;
 }
 
-static void check_gradients(bench *b, const char *name, const mpl_graph *old,
-                            const mpl_autodiff_options *options, int64_t number, uint64_t most)
+/* Gradients that g, which trains what was `old`, has behind its loss. */
+static void check_differences(bench *b, const char *name, const mpl_graph *old, mpl_graph *g, int64_t number,
+                              uint64_t most)
 {
     const double h = 1e-5;
-    mpl_graph *g = NULL;
     mpl_value weight[64];
-    uint32_t n_weights;
+    uint32_t n_weights = trained(old, g, weight);
     mpl_exec *exec;
 
-    assert_ok(&b->ctx, mpl_autodiff(&b->ctx, old, options, &g));
-    n_weights = trained(old, g, weight);
-    assert_int_equal(g->n_outputs, 1 + n_weights);
     fill_weights(&b->ctx, g);
     exec = run(b, g, number);
     for (uint32_t i = 0; i < n_weights; i++) {
@@ -277,6 +274,17 @@ static void check_gradients(bench *b, const char *name, const mpl_graph *old,
         mpl_free(&b->ctx, gradient);
     }
     mpl_exec_free(&b->ctx, exec);
+}
+
+static void check_gradients(bench *b, const char *name, const mpl_graph *old,
+                            const mpl_autodiff_options *options, int64_t number, uint64_t most)
+{
+    mpl_graph *g = NULL;
+    mpl_value weight[64];
+
+    assert_ok(&b->ctx, mpl_autodiff(&b->ctx, old, options, &g));
+    assert_int_equal(g->n_outputs, 1 + trained(old, g, weight));
+    check_differences(b, name, old, g, number, most);
     mpl_graph_free(&b->ctx, g);
 }
 
@@ -301,6 +309,16 @@ static const char *const networks[] = {
     "nested_loop:image=5,channels=2",
 };
 
+/* They come with their own loss. */
+static const char *const own_losses[] = {
+    "seq2seq:steps=3,most=4,hidden=3,vocab=5,batch=2,mode=train",
+    "seq2seq:steps=2,most=1,hidden=2,vocab=3,batch=1,mode=train,accumulate=chain,products=apart",
+    "offset2bbox:batch=2,boxes=3,mode=train",
+    "ssd_boxes:batch=2,boxes=3,classes=2,mode=train",
+    "yolo_boxes:cells=2,classes=2,mode=train",
+    "yolo_boxes:cells=2,classes=2,ssa=copy,mode=train",
+};
+
 static mpl_graph *zoo_double(bench *b, const char *name)
 {
     mpl_graph *single = NULL, *g;
@@ -323,6 +341,12 @@ static void of_the_zoo(void **state)
         mpl_graph *g = zoo_double(b, networks[i]);
 
         check_gradients(b, networks[i], g, &(mpl_autodiff_options){.chained = false}, 0, 3);
+        mpl_graph_free(&b->ctx, g);
+    }
+    for (size_t i = 0; i < sizeof own_losses / sizeof *own_losses; i++) {
+        mpl_graph *g = zoo_double(b, own_losses[i]);
+
+        check_differences(b, own_losses[i], g, g, 0, 3);
         mpl_graph_free(&b->ctx, g);
     }
 }
@@ -478,6 +502,7 @@ static void planned_on(void **state, const char *backend)
         "lstm:form=while,steps=3,hidden=16,batch=2,mode=train,update=adam",
         "nested_loop:image=8,channels=4,mode=train,update=momentum",
         "piecewise:image=8,channels=4,mode=train,update=sgd",
+        "seq2seq:steps=3,most=4,hidden=8,vocab=10,batch=2,mode=train,update=adam",
     };
     bench b = *(bench *)*state;
 

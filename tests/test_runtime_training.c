@@ -22,6 +22,10 @@ static const setting settings[] = {
     {"mnist_conv:batch=3,image=8,mode=train,update=adam,products=apart", 1e-2},
     {"randwire:regime=cell,batch=2,image=32,channels=4,nodes=6,mode=train,update=momentum", 1e-3},
     {"lstm:batch=2,layers=2,steps=4,hidden=5,mode=train,update=sgd,accumulate=chain", 1e-5},
+    {"seq2seq:steps=3,most=4,hidden=8,vocab=10,batch=2,mode=train,update=momentum", 1e-5},
+    {"offset2bbox:batch=2,boxes=30,mode=train,update=sgd", 1e-5},
+    {"ssd_boxes:batch=2,boxes=30,classes=3,mode=train,update=adagrad", 1e-5},
+    {"yolo_boxes:cells=4,classes=3,mode=train,update=sgd", 1e-5},
 };
 
 /* Outputs lie one after the other, each aligned. */
@@ -67,7 +71,7 @@ static void *run_pools(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
         assert_ok(ctx, mpl_planner_run(mpl_planner_find(planner), &run, p, &plan));
         if (parallel)
-            assert_ok(ctx, mpl_verify_graph(ctx, g, map, p, plan));
+            assert_ok(ctx, (g->n_blocks > 1 ? mpl_verify_places : mpl_verify_graph)(ctx, g, map, p, plan));
     }
     assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan, &exec_options, &exec));
     for (uint32_t i = 0; i < g->n_inputs; i++) {

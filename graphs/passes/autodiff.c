@@ -277,13 +277,15 @@ static bool is_statistic(const mpl_graph *g, mpl_value v)
     return false;
 }
 
-static bool is_trained(const mpl_graph *g, mpl_value v)
+/* A network that has its own loss says what its weights are: those without data. */
+static bool is_trained(const mpl_grad *d, mpl_value v)
 {
+    const mpl_graph *g = d->g;
     uint64_t n = 0;
 
     mpl_shape_count(&g->value_shape[v], &n);
     return g->value_role[v] == MPL_WEIGHT && is_float(g, v) && !is_statistic(g, v) && n > 0 &&
-           (g->value_data[v] == NULL || (n > 1 && !g->value_splat[v]));
+           (g->value_data[v] == NULL || (n > 1 && !g->value_splat[v] && !d->options->own_loss));
 }
 
 static mpl_status copy_value(mpl_grad *d, mpl_value v)
@@ -384,6 +386,12 @@ static mpl_op last_softmax(const mpl_graph *g)
     return (mpl_attr_int(g, op, MPL_ATTR_axis, -1) + 2) % 2 == 1 ? op : MPL_NONE;
 }
 
+/* No gradient goes through it. */
+static bool is_stop(const mpl_graph *g, mpl_op op)
+{
+    return g->op_kind[op] == MPL_OP_identity && mpl_attr_int(g, op, MPL_ATTR_stop, 0) != 0;
+}
+
 /* One pass over all operations; whether a loop has more to say to those before it. */
 static bool vary(mpl_grad *d)
 {
@@ -397,7 +405,7 @@ static bool vary(mpl_grad *d)
             again |= mpl_grad_vary_control(d, op);
             continue;
         }
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1] && !is_stop(g, op); i++)
             any |= g->op_in[i] != MPL_NONE && d->varies[g->op_in[i]];
         for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
             if (g->op_out[i] != MPL_NONE)
@@ -410,10 +418,16 @@ static bool vary(mpl_grad *d)
 static mpl_status explore(mpl_grad *d, mpl_value logits)
 {
     mpl_status st = MPL_OK;
+    bool any = false;
     const mpl_graph *g = d->g;
 
-    for (mpl_value v = 0; v < g->n_values; v++)
-        d->varies[v] = is_trained(g, v);
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        d->varies[v] = is_trained(d, v);
+        any |= d->varies[v];
+    }
+    if (!any)
+        MPL_FAIL(d->ctx, MPL_EINPUT,
+                 "graph '%s' has no weight that can be trained: there is nothing to learn", g->name);
     while (vary(d)) {
     }
     if (!d->varies[logits] || g->value_op[logits] == MPL_NONE)
@@ -464,6 +478,21 @@ static mpl_status add_loss(mpl_grad *d, mpl_value logits, mpl_op softmax, mpl_va
     }
     mpl_grad_part(d, logits, dx);
     MPL_TRY(d->st);
+out:
+    return st;
+}
+
+/* The output is the loss; its gradient is 1. */
+static mpl_status take_loss(mpl_grad *d, mpl_value output, mpl_value *loss)
+{
+    mpl_status st = MPL_OK;
+
+    if (d->g->value_shape[output].rank != 0)
+        MPL_FAIL(d->ctx, MPL_EINPUT, "graph '%s': output '%.100s' is no single number, so it is no loss",
+                 d->g->name, d->g->value_name[output]);
+    *loss = d->now[output];
+    mpl_grad_part(d, output, constant(d, "one", (mpl_type)d->g->value_type[output], &(mpl_shape){0, {0}}, 1));
+    st = d->st;
 out:
     return st;
 }
@@ -739,7 +768,7 @@ static mpl_status add_updates(mpl_grad *d)
     MPL_TRY(waiting_init(d, &w));
     MPL_TRY(update_step(d, &w, n_ops));
     for (mpl_value v = 0; v < d->g->n_values; v++) {
-        if (!is_trained(d->g, v) || d->whole[v] == MPL_NONE)
+        if (!is_trained(d, v) || d->whole[v] == MPL_NONE)
             continue;
         MPL_TRY(update_weight(d, &w, v, n_ops, next));
         for (uint32_t i = 0; i <= optimisers[d->options->update].n_state; i++)
@@ -833,7 +862,7 @@ static mpl_status add_outputs(mpl_grad *d)
     uint32_t n_ops;
 
     for (mpl_value v = 0; v < d->g->n_values && pinned; v++)
-        if (is_trained(d->g, v) && d->whole[v] != MPL_NONE)
+        if (is_trained(d, v) && d->whole[v] != MPL_NONE)
             MPL_TRY(mpl_graph_add_output(d->ctx, d->to, d->whole[v]));
     n_ops = d->to->n_ops;
     if (d->options->update != MPL_OPTIMISER_NONE)
@@ -849,8 +878,9 @@ static mpl_status differentiate(mpl_grad *d)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
-    mpl_op softmax = last_softmax(g);
-    mpl_value logits = softmax != MPL_NONE ? g->op_in[g->op_in_begin[softmax]] : g->output[0], loss;
+    mpl_op softmax = d->options->own_loss ? MPL_NONE : last_softmax(g);
+    mpl_value logits = softmax != MPL_NONE ? g->op_in[g->op_in_begin[softmax]] : g->output[0],
+              loss = MPL_NONE;
     mpl_walk walk = mpl_walk_begin();
     mpl_item item;
 
@@ -863,7 +893,7 @@ static mpl_status differentiate(mpl_grad *d)
             MPL_TRY(g->op_body_begin[walk.op] < g->op_body_begin[walk.op + 1]
                         ? mpl_grad_copy_control(d, walk.op, d->leads[walk.op])
                         : mpl_grad_copy(d, walk.op));
-    MPL_TRY(add_loss(d, logits, softmax, &loss));
+    MPL_TRY(d->options->own_loss ? take_loss(d, logits, &loss) : add_loss(d, logits, softmax, &loss));
     MPL_TRY(mpl_graph_add_output(d->ctx, d->to, loss));
     if (--d->waits[logits] == 0)
         MPL_TRY(mpl_grad_complete(d, logits));

@@ -27,14 +27,15 @@ typedef struct mpl_autodiff_options {
     bool
         apart; /* products: an operation for the gradient of each operand; false: one for all, as libraries have it */
     double rate;    /* of the updates; 0: the operator's default */
+    bool own_loss;  /* the graph's one output is the loss: a number, that is differentiated as it is */
     double dropout; /* part of the values that dropout drops; 0: one half */
 } mpl_autodiff_options;
 
 /* The graph that trains g once: its operations in their order, but that batch norm takes the batch's moments and dropout drops;
- * softmax cross-entropy of the logits, which are the output of g or, where that is a softmax, what it reads, against a new
+ * unless own_loss, softmax cross-entropy of the logits, which are the output of g or, where that is a softmax, what it reads, against a new
  * input `labels` (i64, one a row); the gradients of all floating weights that the loss depends on, by reverse mode, only what
  * depends on such weights being differentiated; the updates at the end. A weight that has data is trained when it has more than
- * one element. A loop that the loss depends on keeps on a tape what each round began with, one row a round of each carried value, and
+ * one element, and not own_loss. No gradient goes through an `identity` with stop=1. A loop that the loss depends on keeps on a tape what each round began with, one row a round of each carried value, and
  * is gone through backwards by a loop that makes each round's values again from there; a branch's are made again in its backward
  * branch. A loop that may end early, whose tape has as many rows as there can be rounds, counts its rounds. Outputs: the loss, gradients that are pinned, in the order of the weights, and what updates leave: weights,
  * state of the optimiser (weights that begin as zeros), running statistics.

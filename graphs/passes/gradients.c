@@ -1,6 +1,7 @@
 /* gradients.c -- the rules: how each operator's inputs get their gradients. See gradients_priv.h.
  *
  * A rule prefers what keeps least alive: the result where either would do, since a result is often there anyway. */
+#include "graphs/ops/ops_priv.h"
 #include "graphs/passes/gradients_priv.h"
 
 static mpl_op_kind kind_of(const mpl_grad *d)
@@ -28,6 +29,11 @@ static mpl_attr sizes_of(const mpl_grad *d, uint32_t i)
     return MPL_INTS(sizes, s->rank, s->dim);
 }
 
+static mpl_type value_type(const mpl_grad *d, uint32_t i)
+{
+    return (mpl_type)d->g->value_type[d->g->op_in[d->g->op_in_begin[d->op] + i]];
+}
+
 static mpl_value two(mpl_grad *d, mpl_op_kind kind, mpl_value a, mpl_value b)
 {
     return mpl_grad_helper(d, kind, 2, (mpl_value[]){a, b}, 0, NULL);
@@ -40,7 +46,7 @@ static void make_two(mpl_grad *d, uint32_t i, mpl_op_kind kind, mpl_value a, mpl
 
 /* ---- element-wise -------------------------------------------------------------------------------------------------- */
 
-static void grad_from_result(mpl_grad *d)
+void mpl_grad_of_from_result(mpl_grad *d)
 {
     mpl_op_kind kind = kind_of(d) == MPL_OP_relu      ? MPL_OP_relu_grad
                        : kind_of(d) == MPL_OP_sigmoid ? MPL_OP_sigmoid_grad
@@ -49,7 +55,7 @@ static void grad_from_result(mpl_grad *d)
     make_two(d, 0, kind, mpl_grad_dy(d, 0), mpl_grad_out(d, 0));
 }
 
-static void grad_clip(mpl_grad *d)
+void mpl_grad_of_clip(mpl_grad *d)
 {
     mpl_value in[4] = {mpl_grad_dy(d, 0), mpl_grad_out(d, 0)};
     uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op];
@@ -59,36 +65,57 @@ static void grad_clip(mpl_grad *d)
     mpl_grad_make(d, 0, MPL_OP_clip_grad, n + 1, in, 0, NULL);
 }
 
-static void grad_exp(mpl_grad *d)
+void mpl_grad_of_exp(mpl_grad *d)
 {
     make_two(d, 0, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_out(d, 0));
 }
 
-static void grad_log(mpl_grad *d)
+void mpl_grad_of_log(mpl_grad *d)
 {
     make_two(d, 0, MPL_OP_div, mpl_grad_dy(d, 0), mpl_grad_in(d, 0));
 }
 
-static void grad_sqrt(mpl_grad *d)
+void mpl_grad_of_sqrt(mpl_grad *d)
 {
     mpl_value half = two(d, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_number(d, 0.5));
 
     make_two(d, 0, MPL_OP_div, half, mpl_grad_out(d, 0));
 }
 
-static void grad_neg(mpl_grad *d)
+void mpl_grad_of_neg(mpl_grad *d)
 {
     mpl_grad_make(d, 0, MPL_OP_neg, 1, (mpl_value[]){mpl_grad_dy(d, 0)}, 0, NULL);
 }
 
-static void grad_abs(mpl_grad *d)
+void mpl_grad_of_sin(mpl_grad *d)
+{
+    mpl_value slope = mpl_grad_helper(d, MPL_OP_cos, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
+
+    make_two(d, 0, MPL_OP_mul, mpl_grad_dy(d, 0), slope);
+}
+
+void mpl_grad_of_cos(mpl_grad *d)
+{
+    mpl_value sin = mpl_grad_helper(d, MPL_OP_sin, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
+
+    mpl_grad_make(d, 0, MPL_OP_neg, 1, (mpl_value[]){two(d, MPL_OP_mul, mpl_grad_dy(d, 0), sin)}, 0, NULL);
+}
+
+void mpl_grad_of_softplus(mpl_grad *d)
+{
+    mpl_value slope = mpl_grad_helper(d, MPL_OP_sigmoid, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
+
+    make_two(d, 0, MPL_OP_mul, mpl_grad_dy(d, 0), slope);
+}
+
+void mpl_grad_of_abs(mpl_grad *d)
 {
     mpl_value sign = mpl_grad_helper(d, MPL_OP_sign, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
 
     make_two(d, 0, MPL_OP_mul, mpl_grad_dy(d, 0), sign);
 }
 
-static void grad_reciprocal(mpl_grad *d)
+void mpl_grad_of_reciprocal(mpl_grad *d)
 {
     mpl_value y = mpl_grad_out(d, 0);
     mpl_value once = two(d, MPL_OP_mul, mpl_grad_dy(d, 0), y);
@@ -97,7 +124,7 @@ static void grad_reciprocal(mpl_grad *d)
 }
 
 /* add, sum, identity, expand. */
-static void grad_sum(mpl_grad *d)
+void mpl_grad_of_sum(mpl_grad *d)
 {
     uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op];
 
@@ -106,7 +133,7 @@ static void grad_sum(mpl_grad *d)
             mpl_grad_give_summed(d, i, mpl_grad_dy(d, 0));
 }
 
-static void grad_mean(mpl_grad *d)
+void mpl_grad_of_mean(mpl_grad *d)
 {
     uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op];
     mpl_value part = two(d, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_number(d, 1 / (double)n));
@@ -116,7 +143,7 @@ static void grad_mean(mpl_grad *d)
             mpl_grad_give_summed(d, i, part);
 }
 
-static void grad_sub(mpl_grad *d)
+void mpl_grad_of_sub(mpl_grad *d)
 {
     mpl_value dy = mpl_grad_dy(d, 0);
 
@@ -126,7 +153,7 @@ static void grad_sub(mpl_grad *d)
         mpl_grad_give_summed(d, 1, mpl_grad_helper(d, MPL_OP_neg, 1, &dy, 0, NULL));
 }
 
-static void grad_mul(mpl_grad *d)
+void mpl_grad_of_mul(mpl_grad *d)
 {
     for (uint32_t i = 0; i < 2; i++)
         if (mpl_grad_wants(d, i))
@@ -134,7 +161,7 @@ static void grad_mul(mpl_grad *d)
 }
 
 /* a / b: dy / b, and - y dy / b. */
-static void grad_div(mpl_grad *d)
+void mpl_grad_of_div(mpl_grad *d)
 {
     mpl_value part = two(d, MPL_OP_div, mpl_grad_dy(d, 0), mpl_grad_in(d, 1));
 
@@ -144,6 +171,32 @@ static void grad_div(mpl_grad *d)
         part = two(d, MPL_OP_mul, part, mpl_grad_out(d, 0));
         mpl_grad_give_summed(d, 1, mpl_grad_helper(d, MPL_OP_neg, 1, &part, 0, NULL));
     }
+}
+
+/* min, max: to every operand that is the result there: of several equal ones each gets all of it. */
+void mpl_grad_of_extreme(mpl_grad *d)
+{
+    uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op];
+
+    for (uint32_t i = 0; i < n; i++)
+        if (mpl_grad_wants(d, i)) {
+            mpl_value chosen = two(d, MPL_OP_equal, mpl_grad_in(d, i), mpl_grad_out(d, 0));
+            mpl_value in[] = {chosen, mpl_grad_dy(d, 0), mpl_grad_number(d, 0)};
+
+            mpl_grad_give_summed(d, i, mpl_grad_helper(d, MPL_OP_where, 3, in, 0, NULL));
+        }
+}
+
+void mpl_grad_of_where(mpl_grad *d)
+{
+    mpl_value dy = mpl_grad_dy(d, 0), zero = mpl_grad_zero(d, value_type(d, 1)), test = mpl_grad_in(d, 0);
+
+    for (uint32_t i = 1; i < 3; i++)
+        if (mpl_grad_wants(d, i)) {
+            mpl_value in[] = {test, i == 1 ? dy : zero, i == 1 ? zero : dy};
+
+            mpl_grad_give_summed(d, i, mpl_grad_helper(d, MPL_OP_where, 3, in, 0, NULL));
+        }
 }
 
 /* ---- products ------------------------------------------------------------------------------------------------------ */
@@ -161,7 +214,7 @@ static void joint(mpl_grad *d, mpl_op_kind kind, bool has_third)
                       n_attr, attr, n, target, 0);
 }
 
-static void grad_conv(mpl_grad *d)
+void mpl_grad_of_conv(mpl_grad *d)
 {
     const mpl_shape *y = mpl_grad_out_shape(d, 0);
     static const int64_t axes[] = {0, 2, 3, 4};
@@ -187,6 +240,31 @@ static void grad_conv(mpl_grad *d)
     }
 }
 
+/* The convolution that it goes back through, of dy; the weights are that one's, too. */
+void mpl_grad_of_conv_transpose(mpl_grad *d)
+{
+    static const int64_t axes[] = {0, 2, 3, 4};
+    mpl_value dy = mpl_grad_dy(d, 0);
+    mpl_attr attr[MOST_ATTRS];
+    uint32_t n = 0, n_given = copy_attrs(d, attr);
+
+    for (uint32_t i = 0; i < n_given; i++)
+        if (attr[i].key == MPL_ATTR_output_shape || attr[i].key == MPL_ATTR_mode)
+            mpl_grad_fail(d, "dims that are given in place of pads");
+        else if (attr[i].key != MPL_ATTR_output_padding)
+            attr[n++] = attr[i];
+    if (mpl_grad_wants(d, 1)) {
+        attr[n] = sizes_of(d, 1);
+        mpl_grad_make(d, 1, MPL_OP_conv_grad_weight, 2, (mpl_value[]){mpl_grad_in(d, 0), dy}, n + 1, attr);
+    }
+    if (d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op] > 2 && mpl_grad_wants(d, 2))
+        mpl_grad_make(d, 2, MPL_OP_reduce_sum, 1, &dy, 2,
+                      (const mpl_attr[]){MPL_INTS(axes, mpl_grad_out_shape(d, 0)->rank - 1, axes),
+                                         MPL_INT(keepdims, 0)});
+    if (mpl_grad_wants(d, 0))
+        mpl_grad_make(d, 0, MPL_OP_conv, 2, (mpl_value[]){dy, mpl_grad_in(d, 1)}, n, attr);
+}
+
 /* Input i of y = op(a) op(b) by a product of dy and the other one. */
 static void product_part(mpl_grad *d, uint32_t i, bool trans_a, bool trans_b, const mpl_attr *alpha,
                          uint32_t n_alpha)
@@ -204,7 +282,7 @@ static void product_part(mpl_grad *d, uint32_t i, bool trans_a, bool trans_b, co
     mpl_grad_make(d, i, MPL_OP_gemm, 2, in, 2 + n_alpha, attr);
 }
 
-static void grad_gemm(mpl_grad *d)
+void mpl_grad_of_gemm(mpl_grad *d)
 {
     bool trans_a = mpl_attr_int(d->g, d->op, MPL_ATTR_trans_a, 0) != 0;
     bool trans_b = mpl_attr_int(d->g, d->op, MPL_ATTR_trans_b, 0) != 0;
@@ -238,7 +316,7 @@ static mpl_value turned(mpl_grad *d, mpl_value v)
     return mpl_grad_helper(d, MPL_OP_transpose, 1, &v, 1, &MPL_INTS(perm, rank, perm));
 }
 
-static void grad_matmul(mpl_grad *d)
+void mpl_grad_of_matmul(mpl_grad *d)
 {
     uint32_t rank_a = mpl_grad_in_shape(d, 0)->rank, rank_b = mpl_grad_in_shape(d, 1)->rank;
 
@@ -274,17 +352,17 @@ static void from_operand(mpl_grad *d, mpl_op_kind kind)
     mpl_grad_make(d, 0, kind, 2, (mpl_value[]){mpl_grad_dy(d, 0), mpl_grad_in(d, 0)}, n, attr);
 }
 
-static void grad_max_pool(mpl_grad *d)
+void mpl_grad_of_max_pool(mpl_grad *d)
 {
     from_operand(d, MPL_OP_max_pool_grad);
 }
 
-static void grad_lrn(mpl_grad *d)
+void mpl_grad_of_lrn(mpl_grad *d)
 {
     from_operand(d, MPL_OP_lrn_grad);
 }
 
-static void grad_pool_sizes(mpl_grad *d)
+void mpl_grad_of_pool_sizes(mpl_grad *d)
 {
     mpl_attr attr[MOST_ATTRS];
     uint32_t n = copy_attrs(d, attr);
@@ -295,7 +373,7 @@ static void grad_pool_sizes(mpl_grad *d)
 }
 
 /* The moments of the batch are outputs of the training form. */
-static void grad_batch_norm(mpl_grad *d)
+void mpl_grad_of_batch_norm(mpl_grad *d)
 {
     const mpl_value *made = d->to->op_out + d->to->op_out_begin[d->op_now[d->op]];
     uint32_t target[3];
@@ -310,7 +388,7 @@ static void grad_batch_norm(mpl_grad *d)
         target, 7);
 }
 
-static void grad_softmax(mpl_grad *d)
+void mpl_grad_of_softmax(mpl_grad *d)
 {
     mpl_attr attr[MOST_ATTRS];
     uint32_t n = copy_attrs(d, attr);
@@ -319,8 +397,28 @@ static void grad_softmax(mpl_grad *d)
                   attr);
 }
 
+/* Whether v is the number 1, as the gradient of a loss is. */
+static bool is_one(const mpl_grad *d, mpl_value v)
+{
+    return v != MPL_NONE && d->to->value_data[v] != NULL && d->to->value_shape[v].rank == 0 &&
+           mpl_get((mpl_type)d->to->value_type[v], d->to->value_data[v], 0) == 1;
+}
+
+void mpl_grad_of_cross_entropy(mpl_grad *d)
+{
+    mpl_value prob = d->g->op_out[d->g->op_out_begin[d->op] + 1], dy = mpl_grad_dy(d, 0);
+    mpl_value in[] = {mpl_grad_out(d, 1), mpl_grad_in(d, 1)};
+
+    if (prob != MPL_NONE && d->whole[prob] != MPL_NONE)
+        mpl_grad_fail(d, "its probabilities are differentiated, too");
+    else if (is_one(d, dy))
+        mpl_grad_make(d, 0, MPL_OP_softmax_cross_entropy_grad, 2, in, 0, NULL);
+    else
+        make_two(d, 0, MPL_OP_mul, mpl_grad_helper(d, MPL_OP_softmax_cross_entropy_grad, 2, in, 0, NULL), dy);
+}
+
 /* The mask is an output of the training form. */
-static void grad_dropout(mpl_grad *d)
+void mpl_grad_of_dropout(mpl_grad *d)
 {
     mpl_op made = d->op_now[d->op];
 
@@ -365,12 +463,12 @@ static void spread(mpl_grad *d, double factor)
     mpl_grad_make(d, 0, MPL_OP_expand, 1, &dy, 1, &MPL_INTS(shape, x->rank, x->dim));
 }
 
-static void grad_reduce_sum(mpl_grad *d)
+void mpl_grad_of_reduce_sum(mpl_grad *d)
 {
     spread(d, 1);
 }
 
-static void grad_reduce_mean(mpl_grad *d)
+void mpl_grad_of_reduce_mean(mpl_grad *d)
 {
     mpl_shape kept = kept_dims(d);
     uint64_t all = 1, left = 1;
@@ -381,7 +479,7 @@ static void grad_reduce_mean(mpl_grad *d)
 }
 
 /* To every largest element: of several equal ones each gets all of it. */
-static void grad_reduce_max(mpl_grad *d)
+void mpl_grad_of_reduce_max(mpl_grad *d)
 {
     mpl_shape kept = kept_dims(d);
     mpl_value dy = with_dims(d, mpl_grad_dy(d, 0), &kept), y = with_dims(d, mpl_grad_out(d, 0), &kept);
@@ -392,7 +490,7 @@ static void grad_reduce_max(mpl_grad *d)
 
 /* ---- elements moved ----------------------------------------------------------------------------------------------------------- */
 
-static void grad_reshape(mpl_grad *d)
+void mpl_grad_of_reshape(mpl_grad *d)
 {
     const mpl_shape *x = mpl_grad_in_shape(d, 0);
 
@@ -400,7 +498,7 @@ static void grad_reshape(mpl_grad *d)
                   &MPL_INTS(shape, x->rank, x->dim));
 }
 
-static void grad_concat(mpl_grad *d)
+void mpl_grad_of_concat(mpl_grad *d)
 {
     uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op], *target = NULL;
     int64_t axis = mpl_attr_int(d->g, d->op, MPL_ATTR_axis, 0), *part = NULL;
@@ -435,7 +533,7 @@ static mpl_grad_box box_along(const mpl_grad *d, uint32_t axis, int64_t start, i
 }
 
 /* Outputs that the loss does not depend on have no part. */
-static void grad_split(mpl_grad *d)
+void mpl_grad_of_split(mpl_grad *d)
 {
     const mpl_shape *x = mpl_grad_in_shape(d, 0);
     uint32_t n = d->g->op_out_begin[d->op + 1] - d->g->op_out_begin[d->op], n_sizes;
@@ -462,7 +560,7 @@ static int64_t bounded(int64_t i, int64_t n, bool backwards)
     return i < 0 ? 0 : i > n - backwards ? n - backwards : i;
 }
 
-static void grad_slice(mpl_grad *d)
+void mpl_grad_of_slice(mpl_grad *d)
 {
     const mpl_shape *x = mpl_grad_in_shape(d, 0);
     uint32_t n, n_axes, n_steps;
@@ -483,7 +581,7 @@ static void grad_slice(mpl_grad *d)
     mpl_grad_give_piece(d, 0, mpl_grad_dy(d, 0), &box);
 }
 
-static void grad_pad(mpl_grad *d)
+void mpl_grad_of_pad(mpl_grad *d)
 {
     const mpl_shape *x = mpl_grad_in_shape(d, 0);
     uint32_t n, n_axes;
@@ -510,7 +608,7 @@ static void grad_pad(mpl_grad *d)
                                      MPL_INTS(axes, x->rank, axis)});
 }
 
-static void grad_transpose(mpl_grad *d)
+void mpl_grad_of_transpose(mpl_grad *d)
 {
     uint32_t rank = mpl_grad_in_shape(d, 0)->rank, n;
     const int64_t *perm = mpl_attr_ints(d->g, d->op, MPL_ATTR_perm, &n);
@@ -523,7 +621,7 @@ static void grad_transpose(mpl_grad *d)
 }
 
 mpl_grad_rule *const mpl_grad_rules[MPL_N_OPS] = {
-#define GRADIENT(op, rule) [MPL_OP_##op] = grad_##rule,
+#define GRADIENT(op, rule) [MPL_OP_##op] = mpl_grad_of_##rule,
 #include "graphs/passes/gradients.def"
 #undef GRADIENT
 };

@@ -52,6 +52,11 @@ typedef struct mpl_grad {
 typedef void mpl_grad_rule(mpl_grad *d);
 extern mpl_grad_rule *const mpl_grad_rules[MPL_N_OPS]; /* NULL: none */
 
+/* gradients.c, grad_index.c: mpl_grad_of_<rule>. */
+#define GRADIENT(op, rule) mpl_grad_rule mpl_grad_of_##rule;
+#include "graphs/passes/gradients.def"
+#undef GRADIENT
+
 bool mpl_grad_wants(const mpl_grad *d, uint32_t i); /* input i gets a part */
 mpl_value mpl_grad_in(mpl_grad *d, uint32_t i);     /* in the new graph; MPL_NONE: left out */
 mpl_value mpl_grad_out(mpl_grad *d, uint32_t i);    /* in the new graph */

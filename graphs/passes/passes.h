@@ -28,9 +28,10 @@ typedef enum mpl_ssa_level {
     MPL_SSA_COPY, /* each read of a view copies it, each write goes to its root: what an eager interpreter does */
     MPL_SSA_VIEWS, /* a view is copied once until its root is written to; chains of element-wise operations are fused */
     MPL_SSA_FULL,
+    MPL_SSA_BOXES, /* the same, but that nothing is fused: every operation has a gradient as it stands */
     MPL_N_SSA_LEVELS
 } mpl_ssa_level;
-extern const char *const mpl_ssa_level_name[MPL_N_SSA_LEVELS]; /* "copy", "views", "full" */
+extern const char *const mpl_ssa_level_name[MPL_N_SSA_LEVELS]; /* "copy", "views", "full", "boxes" */
 
 enum { MPL_SSA_STEPS = 4 };
 extern const char *const mpl_ssa_step_name[MPL_SSA_STEPS]; /* "rewritten", "removed", "merged", "fused" */
@@ -52,7 +53,7 @@ typedef struct mpl_ssa_watch {
  * root, and every other view of the tree is accessed anew. 2: what nobody reads goes, and a view apart from the box that was written
  * stays what it was. 3: accesses of accesses, and assigns into what is assigned, become one of the root. 4: element-wise
  * operations are fused with those that feed them and with the boxes that they read and write. Level MPL_SSA_COPY has step 1
- * only, MPL_SSA_VIEWS 1 and 4, both in the forms said there. facts and watch may be NULL. At most O(nodes^3). */
+ * only, MPL_SSA_VIEWS 1 and 4, both in the forms said there; MPL_SSA_BOXES 1 to 3. facts and watch may be NULL. At most O(nodes^3). */
 mpl_status mpl_tensor_ssa(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level level,
                           const mpl_ssa_watch *watch, mpl_ssa_facts *facts, mpl_graph **out);
 

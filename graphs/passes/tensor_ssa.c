@@ -1,7 +1,13 @@
 /* tensor_ssa.c -- the pass: step 1, from nodes to a graph, and the order of steps. See passes.h. */
 #include "graphs/passes/tensor_ssa_priv.h"
 
-const char *const mpl_ssa_level_name[MPL_N_SSA_LEVELS] = {"copy", "views", "full"};
+const char *const mpl_ssa_level_name[MPL_N_SSA_LEVELS] = {"copy", "views", "full", "boxes"};
+
+/* Steps 2 and 3 are done. */
+static bool is_full(mpl_ssa_level level)
+{
+    return level == MPL_SSA_FULL || level == MPL_SSA_BOXES;
+}
 const char *const mpl_ssa_step_name[MPL_SSA_STEPS] = {"rewritten", "removed", "merged", "fused"};
 
 uint32_t mpl_ssa_find(const mpl_ssa *s, uint32_t v)
@@ -155,7 +161,7 @@ static mpl_status make_view(rewriter *r, mpl_value v)
     mpl_status st = MPL_OK;
     uint32_t made;
 
-    if (r->level == MPL_SSA_FULL) {
+    if (is_full(r->level)) {
         MPL_TRY(add_access(r->s, r->now[r->s->views->parent[v]], &r->s->views->of_parent[v], v, &made));
         r->now[v] = made;
     }
@@ -249,7 +255,7 @@ static mpl_status rewrite_write(rewriter *r, mpl_op op)
         MPL_TRY(add_assign(r->s, in[0], in[1], &all, v, &made));
     else
         MPL_TRY(add_node(r->s, kind_written(kind), n_in, in, NULL, v, &all.shape, &made));
-    MPL_TRY(r->level == MPL_SSA_FULL ? pass_up_and_down(r, op, v, made) : write_root(r, v, made));
+    MPL_TRY(is_full(r->level) ? pass_up_and_down(r, op, v, made) : write_root(r, v, made));
 out:
     return st;
 }
@@ -584,13 +590,13 @@ mpl_status mpl_tensor_ssa(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level 
     MPL_TRY(mpl_new(ctx, s.output, program->n_outputs));
     MPL_TRY(rewrite(&s, level));
     MPL_TRY(end_step(&s, watch, 0));
-    if (level == MPL_SSA_FULL) {
+    if (is_full(level)) {
         MPL_TRY(mpl_ssa_reduce(&s, false));
         MPL_TRY(end_step(&s, watch, 1));
         MPL_TRY(mpl_ssa_reduce(&s, true));
         MPL_TRY(end_step(&s, watch, 2));
     }
-    if (level != MPL_SSA_COPY) {
+    if (level == MPL_SSA_VIEWS || level == MPL_SSA_FULL) {
         MPL_TRY(mpl_ssa_fuse(&s, level == MPL_SSA_FULL));
         MPL_TRY(end_step(&s, watch, 3));
     }

@@ -3,7 +3,10 @@
  * Source   pingpong, delay, nested_loop: the loops of L. Liu, "The NNC Tensor Allocation Algorithm", 2018 (x = conv(x); x[c] =
  *          conv(x[c - 4]); loops in loops). piecewise: its case..of, a function in pieces. seq2seq: I. Sutskever, O. Vinyals,
  *          Q. Le, "Sequence to Sequence Learning with Neural Networks", 2014, with the GRU of Cho et al.
- * Differs  The sizes, the pieces and the bypass are ours; seq2seq has one layer a side, and decodes greedily. */
+ * Differs  The sizes, the pieces and the bypass are ours; seq2seq has one layer a side, and decodes greedily.
+ * Train    seq2seq: the words of the right answer are an input, and each round reads the one before, whatever the decoder would have
+ *          said (R. Williams, D. Zipser, 1989, teacher forcing); there is no arg-max then. The loss is the mean of softmax
+ *          cross-entropy over all words, those behind the end, 0, included. */
 #include "graphs/zoo/zoo_priv.h"
 
 static mpl_value add_round(mpl_net *net)
@@ -280,29 +283,81 @@ static mpl_value encode(mpl_net *net, int64_t steps, int64_t batch, int64_t hidd
     return last;
 }
 
+/* What both forms of the decoder share. */
+typedef struct decoder {
+    gru g;
+    mpl_value table, back, begin;
+} decoder;
+
+static decoder add_decoder(mpl_net *net, const mpl_shape *begin, int64_t hidden)
+{
+    int64_t vocab = mpl_zoo_arg(net->args, "vocab");
+    decoder d;
+
+    mpl_net_scope(net, "decoder");
+    d.g = add_gru(net, hidden);
+    d.table = mpl_net_weight(net, "table", 2, (int64_t[]){vocab, hidden});
+    d.back = mpl_net_weight(net, "back", 2, (int64_t[]){hidden, vocab});
+    d.begin = mpl_net_const(net, "begin", MPL_TYPE_i64, begin, &(int64_t){1});
+    return d;
+}
+
+/* The loss of the right answer, word by word: round k reads word k - 1. */
+static mpl_value teach(mpl_net *net, mpl_value state, int64_t batch, int64_t hidden)
+{
+    static const int64_t first = 0, axis = 0;
+    const int64_t most = mpl_zoo_arg(net->args, "most"), last = most - 1, n = most * batch;
+    const mpl_attr all_but_one[] = {MPL_INTS(starts, 1, &first), MPL_INTS(ends, 1, &last),
+                                    MPL_INTS(axes, 1, &axis)};
+    const char *name[] = {NULL, "states"};
+    decoder d = add_decoder(net, &(mpl_shape){2, {1, batch}}, hidden);
+    mpl_value answer = mpl_net_numbers(net, "answer", 2, (int64_t[]){most, batch}), read = d.begin, x, h,
+              out[2];
+    uint32_t body;
+
+    if (most > 1) {
+        read = mpl_net_op(net, MPL_OP_slice, "said", 1, &answer, 3, all_but_one);
+        read = mpl_net_op(net, MPL_OP_concat, "read", 2, (mpl_value[]){d.begin, read}, 1, &MPL_INT(axis, 0));
+    }
+    x = mpl_net_op(net, MPL_OP_gather, "words", 2, (mpl_value[]){d.table, read}, 1, &MPL_INT(axis, 0));
+    body = mpl_net_open(net, "step");
+    add_round(net);
+    h = mpl_net_param_like(net, "before", state);
+    h = gru_cell(net, &d.g, mpl_net_param_slice(net, "x", x), h);
+    mpl_net_close(net, 3, (mpl_value[]){MPL_NONE, h, h});
+    mpl_net_while(net, "steps",
+                  &(mpl_net_loop){.body = body,
+                                  .trips = -1,
+                                  .n_carried = 1,
+                                  .n_scans = 1,
+                                  .n_rows = 1,
+                                  .init = &state,
+                                  .scan = &x,
+                                  .out_name = name},
+                  out);
+    h = mpl_net_op(net, MPL_OP_reshape, "state", 1, &out[1], 1,
+                   &MPL_INTS(shape, 2, ((const int64_t[]){n, hidden})));
+    answer = mpl_net_op(net, MPL_OP_reshape, "labels", 1, &answer, 1, &MPL_INTS(shape, 1, &n));
+    return mpl_net_cross_entropy(net, "loss", mpl_net_binary(net, MPL_OP_matmul, "score", h, d.back), answer);
+}
+
 /* Word 0 ends a sentence: what comes behind is 0, too, and the loop ends when all sentences did. */
 static mpl_value decode(mpl_net *net, mpl_value state, int64_t batch, int64_t hidden)
 {
-    int64_t vocab = mpl_zoo_arg(net->args, "vocab");
+    decoder d = add_decoder(net, &(mpl_shape){1, {batch}}, hidden);
     const char *name[] = {NULL, NULL, "words"};
     mpl_value word, ends, h, x, score, open, init[2] = {state}, out[3];
     uint32_t body;
-    gru g;
-    mpl_value table, back;
 
-    mpl_net_scope(net, "decoder");
-    g = add_gru(net, hidden);
-    table = mpl_net_weight(net, "table", 2, (int64_t[]){vocab, hidden});
-    back = mpl_net_weight(net, "back", 2, (int64_t[]){hidden, vocab});
-    init[1] = mpl_net_const(net, "begin", MPL_TYPE_i64, &(mpl_shape){1, {batch}}, &(int64_t){1});
+    init[1] = d.begin;
     ends = mpl_net_const(net, "end", MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &(int64_t){0});
     body = mpl_net_open(net, "step");
     add_round(net);
     h = mpl_net_param_like(net, "before", state);
     word = mpl_net_param_like(net, "word", init[1]);
-    x = mpl_net_op(net, MPL_OP_gather, "x", 2, (mpl_value[]){table, word}, 1, &MPL_INT(axis, 0));
-    h = gru_cell(net, &g, x, h);
-    score = mpl_net_binary(net, MPL_OP_matmul, "score", h, back);
+    x = mpl_net_op(net, MPL_OP_gather, "x", 2, (mpl_value[]){d.table, word}, 1, &MPL_INT(axis, 0));
+    h = gru_cell(net, &d.g, x, h);
+    score = mpl_net_binary(net, MPL_OP_matmul, "score", h, d.back);
     open = mpl_net_op(net, MPL_OP_cast, "open", 1,
                       (mpl_value[]){mpl_net_binary(net, MPL_OP_greater, "on", word, ends)}, 1,
                       &MPL_TEXT(to, "i64"));
@@ -327,11 +382,12 @@ static mpl_status build_seq2seq(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_grap
 {
     int64_t batch = mpl_zoo_arg(args, "batch"), hidden = mpl_zoo_arg(args, "hidden");
     mpl_net net;
-    mpl_value state;
+    mpl_value state, y;
 
     mpl_net_begin(&net, ctx, args);
     state = encode(&net, mpl_zoo_arg(args, "steps"), batch, hidden);
-    return mpl_net_end(&net, decode(&net, state, batch, hidden), out);
+    y = args->train ? teach(&net, state, batch, hidden) : decode(&net, state, batch, hidden);
+    return mpl_net_end(&net, y, out);
 }
 
 static const mpl_zoo_param seq2seq_params[] = {
@@ -348,4 +404,5 @@ const mpl_zoo_entry mpl_zoo_seq2seq = {
     .about = "encoder and decoder as loops; the decoder ends with its sentences (Sutskever et al. 2014)",
     .params = seq2seq_params,
     .build = build_seq2seq,
+    .own_loss = true,
 };

@@ -10,6 +10,12 @@
  *          same reason. Nothing is lost of the sampling: each region reads its own level, since all levels lie in one table
  *          of rows, and the row's number is computed. Sizes of boxes grow at most 62.5 times (Detectron's bound), so that
  *          weights from a seed give no infinity. Batch is 1.
+ * Train    The loss is that of the paper, the sum of five: softmax cross-entropy of the proposals' two classes and of the regions'
+ *          classes, smooth L1 of the shifts of foreground anchors and of regions (of their right class; the background has none), and
+ *          cross-entropy of the sigmoids of outlines (of their right class); each the mean over all rows or elements.
+ *          Which anchor and region belongs to which object is not worked out: the inputs anchor_class (0, 1), anchor_shifts, region_class,
+ *          region_shifts, mask_class and mask say it, in the order of anchors, proposals and outlined regions. As in the paper,
+ *          no gradient goes through the places of boxes, nor through what chose them.
  * Owl      form=owl takes layers apart as Owl does (owl.c); `--optimise all` is then what Owl's optimiser leaves. */
 #include "graphs/zoo/zoo_priv.h"
 
@@ -257,10 +263,12 @@ static mpl_value all_anchors(mpl_net *net, const pyramid *p)
     return v;
 }
 
-/* What is foreground, best first, of all anchors: scores [n,2] and shifts [n,4], level below level. */
-static void score_anchors(mpl_net *net, const pyramid *p, mpl_value *scores, mpl_value *shifts)
+/* What is foreground, best first, of all anchors: scores [n,2], shifts [n,4] and, to be trained, what the scores are made of, level
+ * below level. */
+static void score_anchors(mpl_net *net, const pyramid *p, mpl_value *scores, mpl_value *shifts,
+                          mpl_value *logits)
 {
-    mpl_value score[LEVELS], shift[LEVELS];
+    mpl_value score[LEVELS], shift[LEVELS], logit[LEVELS];
     shared conv, class, box;
 
     mpl_net_scope(net, "rpn");
@@ -272,12 +280,14 @@ static void score_anchors(mpl_net *net, const pyramid *p, mpl_value *scores, mpl
 
         mpl_net_scope(net, "rpn%d", i + 2);
         x = mpl_net_unary(net, MPL_OP_relu, "relu", apply(net, "conv", p->level[i], &conv));
-        score[i] = softmax(net, "prob", anchor_rows(net, "class", apply(net, "class", x, &class), 2));
+        logit[i] = anchor_rows(net, "class", apply(net, "class", x, &class), 2);
+        score[i] = softmax(net, "prob", logit[i]);
         shift[i] = anchor_rows(net, "box", apply(net, "box", x, &box), 4);
     }
     mpl_net_scope(net, "rpn");
     *scores = join(net, "scores", LEVELS, score, 0);
     *shifts = join(net, "shifts", LEVELS, shift, 0);
+    *logits = net->args->train ? join(net, "logits", LEVELS, logit, 0) : MPL_NONE;
 }
 
 /* One side of boxes, a middle and half a length shifted and stretched: *least and *most, within [0, 1]. */
@@ -324,14 +334,92 @@ static mpl_value corners_of(mpl_net *net, const boxes *b)
     return join(net, "corners", 4, (mpl_value[]){b->top, b->left, b->bottom, b->right}, 1);
 }
 
-static boxes propose(mpl_net *net, const pyramid *p)
+/* Losses that are added up. */
+typedef struct losses {
+    mpl_value item[5];
+    uint32_t n;
+} losses;
+
+/* 1 in rows of a class, 0 in those of the background; [n,1]. */
+static mpl_value foreground(mpl_net *net, mpl_value class)
+{
+    const int64_t dim[] = {mpl_net_dim(net, class, 0), 1};
+    mpl_value some = mpl_net_const(net, "background", MPL_TYPE_i64, &(mpl_shape){0, {0}}, &(int64_t){0});
+
+    some = mpl_net_binary(net, MPL_OP_greater, "is_object", class, some);
+    some = mpl_net_op(net, MPL_OP_cast, "object", 1, &some, 1, &MPL_TEXT(to, "f32"));
+    return reshape(net, "object.dims", some, 2, dim);
+}
+
+/* Row i's part `class[i]` of x [n,classes,..]. */
+static mpl_value of_class(mpl_net *net, mpl_value x, mpl_value class)
+{
+    const int64_t n = mpl_net_dim(net, class, 0), dim[] = {n, 1};
+    int64_t *number = NULL;
+    mpl_value pair[2];
+
+    if (net->st == MPL_OK)
+        net->st = mpl_new(net->ctx, number, (size_t)n);
+    for (int64_t i = 0; i < n && net->st == MPL_OK; i++)
+        number[i] = i;
+    pair[0] = constant(net, "rows", MPL_TYPE_i64, 2, dim, number);
+    mpl_free(net->ctx, number);
+    pair[1] = reshape(net, "class.rows", class, 2, dim);
+    return mpl_net_binary(net, MPL_OP_gather_nd, "right", x, join(net, "right.pairs", 2, pair, 1));
+}
+
+/* The losses of rows of classes, `logits`, and of their shifts [n,4], or [n,classes,4], against inputs. */
+static void add_losses(mpl_net *net, const char *what, mpl_value logits, mpl_value shifts, losses *l)
+{
+    const int64_t n = mpl_net_dim(net, logits, 0);
+    mpl_value class, wanted, some;
+    char text[32];
+
+    mpl_net_scope(net, "%s", "");
+    snprintf(text, sizeof text, "%s_class", what);
+    class = mpl_net_numbers(net, text, 1, &n);
+    snprintf(text, sizeof text, "%s_shifts", what);
+    wanted = mpl_net_input(net, text, 2, (const int64_t[]){n, 4});
+    mpl_net_scope(net, "%s_loss", what);
+    l->item[l->n++] = mpl_net_cross_entropy(net, "classes", logits, class);
+    some = foreground(net, class);
+    if (mpl_net_rank(net, shifts) == 3)
+        shifts = of_class(net, shifts, class);
+    l->item[l->n++] = mpl_net_smooth_l1(net, "shifts", mpl_net_binary(net, MPL_OP_mul, "said", shifts, some),
+                                        mpl_net_binary(net, MPL_OP_mul, "wanted", wanted, some));
+}
+
+static void add_mask_loss(mpl_net *net, mpl_value logits, losses *l)
+{
+    const int64_t n = mpl_net_dim(net, logits, 0);
+    const int64_t dim[] = {n, mpl_net_dim(net, logits, 2), mpl_net_dim(net, logits, 3)};
+    mpl_value class, wanted;
+
+    mpl_net_scope(net, "%s", "");
+    class = mpl_net_numbers(net, "mask_class", 1, &n);
+    wanted = mpl_net_input(net, "mask", 3, dim);
+    mpl_net_scope(net, "mask_loss");
+    l->item[l->n++] = mpl_net_sigmoid_loss(net, "outlines", of_class(net, logits, class), wanted);
+}
+
+/* x; to be trained, with no gradient behind it. */
+static mpl_value fixed(mpl_net *net, const char *name, mpl_value x)
+{
+    return net->args->train ? mpl_net_stop(net, name, x) : x;
+}
+
+static boxes propose(mpl_net *net, const pyramid *p, losses *l)
 {
     int64_t n;
-    mpl_value scores, shifts, best, where, anchors = all_anchors(net, p);
+    mpl_value scores, shifts, logits, best, where, anchors = all_anchors(net, p);
 
-    score_anchors(net, p, &scores, &shifts);
+    score_anchors(net, p, &scores, &shifts, &logits);
+    if (net->args->train)
+        add_losses(net, "anchor", logits, shifts, l);
     n = mpl_net_dim(net, scores, 0);
     mpl_net_scope(net, "proposals");
+    scores = fixed(net, "scores", scores);
+    shifts = fixed(net, "all_shifts", shifts);
     scores = reshape(net, "foreground.flat", column(net, "foreground", scores, 1), 1, &n);
     best_of(net, "top", scores, mpl_zoo_arg(net->args, "rois"), &best, &where);
     return shift_boxes(net, gather(net, "anchors", anchors, where), gather(net, "shifts", shifts, where));
@@ -460,8 +548,8 @@ static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t 
     return mpl_net_unary(net, MPL_OP_relu, text, x);
 }
 
-/* Classes [rois, classes] and shifts for each class [rois, classes, 4]. */
-static void classify(mpl_net *net, mpl_value regions, mpl_value *prob, mpl_value *shifts)
+/* Classes [rois, classes], what they are made of, and shifts for each class [rois, classes, 4]. */
+static void classify(mpl_net *net, mpl_value regions, mpl_value *prob, mpl_value *logits, mpl_value *shifts)
 {
     int64_t n = mpl_net_dim(net, regions, 0), classes = mpl_zoo_arg(net->args, "classes");
     mpl_value x;
@@ -469,7 +557,8 @@ static void classify(mpl_net *net, mpl_value regions, mpl_value *prob, mpl_value
     x = conv_relu(net, "whole", regions, 1024, MPL_WINDOW(7, 1, 0));
     x = conv_relu(net, "mixed", x, 1024, MPL_WINDOW(1, 1, 0));
     x = mpl_net_flatten(net, "flat", x);
-    *prob = softmax(net, "prob", mpl_net_dense(net, "class", x, classes));
+    *logits = mpl_net_dense(net, "class", x, classes);
+    *prob = softmax(net, "prob", *logits);
     *shifts = reshape(net, "shifts", mpl_net_dense(net, "box", x, 4 * classes), 3,
                       (const int64_t[]){n, classes, 4});
 }
@@ -496,6 +585,7 @@ static boxes detect(mpl_net *net, const boxes *rois, mpl_value prob, mpl_value s
     return b;
 }
 
+/* Outlines of each region for each class; before the sigmoid. */
 static mpl_value outline(mpl_net *net, mpl_value x)
 {
     static const int64_t two[] = {2, 2};
@@ -515,8 +605,7 @@ static mpl_value outline(mpl_net *net, mpl_value x)
     if (net->owl)
         x = mpl_net_binary(net, MPL_OP_add, "up.add", x, in[2]);
     x = mpl_net_unary(net, MPL_OP_relu, "up.relu", x);
-    x = mpl_net_conv(net, "classes", x, mpl_zoo_arg(net->args, "classes"), MPL_WINDOW(1, 1, 0), 1, true);
-    return mpl_net_unary(net, MPL_OP_sigmoid, "masks", x);
+    return mpl_net_conv(net, "classes", x, mpl_zoo_arg(net->args, "classes"), MPL_WINDOW(1, 1, 0), 1, true);
 }
 
 static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
@@ -524,24 +613,34 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
     mpl_net net;
     pyramid p;
     boxes rois, best;
-    mpl_value regions, prob, shifts, found;
+    mpl_value regions, prob, logits, shifts, found, masks;
+    losses l = {.n = 0};
 
     mpl_net_begin(&net, ctx, args);
     net.owl = mpl_zoo_arg(args, "form") == 1;
     make_pyramid(&net, &p);
-    rois = propose(&net, &p);
+    rois = propose(&net, &p, &l);
     mpl_net_scope(&net, "rois");
     regions = read_regions(&net, &p, &rois, 7);
     mpl_net_scope(&net, "head");
-    classify(&net, regions, &prob, &shifts);
+    classify(&net, regions, &prob, &logits, &shifts);
+    if (args->train)
+        add_losses(&net, "region", logits, shifts, &l);
     mpl_net_scope(&net, "detections");
-    best = detect(&net, &rois, prob, shifts, &found);
+    best = detect(&net, &rois, fixed(&net, "prob", prob), fixed(&net, "all_shifts", shifts), &found);
     mpl_net_scope(&net, "mask_rois");
     regions = read_regions(&net, &p, &best, 14);
     mpl_net_scope(&net, "mask");
+    masks = outline(&net, regions);
+    if (args->train) {
+        add_mask_loss(&net, masks, &l);
+        mpl_net_scope(&net, "%s", "");
+        return mpl_net_end(&net, mpl_net_op(&net, MPL_OP_sum, "loss", l.n, l.item, 0, NULL), out);
+    }
+    masks = mpl_net_unary(&net, MPL_OP_sigmoid, "masks", masks);
     if (net.st == MPL_OK)
         net.st = mpl_graph_add_output(ctx, net.graph, found);
-    return mpl_net_end(&net, outline(&net, regions), out);
+    return mpl_net_end(&net, masks, out);
 }
 
 static const mpl_zoo_param params[] = {
@@ -560,4 +659,5 @@ const mpl_zoo_entry mpl_zoo_mask_rcnn = {
         "Mask R-CNN on ResNet-101 and a feature pyramid (He et al. 2017), without non-maximum suppression",
     .params = params,
     .build = build,
+    .own_loss = true,
 };

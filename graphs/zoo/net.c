@@ -84,7 +84,8 @@ int64_t mpl_net_dim(const mpl_net *net, mpl_value x, uint32_t axis)
     return net->st == MPL_OK ? net->graph->value_shape[x].dim[axis] : 1;
 }
 
-static mpl_value add_value(mpl_net *net, const char *name, mpl_role role, uint32_t rank, const int64_t *dim)
+static mpl_value add_value(mpl_net *net, const char *name, mpl_role role, mpl_type type, uint32_t rank,
+                           const int64_t *dim)
 {
     mpl_shape shape = {.rank = rank};
     mpl_value v = MPL_NONE;
@@ -92,7 +93,7 @@ static mpl_value add_value(mpl_net *net, const char *name, mpl_role role, uint32
     if (net->st != MPL_OK)
         return MPL_NONE;
     memcpy(shape.dim, dim, rank * sizeof *dim);
-    net->st = mpl_graph_add_value(net->ctx, net->graph, name, role, MPL_TYPE_f32, &shape, &v);
+    net->st = mpl_graph_add_value(net->ctx, net->graph, name, role, type, &shape, &v);
     return v;
 }
 
@@ -100,7 +101,14 @@ mpl_value mpl_net_input(mpl_net *net, const char *name, uint32_t rank, const int
 {
     char text[NAME_SIZE];
 
-    return add_value(net, full_name(net, name, "", text), MPL_INPUT, rank, dim);
+    return add_value(net, full_name(net, name, "", text), MPL_INPUT, MPL_TYPE_f32, rank, dim);
+}
+
+mpl_value mpl_net_numbers(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim)
+{
+    char text[NAME_SIZE];
+
+    return add_value(net, full_name(net, name, "", text), MPL_INPUT, MPL_TYPE_i64, rank, dim);
 }
 
 mpl_value mpl_net_image(mpl_net *net, int64_t channels)
@@ -115,7 +123,7 @@ mpl_value mpl_net_weight(mpl_net *net, const char *name, uint32_t rank, const in
 {
     char text[NAME_SIZE];
 
-    return add_value(net, full_name(net, name, "", text), MPL_WEIGHT, rank, dim);
+    return add_value(net, full_name(net, name, "", text), MPL_WEIGHT, MPL_TYPE_f32, rank, dim);
 }
 
 /* A weight of the operation `name`. */
@@ -124,7 +132,7 @@ static mpl_value weight_of(mpl_net *net, const char *name, const char *suffix, u
 {
     char text[NAME_SIZE];
 
-    return add_value(net, full_name(net, name, suffix, text), MPL_WEIGHT, rank, dim);
+    return add_value(net, full_name(net, name, suffix, text), MPL_WEIGHT, MPL_TYPE_f32, rank, dim);
 }
 
 mpl_value mpl_net_const(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape,
@@ -266,6 +274,66 @@ mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout)
     if (net->owl)
         return mpl_net_owl_softmax(net, "prob", x);
     return mpl_net_unary(net, MPL_OP_softmax, "prob", x);
+}
+
+/* ---- losses ------------------------------------------------------------------------------------------------ */
+
+/* Part of a loss: the operation `name`.`part`. */
+static mpl_value loss_part(mpl_net *net, mpl_op_kind kind, const char *name, const char *part, mpl_value a,
+                           mpl_value b)
+{
+    char text[NAME_SIZE];
+
+    snprintf(text, sizeof text, "%s.%s", name, part);
+    return mpl_net_op(net, kind, text, b == MPL_NONE ? 1 : 2, (mpl_value[]){a, b}, 0, NULL);
+}
+
+mpl_value mpl_net_cross_entropy(mpl_net *net, const char *name, mpl_value logits, mpl_value labels)
+{
+    char text[2][NAME_SIZE];
+    const char *const out_name[] = {full_name(net, name, "", text[0]),
+                                    full_name(net, name, ".prob", text[1])};
+    mpl_value out[2] = {MPL_NONE, MPL_NONE};
+
+    if (net->st == MPL_OK)
+        net->st = mpl_graph_add_op(net->ctx, net->graph, MPL_OP_softmax_cross_entropy, out_name[0], 2,
+                                   (mpl_value[]){logits, labels}, 0, NULL, 2, out_name, out);
+    return out[0];
+}
+
+/* R. Girshick, "Fast R-CNN", ICCV 2015, equation 3, in one formula: c (|d| - c / 2) with c = min(|d|, 1). */
+mpl_value mpl_net_smooth_l1(mpl_net *net, const char *name, mpl_value x, mpl_value wanted)
+{
+    char text[2][NAME_SIZE];
+    mpl_value size = loss_part(net, MPL_OP_abs, name, "size",
+                               loss_part(net, MPL_OP_sub, name, "off", x, wanted), MPL_NONE);
+    mpl_value near;
+
+    snprintf(text[0], NAME_SIZE, "%.100s.near", name);
+    snprintf(text[1], NAME_SIZE, "%.100s.one", name);
+    near = mpl_net_op(net, MPL_OP_clip, text[0], 3,
+                      (mpl_value[]){size, MPL_NONE, mpl_net_scalar(net, text[1], 1)}, 0, NULL);
+    snprintf(text[1], NAME_SIZE, "%.100s.half", name);
+    size = loss_part(net, MPL_OP_sub, name, "rest", size,
+                     loss_part(net, MPL_OP_mul, name, "near.half", near, mpl_net_scalar(net, text[1], 0.5f)));
+    return mpl_net_op(net, MPL_OP_reduce_mean, name, 1,
+                      (mpl_value[]){loss_part(net, MPL_OP_mul, name, "each", near, size)}, 1,
+                      &MPL_INT(keepdims, 0));
+}
+
+/* - t log s(x) - (1 - t) log(1 - s(x)) = softplus(x) - t x */
+mpl_value mpl_net_sigmoid_loss(mpl_net *net, const char *name, mpl_value logits, mpl_value wanted)
+{
+    mpl_value each = loss_part(net, MPL_OP_sub, name, "each",
+                               loss_part(net, MPL_OP_softplus, name, "soft", logits, MPL_NONE),
+                               loss_part(net, MPL_OP_mul, name, "said", logits, wanted));
+
+    return mpl_net_op(net, MPL_OP_reduce_mean, name, 1, &each, 1, &MPL_INT(keepdims, 0));
+}
+
+mpl_value mpl_net_stop(mpl_net *net, const char *name, mpl_value x)
+{
+    return mpl_net_op(net, MPL_OP_identity, name, 1, &x, 1, &MPL_INT(stop, 1));
 }
 
 /* ---- control flow ------------------------------------------------------------------------------------------ */

@@ -6,6 +6,9 @@
  *          arXiv 1804.02767, section 2.1. cart_pole: A. Barto, R. Sutton, C. Anderson, 1983, the equations and constants of OpenAI Gym's.
  * Forms    ssa=full, views, copy: what tensor_ssa makes of it; ssa=program: as it is.
  *
+ * Train    The box decoders learn their bias, by smooth L1 of the boxes that they make (of yolo_boxes: of all that it makes) against
+ *          wanted ones. The others have no weight.
+ *
  * What is written to is made by an operation first, as it is where a network ends: an input could not be overwritten. */
 #include "graphs/passes/passes.h"
 #include "graphs/zoo/zoo_priv.h"
@@ -62,15 +65,36 @@ static void scalar(script *s, const char *name, double value)
     say(s, "weight %s f32 [] = splat %g\n", name, value);
 }
 
+/* The output: what was made or, to be trained, the smooth L1 loss (net.c) of it against an input `wanted` of those dims. */
+static void learn(script *s, const char *made, const char *dims)
+{
+    if (!s->args->train) {
+        say(s, "output %s\n", made);
+        return;
+    }
+    say(s,
+        "input wanted f32 %s\nweight loss_one f32 [] = splat 1\nweight loss_half f32 [] = splat 0.5\n"
+        "loss_off = sub(%s, wanted)\nloss_size = abs(loss_off)\nloss_near = clip(loss_size, _, loss_one)\n"
+        "loss_part = mul(loss_near, loss_half)\nloss_rest = sub(loss_size, loss_part)\n"
+        "loss_each = mul(loss_near, loss_rest)\nloss = reduce_mean(loss_each) keepdims=0\noutput loss\n",
+        dims, made);
+}
+
 /* Reads the text, and makes SSA of it. */
 static mpl_status end(script *s, mpl_graph **out)
 {
-    static const mpl_ssa_level level[] = {MPL_SSA_FULL, MPL_SSA_VIEWS, MPL_SSA_COPY};
+    const mpl_ssa_level level[] = {s->args->train ? MPL_SSA_BOXES : MPL_SSA_FULL, MPL_SSA_VIEWS,
+                                   MPL_SSA_COPY};
     mpl_status st = MPL_OK;
     mpl_graph *program = NULL;
     int64_t ssa = mpl_zoo_arg(s->args, "ssa");
 
     MPL_TRY(s->st);
+    if (s->args->train && (ssa == 1 || ssa == 3))
+        MPL_FAIL(s->ctx, MPL_EINPUT,
+                 "%s: ssa=%s has operations without a gradient; mode=train takes ssa=full, which fuses "
+                 "nothing then, or ssa=copy",
+                 s->args->entry->name, levels[ssa]);
     MPL_TRY(mpl_text_read_memory(s->ctx, s->args->entry->name, s->text, s->n, &program));
     if (ssa < 3) {
         MPL_TRY(mpl_tensor_ssa(s->ctx, program, level[ssa], NULL, NULL, out));
@@ -113,6 +137,7 @@ const mpl_zoo_entry mpl_zoo_views = {
 static mpl_status build_offset2bbox(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     script s = begin(ctx, args);
+    char dims[64];
     int batch = (int)mpl_zoo_arg(args, "batch"), n = (int)mpl_zoo_arg(args, "boxes");
 
     say(&s, "input anchors f32 [%d,4]\ninput head f32 [%d,%d,4]\nweight bias f32 [4]\n", n, batch, n);
@@ -136,8 +161,9 @@ static mpl_status build_offset2bbox(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_
             "low = sub(xy, wh)\n"
             "high = add(xy, wh)\n"
             "copy_into(xy, low)\n"
-            "copy_into(wh, high)\n"
-            "output boxes\n");
+            "copy_into(wh, high)\n");
+    snprintf(dims, sizeof dims, "[%d,%d,4]", batch, n);
+    learn(&s, "boxes", dims);
     return end(&s, out);
 }
 
@@ -147,11 +173,13 @@ static const mpl_zoo_param offset2bbox_params[] = {
 const mpl_zoo_entry mpl_zoo_offset2bbox = {.name = "offset2bbox",
                                            .about = "boxes from offsets to anchors, written in place",
                                            .params = offset2bbox_params,
-                                           .build = build_offset2bbox};
+                                           .build = build_offset2bbox,
+                                           .own_loss = true};
 
 static mpl_status build_ssd(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     script s = begin(ctx, args);
+    char dims[64];
     int batch = (int)mpl_zoo_arg(args, "batch"), n = (int)mpl_zoo_arg(args, "boxes");
 
     say(&s,
@@ -177,12 +205,16 @@ static mpl_status build_ssd(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **
             "sub_into(xy, w_half)\n"
             "add_into(wh, xy)\n"
             "max_into(boxes, zero)\n"
-            "min_into(boxes, one)\n"
-            "scores = softmax(conf) axis=-1\n"
+            "min_into(boxes, one)\n");
+    snprintf(dims, sizeof dims, "[%d,%d,4]", batch, n);
+    learn(&s, "boxes", dims);
+    if (args->train) /* scores are the input's: nothing of them is learnt */
+        return end(&s, out);
+    say(&s, "scores = softmax(conf) axis=-1\n"
             "background = view(scores) index=\"...,0\"\n"
             "copy_into(background, zero)\n"
             "best = reduce_max(scores) axes=[-1] keepdims=0\n"
-            "output boxes\noutput scores\noutput best\n");
+            "output scores\noutput best\n");
     return end(&s, out);
 }
 
@@ -195,11 +227,13 @@ static const mpl_zoo_param ssd_params[] = {MPL_PARAM_BATCH(8),
 const mpl_zoo_entry mpl_zoo_ssd_boxes = {.name = "ssd_boxes",
                                          .about = "boxes and scores as SSD decodes them, written in place",
                                          .params = ssd_params,
-                                         .build = build_ssd};
+                                         .build = build_ssd,
+                                         .own_loss = true};
 
 static mpl_status build_yolo(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     script s = begin(ctx, args);
+    char dims[64];
     int batch = (int)mpl_zoo_arg(args, "batch"), cells = (int)mpl_zoo_arg(args, "cells");
     int width = 5 + (int)mpl_zoo_arg(args, "classes");
 
@@ -228,7 +262,9 @@ static mpl_status build_yolo(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph *
             "sigmoid_into(object)\n"
             "sigmoid_into(class)\n"
             "mul_into(class, object)\n");
-    say(&s, "boxes = reshape(out) shape=[%d,%d,%d]\noutput boxes\n", batch, 3 * cells * cells, width);
+    snprintf(dims, sizeof dims, "[%d,%d,%d]", batch, 3 * cells * cells, width);
+    say(&s, "boxes = reshape(out) shape=%s\n", dims);
+    learn(&s, "boxes", dims);
     return end(&s, out);
 }
 
@@ -242,7 +278,8 @@ const mpl_zoo_entry mpl_zoo_yolo_boxes = {
     .name = "yolo_boxes",
     .about = "one scale of boxes and scores as YOLOv3 decodes them, in place",
     .params = yolo_params,
-    .build = build_yolo};
+    .build = build_yolo,
+    .own_loss = true};
 
 /* ---- slices -------------------------------------------------------------------------------------------- */
 

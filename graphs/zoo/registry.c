@@ -167,6 +167,7 @@ static mpl_status train(mpl_ctx *ctx, const spec *s, const mpl_graph *network, m
         .apart = s->training[PRODUCTS] == 1,
         .rate = s->training[RATE] > 0 ? (double)s->training[RATE] / 1e6 : s->args.entry->rate,
         .dropout = s->args.entry->dropout,
+        .own_loss = s->args.entry->own_loss,
     };
 
     name_training(s, network->name, name, sizeof name);
@@ -206,6 +207,7 @@ mpl_status mpl_zoo_build(mpl_ctx *ctx, const char *text, mpl_graph **out)
         at += 1 + n;
     }
     MPL_TRY(check_training(ctx, &s));
+    s.args.train = s.training[MODE] == 1;
     MPL_TRY(s.args.entry->build(ctx, &s.args, &network));
     if (s.training[MODE] == 1)
         MPL_TRY(train(ctx, &s, network, out));

@@ -13,6 +13,7 @@
 typedef struct mpl_zoo_args {
     const mpl_zoo_entry *entry;
     int64_t value[MPL_ZOO_MAX_PARAMS]; /* in the order of entry->params, each in its range */
+    bool train;                        /* an entry with own_loss ends in its loss */
 } mpl_zoo_args;
 
 /* Value of a parameter that the entry has. */
@@ -52,6 +53,8 @@ uint32_t mpl_net_rank(const mpl_net *net, mpl_value x);              /* 1 after 
 int64_t mpl_net_dim(const mpl_net *net, mpl_value x, uint32_t axis); /* 1 after a failure */
 mpl_value mpl_net_input(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
 mpl_value mpl_net_image(mpl_net *net, int64_t channels); /* input "data" [batch, channels, image, image] */
+/* Of i64: classes, words. */
+mpl_value mpl_net_numbers(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
 mpl_value mpl_net_weight(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
 mpl_value mpl_net_scalar(mpl_net *net, const char *name, float number); /* a constant */
 mpl_value mpl_net_const(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape,
@@ -83,6 +86,14 @@ mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x); /* [batc
 mpl_value mpl_net_dense(mpl_net *net, const char *name, mpl_value x, int64_t units);
 /* What most classifiers end in: one value a channel (avg_pool over the whole image), flatten, dense, softmax. */
 mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout);
+
+/* Losses, of no dims. Softmax cross-entropy of rows of logits, the mean over the rows; smooth L1, and cross-entropy of sigmoids of
+ * logits, the mean over the elements. */
+mpl_value mpl_net_cross_entropy(mpl_net *net, const char *name, mpl_value logits, mpl_value labels);
+mpl_value mpl_net_smooth_l1(mpl_net *net, const char *name, mpl_value x, mpl_value wanted);
+mpl_value mpl_net_sigmoid_loss(mpl_net *net, const char *name, mpl_value logits, mpl_value wanted);
+/* x itself, through which no gradient goes. */
+mpl_value mpl_net_stop(mpl_net *net, const char *name, mpl_value x);
 
 /* resnet.c: the image and the four stages of resnet101, strides on the first 1x1; entries that call it have batch and image. */
 void mpl_net_resnet101(mpl_net *net, mpl_value stage[4]);
