@@ -26,6 +26,7 @@ typedef struct cell {
     mpl_plan *plan;
     mpl_worker *worker;
     int64_t *run_ns;
+    int64_t *replay_ns;         /* on a device whose runs alternate */
     int64_t *plan_ns, *self_ns; /* [repeat] with peers: of each plan in turn */
     bool skip;                  /* the file has it already, or it is another shard's */
     bool elsewhere;             /* it is another shard's */
@@ -476,10 +477,14 @@ static void finish_run(bench *b, const mpl_job *job, cell *c, uint32_t n_runs, c
     error = mpl_outputs_error(job->source.graph, mpl_worker_outputs(c->worker), reference);
     if (error > MPL_REL_TOLERANCE) {
         mpl_row_fail(c->row, "refused", "outputs differ from those of the run that shares nothing");
+    } else if (mpl_measure_check(b->ctx, mpl_worker_measured(c->worker)) != MPL_OK) {
+        mpl_row_fail(c->row, "refused", b->ctx->message);
     } else {
         mpl_measure_fields(mpl_worker_measured(c->worker), c->row);
         if (n_runs > 0)
             mpl_record_ints(c->row, MPL_FIELD_run_ns, n_runs, c->run_ns);
+        if (n_runs > 0 && mpl_worker_measured(c->worker)->facts.two_ways)
+            mpl_record_ints(c->row, MPL_FIELD_replay_ns, n_runs, c->replay_ns);
     }
     mpl_record_int(c->row, MPL_FIELD_repeat, b->repeat);
     mpl_record_text(c->row, MPL_FIELD_outputs, mpl_outputs_word(error));
@@ -500,6 +505,7 @@ static mpl_status run_group(bench *b, const mpl_worker_task *task, cell *cells, 
             continue;
         one.plan = cells[i].plan;
         MPL_TRY(mpl_new(b->ctx, cells[i].run_ns, repeat));
+        MPL_TRY(mpl_new(b->ctx, cells[i].replay_ns, repeat));
         at(b, PLANNING + (PREPARING - PLANNING) * i / b->n_specs, task->job, cells[i].spec->planner->name);
         MPL_TRY(mpl_worker_start(b->ctx, &one, &cells[i].worker));
         mpl_worker_wait(cells[i].worker);
@@ -509,7 +515,7 @@ static mpl_status run_group(bench *b, const mpl_worker_task *task, cell *cells, 
         for (uint32_t i = first; i < end; i++)
             if (cells[i].worker != NULL && mpl_worker_status(cells[i].worker) == NULL) {
                 usleep(SETTLE_US);
-                mpl_worker_run(cells[i].worker, &cells[i].run_ns[r]);
+                mpl_worker_run(cells[i].worker, &cells[i].run_ns[r], &cells[i].replay_ns[r]);
             }
     }
     for (uint32_t i = first; i < end && !mpl_interrupted(); i++)
@@ -605,6 +611,7 @@ out:
         mpl_record_free(b->ctx, cells[i].row);
         mpl_plan_free(b->ctx, cells[i].plan);
         mpl_free(b->ctx, cells[i].run_ns);
+        mpl_free(b->ctx, cells[i].replay_ns);
         mpl_free(b->ctx, cells[i].plan_ns);
         mpl_free(b->ctx, cells[i].self_ns);
     }

@@ -10,7 +10,8 @@
 
 /* What a run leaves behind. */
 typedef struct outcome {
-    int64_t *run_ns; /* [repeat] */
+    int64_t *run_ns;    /* [repeat] */
+    int64_t *replay_ns; /* [repeat] of a device whose runs alternate, those that are replayed */
     void *outputs;
     double error; /* against the run that shares nothing */
     double expect_error;
@@ -26,8 +27,14 @@ static mpl_status run_planned(mpl_ctx *ctx, const mpl_options *options, const mp
 
     MPL_TRY(mpl_measure_new(ctx, job, plan, exec_options, inputs, dev, &exec));
     MPL_TRY(mpl_exec_run(exec, NULL));
-    for (uint64_t i = 0; i < options->repeat; i++)
+    MPL_TRY(mpl_exec_facts_get(exec, &o->measured.facts));
+    if (o->measured.facts.two_ways)
+        MPL_TRY(mpl_exec_run(exec, NULL));
+    for (uint64_t i = 0; i < options->repeat; i++) {
         MPL_TRY(mpl_exec_run(exec, &o->run_ns[i]));
+        if (o->measured.facts.two_ways)
+            MPL_TRY(mpl_exec_run(exec, &o->replay_ns[i]));
+    }
     MPL_TRY(mpl_exec_facts_get(exec, &o->measured.facts));
     o->measured.rss_bytes = mpl_rss_peak(); /* before another copy of the graph is made */
     MPL_TRY(mpl_outputs_get(exec, job->source.graph, o->outputs));
@@ -128,6 +135,25 @@ out:
     return st;
 }
 
+static void print_device(const mpl_measured *m)
+{
+    const mpl_exec_facts *f = &m->facts;
+
+    printf("device    %12" PRIu64 " bytes asked of it, %" PRIu64
+           " taken; products of %s, within %.0e of ref\n",
+           f->device_asked, f->device_taken, f->math, f->tolerance);
+    for (uint32_t i = 0; i < f->n_hows; i++)
+        printf("%s%" PRIu32 " %s", i == 0 ? "computes  " : ", ", f->how[i].n, f->how[i].name);
+    printf("\n");
+    if (m->allocators.on_device)
+        printf("requests  %.3f MiB at once; cudaMalloc %.3f MiB, cudaMallocAsync %.3f MiB, a caching "
+               "allocator %.3f MiB\n",
+               (double)m->allocators.model.requested_bytes / 1048576,
+               (double)m->allocators.own[MPL_REPLAY_PLAIN].peak_bytes / 1048576,
+               (double)m->allocators.own[MPL_REPLAY_POOL].peak_bytes / 1048576,
+               (double)m->allocators.model.reserved_bytes / 1048576);
+}
+
 static void print_outcome(const mpl_job *job, const mpl_record *row, const outcome *o, bool expected)
 {
     int64_t median = 0;
@@ -157,17 +183,27 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
            o->measured.rss_bytes, (double)o->measured.rss_bytes / 1048576,
            (double)o->measured.before_bytes / 1048576);
     printf("time      %.3f ms (median of %" PRIu64 ")\n", (double)median / 1e6, repeat);
+    if (mpl_record_median(row, MPL_FIELD_replay_ns, &median))
+        printf("replayed  %.3f ms as a CUDA graph\n", (double)median / 1e6);
+    if (o->measured.facts.math[0] != '\0')
+        print_device(&o->measured);
 }
 
 static mpl_status report(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_record *row,
                          const outcome *o, bool expected)
 {
-    mpl_status st = MPL_OK;
+    mpl_status st = MPL_OK, held;
     char *json = NULL;
 
     mpl_record_int(row, MPL_FIELD_repeat, options->repeat);
     mpl_record_ints(row, MPL_FIELD_run_ns, (uint32_t)options->repeat, o->run_ns);
+    if (o->measured.facts.two_ways)
+        mpl_record_ints(row, MPL_FIELD_replay_ns, (uint32_t)options->repeat, o->replay_ns);
     mpl_measure_fields(&o->measured, row);
+    if ((held = mpl_measure_check(ctx, &o->measured)) != MPL_OK) {
+        mpl_record_text(row, MPL_FIELD_status, mpl_row_status(held));
+        mpl_record_text(row, MPL_FIELD_reason, ctx->message);
+    }
     mpl_record_text(row, MPL_FIELD_outputs, mpl_outputs_word(o->error));
     mpl_record_real(row, MPL_FIELD_max_rel_error, o->error);
     if (options->json) {
@@ -176,6 +212,7 @@ static mpl_status report(mpl_ctx *ctx, const mpl_options *options, const mpl_job
     } else if (!options->quiet) {
         print_outcome(job, row, o, expected);
     }
+    MPL_TRY(held);
     if (o->error > MPL_REL_TOLERANCE)
         MPL_FAIL(ctx, MPL_EINVALID,
                  "%s: outputs differ from the run that shares nothing: relative error %.3g", job->text,
@@ -204,11 +241,14 @@ static mpl_status execute(mpl_ctx *ctx, const mpl_options *options, const mpl_jo
     MPL_TRY(compare_expected(ctx, g, expect, NULL, &o->expect_error));
     MPL_TRY(mpl_inputs_make(ctx, job, &inputs));
     MPL_TRY(mpl_new(ctx, o->run_ns, options->repeat));
+    MPL_TRY(mpl_new(ctx, o->replay_ns, options->repeat));
     if ((o->outputs = mpl_alloc(ctx, mpl_outputs_bytes(g), 1)) == NULL)
         MPL_TRY(MPL_EMEM);
     MPL_TRY(job->backend->open(ctx, &device_options, &dev));
     o->measured.before_bytes = mpl_rss_now();
     MPL_TRY(run_planned(ctx, options, job, plan, &exec_options, &inputs, dev, o));
+    if (job->backend->replay != NULL && job->problem->before == NULL)
+        MPL_TRY(mpl_allocators_play(ctx, job->problem, job->backend, dev, &o->measured.allocators));
     MPL_TRY(compare_unshared(ctx, job, &exec_options, &inputs, dev, o));
     if (job->twice.n_ops > 0)
         MPL_TRY(mpl_again_check(ctx, options, job, &inputs, dev, o->outputs));
@@ -247,6 +287,7 @@ mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
     MPL_TRY(report(ctx, options, &job, row, &o, expect.n > 0));
 out:
     mpl_free(ctx, o.run_ns);
+    mpl_free(ctx, o.replay_ns);
     mpl_free(ctx, o.outputs);
     mpl_bindings_fini(ctx, &expect);
     mpl_plan_free(ctx, plan);

@@ -6,9 +6,8 @@
 #include "graphs/analysis/before.h"
 #include "harness/command.h"
 #include "harness/grid.h"
-#include "harness/job.h"
+#include "harness/measure.h"
 #include "harness/program.h"
-#include "runtime/caching.h"
 
 enum { WIDTH = 64, HEIGHT = 8, LARGEST = 5 };
 
@@ -287,8 +286,28 @@ out:
     return st;
 }
 
+/* The bound of the values alone. */
+static mpl_status peak_without(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, uint64_t *peak)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem_options po;
+    mpl_problem *p = NULL;
+    mpl_value_map *map = NULL;
+
+    MPL_TRY(mpl_job_problem_options(ctx, options, &po));
+    po.parallel = job->safety == MPL_PARALLEL;
+    po.align = (uint32_t)mpl_max_u64(po.align, job->backend->align);
+    MPL_TRY(mpl_problem_from_graph(ctx, job->source.graph, job->order, &po, &p, &map));
+    MPL_TRY(mpl_lower_bound(ctx, p, 0, peak, NULL));
+out:
+    mpl_value_map_free(ctx, map);
+    mpl_problem_free(ctx, p);
+    return st;
+}
+
 /* How much of what must be there at once the workspaces of the backend's operations are. */
-static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_job *job, const uint64_t *bytes)
+static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                                  const uint64_t *bytes)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
@@ -306,6 +325,11 @@ static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_job *job, const uint64
     if (has_workspace_pool(job->problem))
         printf("; their pool %.3f MiB, %.1f %% of both peaks", mib(peak),
                100 * (double)peak / (double)mpl_max_u64(peak + job->bound_bytes, 1));
+    else if (strcmp(options->workspaces, "plan") == 0) {
+        MPL_TRY(peak_without(ctx, options, job, &peak));
+        printf("; the peak is %.3f MiB without any, they are %.1f %% of it", mib(peak),
+               100 * (double)(job->bound_bytes - peak) / (double)mpl_max_u64(job->bound_bytes, 1));
+    }
     printf("\n");
 out:
     return st;
@@ -348,33 +372,96 @@ out:
 }
 
 /* What allocators without a plan would take for the same buffers: a model of a framework's, and the device's own. */
-static mpl_status show_allocators(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job)
+static mpl_status show_allocators(mpl_ctx *ctx, const mpl_job *job, mpl_device *dev)
 {
     static const char *const names[] = {"cudaMalloc", "cudaMallocAsync"};
     mpl_status st = MPL_OK;
-    mpl_request *request = NULL;
-    mpl_caching_facts model;
-    mpl_device *dev = NULL;
-    uint32_t n = 0;
+    mpl_allocators a;
 
-    MPL_TRY(mpl_requests_make(ctx, job->problem, 0, &request, &n));
-    MPL_TRY(mpl_caching_play(ctx, request, n, UINT64_MAX, &model));
+    MPL_TRY(mpl_allocators_play(ctx, job->problem, job->backend, dev, &a));
     printf("allocators   a caching one as PyTorch's (a model) would hand out %.3f MiB and reserve %.3f MiB\n",
-           mib(model.allocated_bytes), mib(model.reserved_bytes));
-    if (job->backend == NULL || job->backend->replay == NULL)
-        goto out;
-    MPL_TRY(job->backend->open(ctx, &(mpl_device_options){.params = options->device}, &dev));
-    for (int mode = MPL_REPLAY_PLAIN; mode <= MPL_REPLAY_POOL; mode++) {
-        mpl_replay_facts facts;
+           mib(a.model.allocated_bytes), mib(a.model.reserved_bytes));
+    for (int mode = MPL_REPLAY_PLAIN; mode <= MPL_REPLAY_POOL && a.on_device; mode++)
+        printf("             %s took %.3f MiB, its calls %.3f ms\n", names[mode], mib(a.own[mode].peak_bytes),
+               (double)a.own[mode].ns / 1e6);
+out:
+    return st;
+}
 
-        MPL_TRY(job->backend->replay(dev, request, n, (mpl_replay_mode)mode, &facts));
-        printf("             %s took %.3f MiB, its calls %.3f ms\n", names[mode], mib(facts.peak_bytes),
-               (double)facts.ns / 1e6);
+/* What computes how many operations, by name in the order of the graph. */
+static void show_names(const mpl_ways *ways, const uint32_t *way)
+{
+    bool first = true;
+
+    for (mpl_op op = 0; op < ways->n_ops; op++) {
+        const char *name = ways->name[ways->begin[op] + way[op]];
+        uint32_t n = 0;
+        bool seen = false;
+
+        for (mpl_op other = 0; other < ways->n_ops; other++) {
+            bool same = strcmp(ways->name[ways->begin[other] + way[other]], name) == 0;
+
+            seen |= same && other < op;
+            n += same;
+        }
+        if (!seen)
+            printf("%s%" PRIu32 " %s", first ? "computes     " : ", ", n, name);
+        first = first && seen;
     }
+    printf("\n");
+}
+
+/* Which algorithms the backend takes, and what others would save: from the fastest down to the least memory. */
+static mpl_status show_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_device *dev)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem_options po;
+    mpl_ways *ways = NULL;
+    mpl_ways_point *point = NULL;
+    uint32_t *way = NULL, n = 0;
+
+    MPL_TRY(mpl_exec_ways(ctx, job->backend, dev, job->source.graph, &ways));
+    MPL_TRY(mpl_new(ctx, way, ways->n_ops));
+    MPL_TRY(mpl_job_choose_ways(ctx, options, job->backend, job, ways, way));
+    show_names(ways, way);
+    if (ways->begin[ways->n_ops] == ways->n_ops)
+        goto out;
+    MPL_TRY(mpl_job_problem_options(ctx, options, &po));
+    po.parallel = job->safety == MPL_PARALLEL;
+    po.align = (uint32_t)mpl_max_u64(po.align, job->backend->align);
+    MPL_TRY(mpl_ways_curve(
+        ctx, &(mpl_ways_task){.g = job->source.graph, .order = job->order, .options = &po, .ways = ways},
+        &point, &n));
+    printf("algorithms   with workspaces among the values, bound by how many operations take slower ones:\n");
+    for (uint32_t i = 0; i < n; i += i + 1 < n && n > LARGEST ? (n + LARGEST - 2) / (LARGEST - 1) : 1)
+        printf("             %10.3f MiB  %4" PRIu32 " slower\n", mib(point[i].bound_bytes),
+               point[i].n_slower);
+out:
+    mpl_free(ctx, point);
+    mpl_free(ctx, way);
+    mpl_ways_free(ctx, ways);
+    return st;
+}
+
+/* What a device has to say. */
+static mpl_status show_device(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                              const uint64_t *workspaces)
+{
+    mpl_status st = MPL_OK;
+    mpl_device_options device = {.n_threads = (uint32_t)options->threads, .params = options->device};
+    mpl_device *dev = NULL;
+
+    if (workspaces != NULL)
+        MPL_TRY(show_workspaces(ctx, options, job, workspaces));
+    if (job->backend != NULL && (job->backend->limit_workspace != NULL || job->backend->replay != NULL))
+        MPL_TRY(job->backend->open(ctx, &device, &dev));
+    if (workspaces != NULL && dev != NULL)
+        MPL_TRY(show_ways(ctx, options, job, dev));
+    if (job->problem->before == NULL)
+        MPL_TRY(show_allocators(ctx, job, dev));
 out:
     if (dev != NULL)
         job->backend->close(dev);
-    mpl_free(ctx, request);
     return st;
 }
 
@@ -422,10 +509,7 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
     if (job.source.graph != NULL && job.source.graph->n_blocks > 1)
         MPL_TRY(show_copies(ctx, &job));
     MPL_TRY(show_witness(ctx, job.problem));
-    if (workspaces != NULL)
-        MPL_TRY(show_workspaces(ctx, &job, workspaces));
-    if (job.problem->before == NULL)
-        MPL_TRY(show_allocators(ctx, options, &job));
+    MPL_TRY(show_device(ctx, options, &job, workspaces));
     MPL_TRY(job.problem->before == NULL ? show_serial(ctx, &job) : show_parallel(ctx, &job));
 out:
     mpl_free(ctx, json);

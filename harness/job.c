@@ -51,6 +51,36 @@ out:
     return st;
 }
 
+typedef enum algorithms { FASTEST, LEAST, PEAK } algorithms;
+
+/* --algorithms; *limit: of PEAK. [byte] */
+static mpl_status parse_algorithms(mpl_ctx *ctx, const mpl_options *options, algorithms *which,
+                                   uint64_t *limit)
+{
+    static const char peak[] = "peak:";
+    mpl_status st = MPL_OK;
+    const char *text = options->algorithms;
+
+    *which = strcmp(text, "fastest") == 0 ? FASTEST : strcmp(text, "least") == 0 ? LEAST : PEAK;
+    if (*which == FASTEST)
+        return MPL_OK;
+    if (*which == PEAK && strncmp(text, peak, sizeof peak - 1) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "--algorithms: '%s' is none of fastest, least, peak:BYTES", text);
+    if (*which == PEAK)
+        MPL_TRY(mpl_parse_bytes(ctx, "--algorithms peak", text + sizeof peak - 1, limit));
+    if (strcmp(options->workspaces, "plan") != 0)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--algorithms %s: workspaces count only where they are planned; add --workspaces plan",
+                 text);
+    if (options->changed != NULL)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--algorithms %s: does not go with --changed, whose second evaluation is "
+                 "compared with one of another graph",
+                 text);
+out:
+    return st;
+}
+
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
 {
     mpl_status st = MPL_OK;
@@ -59,6 +89,8 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     mpl_ssa_level level;
     mpl_pass_set passes;
     mpl_recompute_spec recompute;
+    algorithms which;
+    uint64_t limit;
     unsigned bits;
 
     if (options->safety != NULL)
@@ -71,6 +103,7 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
         MPL_FAIL(ctx, MPL_EINPUT, "--loop: '%s' is neither view nor copy", options->loop);
     if (strcmp(options->workspaces, "pool") != 0 && strcmp(options->workspaces, "plan") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--workspaces: '%s' is neither pool nor plan", options->workspaces);
+    MPL_TRY(parse_algorithms(ctx, options, &which, &limit));
     if (strcmp(options->rnn, "while") != 0 && strcmp(options->rnn, "unroll") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--rnn: '%s' is neither while nor unroll", options->rnn);
     if (strcmp(options->layout, "plain") != 0 && strcmp(options->layout, "auto") != 0)
@@ -323,20 +356,31 @@ out:
     return st;
 }
 
+/* What the job's problem is made by, but for the workspaces' bytes. */
+static mpl_status whole_options(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
+                                const mpl_job *job, mpl_problem_options *po)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_job_problem_options(ctx, options, po));
+    po->parallel = job->safety == MPL_PARALLEL;
+    po->plan_workspaces = strcmp(options->workspaces, "plan") == 0;
+    if (backend != NULL)
+        po->align = (uint32_t)mpl_max_u64(po->align, backend->align);
+    if (po->plan_workspaces && backend == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "--workspaces plan needs --backend: workspaces are a backend's");
+out:
+    return st;
+}
+
 /* The problem of a graph under the options. */
 static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
 {
     mpl_status st = MPL_OK;
     mpl_problem_options po;
 
-    MPL_TRY(mpl_job_problem_options(ctx, options, &po));
-    po.parallel = job->safety == MPL_PARALLEL;
-    po.plan_workspaces = strcmp(options->workspaces, "plan") == 0;
+    MPL_TRY(whole_options(ctx, options, job->backend, job, &po));
     po.op_workspace_bytes = job->workspace_bytes;
-    if (job->backend != NULL)
-        po.align = (uint32_t)mpl_max_u64(po.align, job->backend->align);
-    if (po.plan_workspaces && job->backend == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "--workspaces plan needs --backend: workspaces are a backend's");
     MPL_TRY(mpl_problem_from_graph(ctx, job->source.graph, job->order, &po, &job->own_problem, &job->map));
     job->problem = job->own_problem;
 out:
@@ -412,6 +456,54 @@ out:
     return st;
 }
 
+/* Whose plans have to keep --algorithms: fast, and seldom far above the bound; other planners see the problem that comes
+ * of it. */
+#define JUDGE "greedy_size"
+
+mpl_status mpl_job_choose_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
+                               const mpl_job *job, const mpl_ways *ways, uint32_t *way)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem_options po;
+    mpl_ways_task task = {.g = job->source.graph, .order = job->order, .options = &po, .ways = ways};
+    mpl_ways_point found;
+    algorithms which;
+    uint64_t limit = 0;
+
+    MPL_TRY(parse_algorithms(ctx, options, &which, &limit));
+    memset(way, 0, ways->n_ops * sizeof *way);
+    if (which == FASTEST)
+        goto out;
+    if (backend->limit_workspace == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "--algorithms %s: backend %s computes each operation in one way",
+                 options->algorithms, backend->name);
+    MPL_TRY(whole_options(ctx, options, backend, job, &po));
+    task.planner = mpl_planner_find(JUDGE);
+    MPL_TRY(which == LEAST ? mpl_ways_least(ctx, &task, way, &found)
+                           : mpl_ways_choose(ctx, &task, limit, way, &found));
+out:
+    return st;
+}
+
+/* The bytes that --algorithms lead to. */
+static mpl_status chosen_bytes(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
+                               mpl_device *dev, const mpl_job *job, uint64_t *bytes)
+{
+    mpl_status st = MPL_OK;
+    mpl_ways *ways = NULL;
+    uint32_t *way = NULL;
+
+    MPL_TRY(mpl_exec_ways(ctx, backend, dev, job->source.graph, &ways));
+    MPL_TRY(mpl_new(ctx, way, ways->n_ops));
+    MPL_TRY(mpl_job_choose_ways(ctx, options, backend, job, ways, way));
+    for (mpl_op op = 0; op < ways->n_ops; op++)
+        bytes[op] = ways->bytes[ways->begin[op] + way[op]];
+out:
+    mpl_free(ctx, way);
+    mpl_ways_free(ctx, ways);
+    return st;
+}
+
 mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
                                   const mpl_job *job, uint64_t **workspace_bytes)
 {
@@ -425,7 +517,10 @@ mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options, cons
         goto out;
     MPL_TRY(backend->open(ctx, &device_options, &dev));
     MPL_TRY(mpl_new(ctx, bytes, job->source.graph->n_ops));
-    MPL_TRY(mpl_exec_workspaces(ctx, backend, dev, job->source.graph, bytes));
+    if (strcmp(options->algorithms, "fastest") == 0)
+        MPL_TRY(mpl_exec_workspaces(ctx, backend, dev, job->source.graph, bytes));
+    else
+        MPL_TRY(chosen_bytes(ctx, options, backend, dev, job, bytes));
     *workspace_bytes = bytes, bytes = NULL;
 out:
     mpl_free(ctx, bytes);
@@ -472,6 +567,7 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
     ADOPT_TEXT(recompute, recompute);
     ADOPT_TEXT(layout, layout);
     ADOPT_TEXT(workspaces, workspaces);
+    ADOPT_TEXT(algorithms, algorithms);
     ADOPT_TEXT(backend, backend);
 #undef ADOPT_TEXT
     if (!o->given[MPL_OPT_in_place])

@@ -8,6 +8,7 @@
 #include "graphs/source.h"
 #include "harness/options.h"
 #include "harness/record.h"
+#include "planners/ways.h"
 #include "planners/planner.h"
 #include "planners/recompute.h"
 #include "runtime/backend.h"
@@ -109,7 +110,11 @@ mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_options *options, const m
 
 /* What --backend names; *out NULL where it is not given. MPL_EINPUT: no such backend; MPL_EUNAVAIL: absent, with the reason. */
 mpl_status mpl_backend_by_option(mpl_ctx *ctx, const char *name, const mpl_backend **out);
-/* A new array of the workspace bytes of each operation, asked of the backend in this process; NULL for a list. */
+/* way[n_ops]: those of --algorithms for the job's graph in its order. MPL_EINVALID, MPL_ELIMIT: as mpl_ways_choose. */
+mpl_status mpl_job_choose_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
+                               const mpl_job *job, const mpl_ways *ways, uint32_t *way);
+/* A new array of the workspace bytes of each operation under --algorithms, asked of the backend in this process; NULL for a
+ * list. */
 mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
                                   const mpl_job *job, uint64_t **workspace_bytes);
 

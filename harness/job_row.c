@@ -111,6 +111,8 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     if (o->threads > 0)
         mpl_record_int(row, MPL_FIELD_threads, o->threads);
     mpl_record_text(row, MPL_FIELD_workspaces, job->backend != NULL ? o->workspaces : NULL);
+    if (job->backend != NULL && strcmp(o->algorithms, "fastest") != 0)
+        mpl_record_text(row, MPL_FIELD_algorithms, o->algorithms);
     if (g != NULL) {
         put_names(row, MPL_FIELD_pinned, o->pin);
         put_names(row, MPL_FIELD_own_pools, o->pools);
@@ -360,6 +362,9 @@ void mpl_row_fail(mpl_record *row, const char *status, const char *reason)
         MPL_FIELD_kernels,         MPL_FIELD_workspace_bytes,
         MPL_FIELD_reordered_bytes, MPL_FIELD_loop_carry_bytes,
         MPL_FIELD_plan_each_ns,    MPL_FIELD_self_ns,
+        MPL_FIELD_replay_ns,       MPL_FIELD_device_memory,
+        MPL_FIELD_clocks,          MPL_FIELD_implementations,
+        MPL_FIELD_allocators,
     };
 
     mpl_record_text(row, MPL_FIELD_status, status);

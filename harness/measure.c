@@ -118,10 +118,12 @@ mpl_status mpl_measure_new(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *pla
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
+    mpl_exec_options within = *options;
     mpl_exec *exec = NULL;
 
+    within.op_workspace_limit = job->workspace_bytes; /* the ways that were planned for, and no others */
     MPL_TRY(mpl_exec_new(ctx, job->backend, dev, g, job->order, plan != NULL ? job->problem : NULL,
-                         plan != NULL ? job->map : NULL, plan, options, &exec));
+                         plan != NULL ? job->map : NULL, plan, &within, &exec));
     for (uint32_t i = 0; i < g->n_inputs; i++)
         MPL_TRY(mpl_exec_set_input(exec, i, inputs->data[i]));
     *out = exec, exec = NULL;
@@ -190,7 +192,103 @@ const char *mpl_outputs_word(double error)
     return error == 0 ? "equal" : error <= MPL_REL_TOLERANCE ? "within 1e-4" : "differ";
 }
 
+/* ---- devices ---- */
+
+mpl_status mpl_allocators_play(mpl_ctx *ctx, const mpl_problem *p, const mpl_backend *backend,
+                               mpl_device *dev, mpl_allocators *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_request *request = NULL;
+    uint32_t n = 0;
+
+    *out = (mpl_allocators){0};
+    MPL_TRY(mpl_requests_make(ctx, p, 0, &request, &n));
+    MPL_TRY(mpl_caching_play(ctx, request, n, UINT64_MAX, &out->model));
+    if (dev == NULL || backend->replay == NULL)
+        goto out;
+    for (int mode = MPL_REPLAY_PLAIN; mode <= MPL_REPLAY_POOL; mode++) {
+        st = backend->replay(dev, request, n, (mpl_replay_mode)mode, &out->own[mode]);
+        out->on_device = st == MPL_OK;
+        if (st != MPL_OK)
+            break;
+    }
+    if (st == MPL_EMEM) /* what does not fit without a plan is no failure of the plan */
+        st = MPL_OK;
+out:
+    mpl_free(ctx, request);
+    return st;
+}
+
+mpl_status mpl_measure_check(mpl_ctx *ctx, const mpl_measured *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_exec_facts *f = &m->facts;
+    uint64_t apart = f->device_taken > f->device_asked ? f->device_taken - f->device_asked
+                                                       : f->device_asked - f->device_taken;
+
+    if (apart > f->device_slack)
+        MPL_FAIL(ctx, MPL_EINVALID,
+                 "the device's memory in use grew by %" PRIu64 " bytes for %" PRIu64
+                 " planned, pinned and of workspaces; they may be %" PRIu64 " apart",
+                 f->device_taken, f->device_asked, f->device_slack);
+    if (f->device_allocations > 0)
+        MPL_FAIL(ctx, MPL_EINVALID, "%" PRIu64 " calls took memory of the device inside of runs; none may",
+                 f->device_allocations);
+    if (f->device_after > f->device_before)
+        MPL_FAIL(ctx, MPL_EINVALID,
+                 "the device's memory in use grew by %" PRIu64
+                 " bytes in the last run, or by another process",
+                 f->device_after - f->device_before);
+out:
+    return st;
+}
+
 /* ---- the row ---- */
+
+static void device_fields(const mpl_exec_facts *f, mpl_record *row)
+{
+    const mpl_device_clocks *c = &f->clocks;
+
+    mpl_record_text(row, MPL_FIELD_device, f->device);
+    mpl_record_null(row, MPL_FIELD_device_memory);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "allocations", f->device_allocations);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "before", f->device_before);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "after", f->device_after);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "asked", f->device_asked);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "taken", f->device_taken);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "slack", f->device_slack);
+    mpl_record_text(row, MPL_FIELD_math, f->math);
+    mpl_record_real(row, MPL_FIELD_tolerance, f->tolerance);
+    mpl_record_null(row, MPL_FIELD_implementations);
+    for (uint32_t i = 0; i < f->n_hows; i++)
+        mpl_record_member_int(row, MPL_FIELD_implementations, f->how[i].name, f->how[i].n);
+    mpl_record_null(row, MPL_FIELD_clocks);
+    if (!c->known)
+        return;
+    mpl_record_member_int(row, MPL_FIELD_clocks, "core_mhz", c->core_mhz);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "core_most_mhz", c->core_most_mhz);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "memory_mhz", c->memory_mhz);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "memory_most_mhz", c->memory_most_mhz);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "state", c->state);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "power_mw", c->power_mw);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "power_most_mw", c->power_most_mw);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "celsius", c->celsius);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "throttled", c->throttled);
+}
+
+static void allocator_fields(const mpl_allocators *a, mpl_record *row)
+{
+    const mpl_replay_facts *plain = &a->own[MPL_REPLAY_PLAIN], *pool = &a->own[MPL_REPLAY_POOL];
+
+    mpl_record_null(row, MPL_FIELD_allocators);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "requested", a->model.requested_bytes);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "malloc", plain->peak_bytes);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "malloc_ns", (uint64_t)plain->ns);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "pool", pool->peak_bytes);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "pool_ns", (uint64_t)pool->ns);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "allocated", a->model.allocated_bytes);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "reserved", a->model.reserved_bytes);
+}
 
 void mpl_measure_fields(const mpl_measured *m, mpl_record *row)
 {
@@ -201,13 +299,10 @@ void mpl_measure_fields(const mpl_measured *m, mpl_record *row)
     mpl_record_member_int(row, MPL_FIELD_holds, "pinned", m->facts.pinned_bytes);
     mpl_record_member_int(row, MPL_FIELD_holds, "before", m->before_bytes);
     mpl_record_int(row, MPL_FIELD_workspace_bytes, m->facts.workspace_bytes);
-    if (m->facts.device[0] != '\0') {
-        mpl_record_text(row, MPL_FIELD_device, m->facts.device);
-        mpl_record_null(row, MPL_FIELD_device_memory);
-        mpl_record_member_int(row, MPL_FIELD_device_memory, "allocations", m->facts.device_allocations);
-        mpl_record_member_int(row, MPL_FIELD_device_memory, "before", m->facts.device_before);
-        mpl_record_member_int(row, MPL_FIELD_device_memory, "after", m->facts.device_after);
-    }
+    if (m->facts.device[0] != '\0')
+        device_fields(&m->facts, row);
+    if (m->allocators.on_device)
+        allocator_fields(&m->allocators, row);
     mpl_record_int(row, MPL_FIELD_copied_bytes, m->facts.copied_bytes);
     mpl_record_int(row, MPL_FIELD_kernels, m->facts.n_kernels);
     mpl_record_int(row, MPL_FIELD_reordered_bytes, m->facts.reordered_bytes);

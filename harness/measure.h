@@ -3,6 +3,7 @@
 #define MPL_MEASURE_H
 
 #include "harness/job.h"
+#include "runtime/caching.h"
 #include "runtime/exec.h"
 
 #define MPL_REL_TOLERANCE 1e-4
@@ -41,12 +42,27 @@ double mpl_compare(mpl_type type, uint64_t n, const void *got, const void *want)
 /* "equal", "within 1e-4" or "differ". */
 const char *mpl_outputs_word(double error);
 
+/* What takes a job's buffers call by call, without a plan. */
+typedef struct mpl_allocators {
+    mpl_caching_facts model;                   /* of a caching allocator */
+    bool on_device;                            /* the device's own have played, too */
+    mpl_replay_facts own[MPL_REPLAY_POOL + 1]; /* by mpl_replay_mode */
+} mpl_allocators;
+
+/* Plays the requests of pool 0. dev NULL, or without room for them, or a backend without replay: the model alone. MPL_EUNAVAIL: the
+ * problem has no lifetimes. */
+mpl_status mpl_allocators_play(mpl_ctx *ctx, const mpl_problem *p, const mpl_backend *backend,
+                               mpl_device *dev, mpl_allocators *out);
+
 typedef struct mpl_measured {
+    mpl_allocators allocators; /* all 0: not played */
     mpl_exec_facts facts;
     uint64_t before_bytes; /* resident before the run was prepared [byte] */
     uint64_t rss_bytes;    /* peak resident set [byte] */
 } mpl_measured;
 
+/* Whether a device took what was asked of it, and nothing while it ran. MPL_EINVALID: not so. */
+mpl_status mpl_measure_check(mpl_ctx *ctx, const mpl_measured *measured);
 void mpl_measure_fields(const mpl_measured *measured, mpl_record *row);
 /* Resident set of this process now. [byte] */
 uint64_t mpl_rss_now(void);

@@ -41,6 +41,7 @@ void mpl_options_init(mpl_options *options)
     options->optimise = "none";
     options->recompute = "none";
     options->workspaces = "pool";
+    options->algorithms = "fastest";
     options->pin = "weights,inputs,outputs";
     options->pools = "none";
     options->capacity = options->budget = UINT64_MAX;

@@ -308,6 +308,13 @@ const mpl_table_kind mpl_tables[] = {
      mpl_table_recompute, MPL_N_FIELDS, false},
     {"views", "programs of views and writes, a line a way of making SSA of them: copies, kernels, peak, time",
      mpl_table_views, MPL_N_FIELDS, false},
+    {"gpu", "a line a run on a GPU: planned memory, what was asked of it and taken, outputs, times both ways",
+     mpl_table_gpu, MPL_N_FIELDS, false},
+    {"allocators",
+     "runs on a GPU beside allocators that take the same requests as they come: the device's own, and a "
+     "model "
+     "of PyTorch's caching one",
+     mpl_table_allocators, MPL_N_FIELDS, false},
     {"pebble",
      "the pebble game with sliding: least times within each space, all connected graphs of up to 6 vertices",
      mpl_table_pebble, MPL_N_FIELDS, true},

@@ -47,6 +47,10 @@ mpl_status mpl_table_switches(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
 /* table_recompute.c: a line a run of a training graph: what runs again, the memory, the work. */
 mpl_status mpl_table_recompute(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                                bool tsv);
+/* table_gpu.c: a line for each run on a GPU: its memory and times; what allocators without a plan take. */
+mpl_status mpl_table_gpu(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv);
+mpl_status mpl_table_allocators(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                                bool tsv);
 /* table_views.c: programs, what each way of making SSA of them copies, runs and needs. */
 mpl_status mpl_table_views(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                            bool tsv);

@@ -20,11 +20,12 @@
 typedef struct report {
     mpl_status st; /* of the step that ended last */
     char message[512];
-    int64_t run_ns;
+    int64_t run_ns, replay_ns;
     mpl_measured measured;
 } report;
 
-enum { REPORT_ROOM = 4096 }; /* outputs begin on the next page */
+enum { REPORT_ROOM = 8192 }; /* outputs begin on the next page */
+_Static_assert(sizeof(report) <= REPORT_ROOM, "a report ends before the outputs");
 
 struct mpl_worker {
     mpl_worker_task task;
@@ -89,6 +90,25 @@ static mpl_status prepare(mpl_ctx *ctx, const mpl_worker_task *task, report *out
     MPL_TRY(mpl_measure_new(ctx, task->job, task->plan, task->options, task->inputs, dev, exec));
     MPL_TRY(mpl_exec_run(*exec, NULL));
     MPL_TRY(mpl_outputs_get(*exec, g, (char *)out + REPORT_ROOM));
+    MPL_TRY(mpl_exec_facts_get(*exec, &out->measured.facts));
+    if (out->measured.facts.two_ways)
+        MPL_TRY(mpl_exec_run(*exec, NULL));
+    if (task->plan != NULL && task->job->backend->replay != NULL && task->job->problem->before == NULL)
+        MPL_TRY(
+            mpl_allocators_play(ctx, task->job->problem, task->job->backend, dev, &out->measured.allocators));
+out:
+    return st;
+}
+
+/* Timed; on a device whose runs alternate, once each way. */
+static mpl_status run_once(mpl_exec *exec, report *out)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_exec_run(exec, &out->run_ns));
+    if (out->measured.facts.two_ways)
+        MPL_TRY(mpl_exec_run(exec, &out->replay_ns));
+    MPL_TRY(mpl_exec_facts_get(exec, &out->measured.facts));
 out:
     return st;
 }
@@ -102,12 +122,10 @@ static void child(const mpl_worker_task *task, report *out, int fd)
 
     mpl_ctx_init(&ctx);
     st = prepare(&ctx, task, out, &exec);
-    if (st == MPL_OK)
-        st = mpl_exec_facts_get(exec, &out->measured.facts);
     out->measured.rss_bytes = mpl_rss_peak();
     say(fd, &ctx, st, out);
     while (recv(fd, &byte, 1, 0) == 1) {
-        st = mpl_exec_run(exec, &out->run_ns);
+        st = run_once(exec, out);
         say(fd, &ctx, st, out);
     }
     _exit(0);
@@ -206,7 +224,7 @@ bool mpl_worker_wait(mpl_worker *w)
     return step_done(w);
 }
 
-bool mpl_worker_run(mpl_worker *w, int64_t *ns)
+bool mpl_worker_run(mpl_worker *w, int64_t *ns, int64_t *replay_ns)
 {
     if (w->status != NULL)
         return false;
@@ -215,6 +233,7 @@ bool mpl_worker_run(mpl_worker *w, int64_t *ns)
     if (!step_done(w))
         return false;
     *ns = w->shared->run_ns;
+    *replay_ns = w->shared->replay_ns;
     return true;
 }
 

@@ -21,8 +21,8 @@ typedef struct mpl_worker_task {
 mpl_status mpl_worker_start(mpl_ctx *ctx, const mpl_worker_task *task, mpl_worker **out);
 /* Waits until it is prepared. false: it failed. */
 bool mpl_worker_wait(mpl_worker *worker);
-/* One timed run. false: it failed, now or before. */
-bool mpl_worker_run(mpl_worker *worker, int64_t *ns);
+/* One timed run; *replay_ns: of a second one, on a device whose runs alternate. false: it failed, now or before. */
+bool mpl_worker_run(mpl_worker *worker, int64_t *ns, int64_t *replay_ns);
 /* Ends the process. */
 void mpl_worker_free(mpl_ctx *ctx, mpl_worker *worker);
 

@@ -15,6 +15,9 @@ typedef struct search {
     mpl_value_map *map;
     uint8_t *member; /* [p->n] the witness of the bound */
     mpl_ways_point at;
+    bool witnessed; /* member says more than nothing */
+    mpl_op
+        at_peak; /* where it says nothing: the operation at the step of the peak, or MPL_NONE: that is not known */
     bool free_choice; /* an operation stepped down though another one could have */
 } search;
 
@@ -47,6 +50,25 @@ static bool can_step_down(const search *s, mpl_op op)
     return way_index(s, op) + 1 < s->ways->begin[op + 1];
 }
 
+/* What stands in for a witness, where there is none. Steps of graphs with blocks are not those of the order. */
+static mpl_status find_peak(search *s)
+{
+    mpl_status st = MPL_OK;
+    uint64_t peak = 0;
+    uint32_t step = 0;
+
+    s->witnessed = false;
+    s->at_peak = MPL_NONE;
+    for (mpl_buffer b = 0; b < s->p->n; b++)
+        s->witnessed |= s->member[b] != 0;
+    if (s->witnessed || s->p->before != NULL || s->task->g->n_blocks > 1)
+        return MPL_OK;
+    MPL_TRY(mpl_peak_live(s->ctx, s->p, 0, &peak, NULL, &step));
+    s->at_peak = step < s->task->g->n_ops ? s->task->order[step] : MPL_NONE;
+out:
+    return st;
+}
+
 /* The problem, its bound with its witness, the plan's bytes and the cost of the ways as they are. */
 static mpl_status evaluate(search *s)
 {
@@ -69,6 +91,7 @@ static mpl_status evaluate(search *s)
     MPL_TRY(mpl_problem_from_graph(s->ctx, s->task->g, s->task->order, &options, &s->p, &s->map));
     MPL_TRY(mpl_new(s->ctx, s->member, s->p->n));
     MPL_TRY(mpl_lower_bound(s->ctx, s->p, 0, &s->at.bound_bytes, s->member));
+    MPL_TRY(find_peak(s));
     if (s->task->planner == NULL)
         goto out;
     mpl_run_init(&run, s->ctx);
@@ -88,15 +111,7 @@ static bool in_witness(const search *s, mpl_op op)
 {
     mpl_buffer b = s->map->op_workspace[op];
 
-    return b != MPL_NONE && s->member[b] != 0;
-}
-
-static bool has_witness(const search *s)
-{
-    for (mpl_buffer b = 0; b < s->p->n; b++)
-        if (s->member[b] != 0)
-            return true;
-    return false;
+    return op == s->at_peak || (b != MPL_NONE && s->member[b] != 0);
 }
 
 /* Whether a step of `a` costs less per byte that it saves than one of `b`; ties go to the lower id. */
@@ -111,7 +126,7 @@ static bool cheaper_step(const search *s, mpl_op a, mpl_op b)
     return left != right ? left < right : a < b;
 }
 
-/* The operation to step down: of the witness the cheapest step; beyond it, where that says no more, the largest workspace.
+/* The operation to step down: of the witness the cheapest step; beyond it, where it says no more, the largest workspace.
  * MPL_NONE: there is none. */
 static mpl_op next_down(search *s, bool beyond)
 {
@@ -139,7 +154,7 @@ static mpl_status step_down(search *s, uint64_t limit)
 
     MPL_TRY(evaluate(s));
     while (!keeps(s, limit)) {
-        bool beyond = s->at.bound_bytes <= limit || !has_witness(s);
+        bool beyond = s->at.bound_bytes <= limit || (!s->witnessed && s->at_peak == MPL_NONE);
         mpl_op op = next_down(s, beyond);
 
         if (op == MPL_NONE)
@@ -260,7 +275,7 @@ mpl_status mpl_ways_curve(mpl_ctx *ctx, const mpl_ways_task *task, mpl_ways_poin
             MPL_TRY(mpl_reserve(ctx, p, room, (size_t)k + 1));
             p[k++] = s.at;
         }
-        if ((op = next_down(&s, false)) != MPL_NONE)
+        if ((op = next_down(&s, !s.witnessed && s.at_peak == MPL_NONE)) != MPL_NONE)
             s.way[op]++;
     }
     *point = p, p = NULL;

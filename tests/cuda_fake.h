@@ -25,6 +25,7 @@ typedef struct fake_world {
     uint64_t way_bytes[4];    /* the workspaces of these, as it likes them best */
     bool no_clocks;           /* nobody tells */
     uint64_t others_bytes;    /* that other processes hold of the device */
+    uint64_t leak_bytes;      /* that others take with each launch */
     uint64_t granularity;     /* what the device is taken of at once; 0: bytes */
 
     /* what it saw */
