@@ -151,7 +151,7 @@ FUZZ    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZBIN := $(FUZZ:tests/fuzz/%.c=$B/fuzz/%)
 FUZZOBJ := $(patsubst %.c,$B/fuzz/%.o,$(filter graphs/% planners/%,$(SRC))) $B/fuzz/gen/onnx.pb-c.o
 .SECONDARY: $(FUZZ:%.c=$B/fuzz/%.o)
-FUZZCC  := clang -std=c11 -O1 -g -DMPL_CHECK=2 -ffp-contract=off -fno-sanitize-recover=all
+FUZZCC  := clang -std=c11 -O2 -g -DMPL_CHECK=2 -ffp-contract=off -fno-sanitize-recover=all
 RUNS ?= 1000000
 
 $B/fuzz/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h

@@ -12,6 +12,8 @@ folder=${1:?usage: scripts/fuzz.sh FOLDER LIMIT TARGET..}
 limit=${2:?usage: scripts/fuzz.sh FOLDER LIMIT TARGET..}
 shift 2
 status=0
+# A report names where memory was freed, not by which calls; freed memory is kept from use for fewer bytes. Twice as fast.
+export ASAN_OPTIONS=${ASAN_OPTIONS-malloc_context_size=1:quarantine_size_mb=4}
 
 # seeds NAME CORPUS: copies what there is, under names that cannot meet
 seeds() {
@@ -46,9 +48,7 @@ for target in "$@"; do
     log=$folder/$name.log
     mkdir -p "$corpus"
     seeds "$name" "$corpus"
-    case "$name" in csv | plan | import | onnx | pb | proof) length=-max_len=4096 ;; *) length= ;; esac
-    # shellcheck disable=SC2086 # an empty length is no argument
-    if "$target" "$limit" -print_final_stats=1 -rss_limit_mb=4096 -timeout=20 -verbosity=1 $length \
+    if "$target" "$limit" -print_final_stats=1 -rss_limit_mb=4096 -timeout=20 -verbosity=1 -max_len="${MAX_LEN:-4096}" \
         -artifact_prefix="$folder/crashes/$name-" "$corpus" >"$log" 2>&1; then
         result=ok
     else
