@@ -4,6 +4,7 @@
 #   rooms     graphs < planners < runtime < harness: an include never points to the right
 #   foreign   each foreign library is included by the files named here and no others
 #   tests     nothing outside tests/ includes from it
+#   temporary no folder for temporary files is named: mpl_temporary_folder() knows it
 #   format    clang-format would change nothing (where clang-format is installed)
 #   docs      folders' READMEs have at most 30 lines
 #   length    a function of the four rooms has at most 80 lines
@@ -44,6 +45,7 @@ foreign 'onnx\.pb|protobuf-c' 'graphs/io/onnx[a-z_]*\.[ch]|graphs/io/tensor_file
 foreign 'jansson' 'planners/plan_(file|bindings)\.c|planners/import/pytorch\.c|harness/record\.c|tests/[a-z_]*\.c'
 foreign 'cuda|cudnn|cublas' 'runtime/cuda/(real|kernels)_priv\.h'
 foreign 'cmocka' 'tests/test\.h'
+say "$(sources '*.[ch]' '*.sh' | xargs -r grep -nE "[\"' =]/tmp([/\"' ]|\$)" /dev/null | grep -v '^scripts/lint.sh:')"
 
 for readme in $(sources '*/README.md'); do
     lines=$(wc -l <"$readme")

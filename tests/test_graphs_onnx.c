@@ -1,6 +1,7 @@
 /* Reading ONNX models: known networks (operators, shapes, bytes), every way to be wrong, external data, dims, bindings. Small
  * models are written here byte by byte, by an encoder that shares nothing with the reader. */
 #include "tests/onnx_model.h"
+#include "tests/folder.h"
 
 #include "graphs/passes/passes.h"
 #include "graphs/source.h"
@@ -451,8 +452,8 @@ static const struct outside {
     {"in place", "memplan-weights.bin", "4", "12", true, ""},
     {"length left out", "memplan-weights.bin", "4", NULL, true, ""},
     {"below", "./memplan-weights.bin", "0", "12", true, ""},
-    {"absolute", "/tmp/memplan-weights.bin", "4", "12", false, "relative path"},
-    {"above", "../tmp/memplan-weights.bin", "4", "12", false, "relative path"},
+    {"absolute", "/absolute/memplan-weights.bin", "4", "12", false, "relative path"},
+    {"above", "../above/memplan-weights.bin", "4", "12", false, "relative path"},
     {"above, later", "a/../memplan-weights.bin", "4", "12", false, "relative path"},
     {"above at the end", "a/..", "4", "12", false, "relative path"},
     {"dots in a name", "..memplan", "4", "12", false, "..memplan: No such file"},
@@ -479,12 +480,10 @@ static message entry(const char *key, const char *value)
 static void external_data(void **state)
 {
     mpl_ctx ctx;
-    FILE *f = fopen("/tmp/memplan-weights.bin", "wb");
 
     (void)state;
-    assert_non_null(f);
-    assert_int_equal(fwrite((float[]){9, 1, 2, 3}, 4, 4, f), 4);
-    fclose(f);
+    assert_int_equal(folder_make("onnx"), 0);
+    folder_put("memplan-weights.bin", (float[]){9, 1, 2, 3}, 16);
     mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof outsides / sizeof *outsides; i++) {
         const struct outside *o = &outsides[i];
@@ -505,14 +504,14 @@ static void external_data(void **state)
         ADD_NODE("", "Neg", "w", "y", "");
         ADD_OUT("y");
         m = model(13);
-        st = mpl_onnx_read_memory(&ctx, "/tmp/memplan.onnx", m.data, m.n, NULL, &g);
+        st = mpl_onnx_read_memory(&ctx, in_folder("memplan.onnx"), m.data, m.n, NULL, &g);
         if ((st == MPL_OK) != o->good || (!o->good && strstr(ctx.message, o->message) == NULL))
             fail_msg("%s: status '%s': %s", o->what, mpl_status_name(st), ctx.message);
         if (o->good)
             assert_true(((float *)g->value_data[g->output[0]])[2] == (o->offset[0] == '4' ? -3 : -2));
         mpl_graph_free(&ctx, g);
     }
-    unlink("/tmp/memplan-weights.bin");
+    assert_int_equal(folder_remove(), 0);
     assert_int_equal(ctx.n_live, 0);
 }
 

@@ -1,32 +1,26 @@
 /* ONNX models that are written: read back they are the same graph, for every operator and every network; notes beside them. */
 #include "tests/interpret.h"
+#include "tests/folder.h"
 
 #include "graphs/base/file.h"
 #include "graphs/source.h"
 #include "onnx.pb-c.h"
 
-/* A folder of the test's own. */
-static char folder[64];
-
 static int make_folder(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/memplan-test-XXXXXX");
-    return mkdtemp(folder) == NULL;
+    return folder_make("onnx");
 }
 
 static int remove_folder(void **state)
 {
-    char command[100];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
+    return folder_remove();
 }
 
 static const char *file_of(const char *name, char *path)
 {
-    snprintf(path, 200, "%s/%s", folder, name);
+    snprintf(path, 600, "%s/%s", folder, name);
     return path;
 }
 
@@ -135,7 +129,7 @@ static uint64_t problem_hash(mpl_ctx *ctx, const mpl_graph *g, bool parallel)
 static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
 {
     mpl_graph *back = NULL;
-    char path[200];
+    char path[600];
 
     file_of("model.onnx", path);
     assert_ok(ctx, mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, (void *)g}, 0, NULL));
@@ -375,7 +369,7 @@ static const struct {
 
 static void check_message(size_t i, const Onnx__ModelProto *m)
 {
-    char names[200] = "";
+    char names[600] = "";
 
     assert_int_equal(m->ir_version, message[i].ir);
     assert_int_equal(m->n_opset_import, 1);
@@ -411,7 +405,7 @@ static mpl_graph *small(mpl_ctx *ctx)
 static void check_shapes(mpl_ctx *ctx)
 {
     mpl_graph *g = small(ctx);
-    char path[200], *data;
+    char path[600], *data;
     const Onnx__TensorShapeProto *shape;
     Onnx__ModelProto *m;
     size_t size;
@@ -433,7 +427,7 @@ static void check_shapes(mpl_ctx *ctx)
 
 static void test_messages(void **state)
 {
-    char path[200];
+    char path[600];
     mpl_ctx ctx;
 
     (void)state;
@@ -551,7 +545,7 @@ static mpl_status fill_from(void *arg, mpl_value v, void *data)
 static void test_control(void **state)
 {
     mpl_ctx ctx;
-    char path[200];
+    char path[600];
 
     (void)state;
     mpl_ctx_init(&ctx);
@@ -611,7 +605,7 @@ static void test_notes(void **state)
 {
     static const mpl_onnx_note first[] = {{"author", "somebody"}, {"memplan.x", "1"}, {"memplan.old", "2"}};
     static const mpl_onnx_note second[] = {{"memplan.x", "a longer one"}};
-    char path[200], copy[200], again[200], *data, *bare;
+    char path[600], copy[600], again[600], *data, *bare;
     size_t size, n_bare;
     mpl_ctx ctx;
     mpl_graph *g, *back = NULL;
@@ -667,7 +661,7 @@ static void test_refused(void **state)
 {
     static const char huge[] = "graph huge\ninput a f32 [1,24000]\nweight w f32 [24000,24000]\n"
                                "y = matmul(a, w)\noutput y\n";
-    char path[200], other[200];
+    char path[600], other[600];
     mpl_ctx ctx;
     mpl_graph *g = NULL;
     FILE *f;
@@ -696,7 +690,7 @@ static void test_refused(void **state)
 static void test_external(void **state)
 {
     static const uint8_t model[] = {0x08, 8, 0x3a, 10, 0x2a, 8, 0x42, 1, 'w', 0x6a, 3, 0x0a, 1, 'k'};
-    char path[200], beside[200];
+    char path[600], beside[600];
     mpl_ctx ctx;
     FILE *f;
 
@@ -705,7 +699,7 @@ static void test_external(void **state)
     assert_non_null(f = fopen(file_of("external.onnx", path), "w"));
     fwrite(model, 1, sizeof model, f);
     fclose(f);
-    assert_status(&ctx, mpl_onnx_annotate(&ctx, path, "/tmp/memplan-no-such.onnx", "memplan.", 0, NULL),
+    assert_status(&ctx, mpl_onnx_annotate(&ctx, path, "/no/such/folder/out.onnx", "memplan.", 0, NULL),
                   MPL_EINPUT);
     assert_non_null(strstr(ctx.message, "beside"));
     assert_ok(&ctx, mpl_onnx_annotate(&ctx, path, file_of("beside.onnx", beside), "memplan.", 0, NULL));
@@ -715,7 +709,7 @@ static void test_external(void **state)
 static void test_out_of_memory(void **state)
 {
     static const mpl_onnx_note note[] = {{"memplan.x", "1"}};
-    char path[200], copy[200];
+    char path[600], copy[600];
     mpl_status st = MPL_EMEM;
 
     (void)state;
@@ -759,7 +753,7 @@ static void test_convolutions(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_graph *g = one_operation(&ctx, rows[i].line, NULL), *back = NULL;
         interpreter a, b;
-        char path[200], kinds[200] = "";
+        char path[600], kinds[600] = "";
         const float *x, *y;
 
         file_of("conv.onnx", path);

@@ -1,6 +1,6 @@
 /* What a user may name as GRAPH: files by their content, networks by their name, and one line for anything
  * else. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include "graphs/source.h"
 
@@ -27,10 +27,10 @@ static const struct {
 
 static void test_by_content(void **state)
 {
-    char path[] = "/tmp/memplan_source_XXXXXX";
+    char path[300];
     mpl_source source;
     mpl_ctx ctx;
-    int fd = mkstemp(path);
+    int fd = mkstemp(temporary(path, sizeof path, "source"));
 
     (void)state;
     assert_true(fd >= 0);
@@ -192,7 +192,7 @@ static const struct {
     {"a-name-that-is-much-longer-than-any-network-there-could-be", NULL, 0, "neither a file nor"},
     {"", NULL, 0, "neither a file nor"},
     {"resnet50:batch=x", NULL, 0, "batch=x is no number"},
-    {"/tmp", NULL, 0, "/tmp: is a folder"},
+    {"tests", NULL, 0, "tests: is a folder"},
     {"mlp:layers=1:twin=reversed", NULL, 0, "only lists of buffers have twins"},
     {"tests/data/four.csv:twin=turned", NULL, 0, "'turned' is no twin"},
     {"tests/data/four.csv:twin=reversed,seed=1", NULL, 0, "'reversed,seed=1' is no twin"},
@@ -209,10 +209,10 @@ static const struct {
 
 static void test_wrong(void **state)
 {
-    char path[] = "/tmp/memplan_source_XXXXXX";
+    char path[300];
     mpl_source source;
     mpl_ctx ctx;
-    int fd = mkstemp(path);
+    int fd = mkstemp(temporary(path, sizeof path, "source"));
 
     (void)state;
     assert_true(fd >= 0);

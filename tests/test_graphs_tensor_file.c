@@ -1,31 +1,11 @@
 /* Tensor files, .npy and TensorProto: every type in every form of storage, to the byte; every way to be wrong, with the line
  * that says so; writing, and reading back. */
 #include "tests/onnx_message.h"
+#include "tests/folder.h"
 
 #include "graphs/source.h"
 
 #include <sys/stat.h>
-
-static char folder[] = "/tmp/memplan_tensor_XXXXXX";
-
-static const char *path_of(const char *name)
-{
-    static char path[64];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static const char *put_file(const char *name, const void *data, size_t n)
-{
-    const char *path = path_of(name);
-    FILE *f = fopen(path, "wb");
-
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, n, f), n);
-    fclose(f);
-    return path;
-}
 
 /* The file must hold n elements, byte for byte, with these dims ("[3]"). */
 static void assert_holds(const char *what, const message *m, mpl_type type, const char *dims,
@@ -36,7 +16,7 @@ static void assert_holds(const char *what, const message *m, mpl_type type, cons
     char text[200];
 
     mpl_ctx_init(&ctx);
-    if (mpl_tensor_read(&ctx, put_file("good", m->data, m->n), &t) != MPL_OK)
+    if (mpl_tensor_read(&ctx, folder_put("good", m->data, m->n), &t) != MPL_OK)
         fail_msg("%s, %s: %s", what, mpl_type_name(type), ctx.message);
     assert_string_equal(mpl_type_name(t.type), mpl_type_name(type));
     assert_string_equal(mpl_shape_text(&t.shape, text), dims);
@@ -51,7 +31,7 @@ static void assert_wrong(const char *what, const void *data, size_t n, const cha
 {
     mpl_ctx ctx;
     mpl_tensor t = {.data = NULL};
-    const char *path = put_file("wrong", data, n);
+    const char *path = folder_put("wrong", data, n);
     size_t skip = strlen(path) + 2;
 
     mpl_ctx_init(&ctx);
@@ -173,7 +153,7 @@ static void proto_types(void **state)
         put_list(&packed, s, N, true);
         put_list(&loose, s, N, false);
         memcpy(weights + 5, s->bytes, n);
-        put_file("weights", weights, 5 + n);
+        folder_put("weights", weights, 5 + n);
         assert_holds("raw", &raw, s->type, "[3]", s->bytes, N);
         assert_holds("packed list", &packed, s->type, "[3]", s->bytes, N);
         assert_holds("list", &loose, s->type, "[3]", s->bytes, N);
@@ -190,8 +170,8 @@ static void external_too_short(void **state)
 
     (void)state;
     mpl_ctx_init(&ctx);
-    put_file("weights", (uint8_t[17]){0}, 17);
-    assert_status(&ctx, mpl_tensor_read(&ctx, put_file("wrong", m.data, m.n), &t), MPL_EINPUT);
+    folder_put("weights", (uint8_t[17]){0}, 17);
+    assert_status(&ctx, mpl_tensor_read(&ctx, folder_put("wrong", m.data, m.n), &t), MPL_EINPUT);
     assert_non_null(strstr(ctx.message, "/weights: tensor 'w' needs 12 bytes at 6; the file has 17"));
     assert_null(t.data);
     assert_int_equal(ctx.n_live, 0);
@@ -362,7 +342,7 @@ static void odd_bools(void **state)
 
     (void)state;
     assert_holds("raw", &m, MPL_TYPE_bool, "[3]", "\1\0\1", N);
-    put_file("weights", "\x02\x00\xff", N);
+    folder_put("weights", "\x02\x00\xff", N);
     m = external(&number, "0");
     assert_holds("external", &m, MPL_TYPE_bool, "[3]", "\1\0\1", N);
     m = npy(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", "\x02\x00\xff", N);
@@ -384,7 +364,7 @@ static void npy_long_header(void **state)
     memcpy(file, "\x93NUMPY\x02\x00\x34\x40\x01\x00", 12);
     memcpy(file + 12, header, strlen(header));
     memcpy(file + sizeof file - N, "abc", N);
-    path = put_file("good", file, sizeof file);
+    path = folder_put("good", file, sizeof file);
     assert_ok(&ctx, mpl_tensor_read(&ctx, path, &t));
     assert_memory_equal(t.data, "abc", N);
     mpl_free(&ctx, t.data);
@@ -516,7 +496,7 @@ static void any_bit_flipped(void **state)
             mpl_status st;
 
             m.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            st = mpl_tensor_read(&ctx, put_file("flipped", m.data, m.n), &t);
+            st = mpl_tensor_read(&ctx, folder_put("flipped", m.data, m.n), &t);
             m.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
             if (st != MPL_OK && (st != MPL_EINPUT || strchr(ctx.message, '\n') != NULL))
                 fail_msg("file %zu, bit %zu: status '%s': %s", k, bit, mpl_status_name(st), ctx.message);
@@ -555,7 +535,7 @@ static void written_and_read(void **state)
     mpl_ctx_init(&ctx);
     for (size_t i = 0; i < N_SAMPLES; i++) {
         const struct sample *s = &samples[i];
-        const char *path = path_of("written.npy");
+        const char *path = in_folder("written.npy");
         mpl_tensor t = sample_tensor(s), again = {.data = NULL};
         struct stat facts;
 
@@ -588,8 +568,8 @@ static void written_bytes(void **state)
 
     (void)state;
     mpl_ctx_init(&ctx);
-    assert_ok(&ctx, mpl_tensor_write(&ctx, path_of("bytes.npy"), &t));
-    f = fopen(path_of("bytes.npy"), "rb");
+    assert_ok(&ctx, mpl_tensor_write(&ctx, in_folder("bytes.npy"), &t));
+    f = fopen(in_folder("bytes.npy"), "rb");
     assert_non_null(f);
     assert_int_equal(fread(got, 1, sizeof got, f), m.n);
     assert_memory_equal(got, m.data, m.n);
@@ -603,7 +583,7 @@ static void not_written(void **state)
 
     (void)state;
     mpl_ctx_init(&ctx);
-    assert_status(&ctx, mpl_tensor_write(&ctx, path_of("none/x.npy"), &t), MPL_EINPUT);
+    assert_status(&ctx, mpl_tensor_write(&ctx, in_folder("none/x.npy"), &t), MPL_EINPUT);
     assert_non_null(strstr(ctx.message, "none/x.npy: cannot be written: No such file or directory"));
     assert_status(&ctx, mpl_tensor_write(&ctx, "/dev/full", &t), MPL_EINPUT);
     assert_non_null(strstr(ctx.message, "/dev/full: "));
@@ -623,9 +603,9 @@ static mpl_status once(mpl_ctx *ctx, size_t k, int64_t fails)
     mpl_ctx_init(ctx);
     ctx->fail_after = fails;
     if (m.n == 0)
-        return mpl_tensor_write(ctx, path_of("failing.npy"), &t);
+        return mpl_tensor_write(ctx, in_folder("failing.npy"), &t);
     t.data = NULL;
-    st = mpl_tensor_read(ctx, put_file("failing", m.data, m.n), &t);
+    st = mpl_tensor_read(ctx, folder_put("failing", m.data, m.n), &t);
     assert_true(st == MPL_OK || t.data == NULL);
     mpl_free(ctx, t.data);
     return st;
@@ -651,18 +631,13 @@ static void failing_allocations(void **state)
 static int make_folder(void **state)
 {
     (void)state;
-    return mkdtemp(folder) == NULL;
+    return folder_make("tensor");
 }
 
 static int remove_folder(void **state)
 {
-    static const char *const names[] = {"good",        "wrong",     "weights", "flipped",
-                                        "written.npy", "bytes.npy", "failing", "failing.npy"};
-
     (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        unlink(path_of(names[i]));
-    return rmdir(folder);
+    return folder_remove();
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* The .graph format: nothing is lost, every error has its line, no bytes crash it. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include "graphs/base/rng.h"
 #include "graphs/io/text_priv.h"
@@ -536,10 +536,10 @@ static void test_damaged(void **state)
 
 static void test_files(void **state)
 {
-    char path[] = "/tmp/memplan_text_XXXXXX";
+    char path[300];
     mpl_graph *g, *back = NULL;
     mpl_ctx ctx;
-    int fd = mkstemp(path);
+    int fd = mkstemp(temporary(path, sizeof path, "text"));
 
     (void)state;
     assert_true(fd >= 0);

@@ -1,5 +1,5 @@
 /* test_harness_check.c -- the regression gate as CI meets it: exit statuses, the last line, rows, JUnit, baselines. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,47 +12,19 @@
 #define DATA "tests/data/import/"
 
 static const char *program;
-static char folder[] = "/tmp/memplan-check-XXXXXX";
 static char out[1 << 16]; /* of the last run: standard output and error as one log */
 
 static int begin(void **state)
 {
     (void)state;
     program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
-    return mkdtemp(folder) == NULL;
+    return folder_make("check") != 0;
 }
 
 static int end(void **state)
 {
-    char command[100];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
-}
-
-static void slurp(const char *name, char *text, size_t size)
-{
-    char path[200];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    f = fopen(path, "r");
-    assert_non_null(f);
-    text[fread(text, 1, size - 1, f)] = '\0';
-    fclose(f);
-}
-
-static void put_file(const char *name, const char *text)
-{
-    char path[200];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    f = fopen(path, "w");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    fclose(f);
+    return folder_remove();
 }
 
 /* Exit status of `memplan ARGUMENTS`, where @ stands for the test's folder. */
@@ -66,7 +38,7 @@ static int run(const char *arguments)
         n += (size_t)snprintf(command + n, sizeof command - n, *a == '@' ? "%s" : "%.1s",
                               *a == '@' ? folder : a);
     how = system(command);
-    slurp("out", out, sizeof out);
+    folder_read("out", out, sizeof out);
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
@@ -134,20 +106,20 @@ static void damaged_plans(void **state)
     mpl_ctx_init(&ctx);
     assert_ok(&ctx, mpl_file_read(&ctx, NNC "/resnet50_1_infer.tensors.csv", &text, &size));
     assert_ok(&ctx, mpl_file_read(&ctx, NNC "/resnet50_1_infer.before.csv", &before, &n));
-    put_file("moved.before.csv", before);
-    put_file("cut.before.csv", before);
-    put_file("fewer.before.csv", before);
+    folder_put_text("moved.before.csv", before);
+    folder_put_text("cut.before.csv", before);
+    folder_put_text("fewer.before.csv", before);
     /* the last tensor in the middle of the first's bytes */
     moved = malloc(size + 100);
     strcpy(moved, text);
     moved[size - 1] = '\0';
     strcpy(strrchr(moved, '\n') + 1, "108,4096,0,64\n");
-    put_file("moved.tensors.csv", moved);
+    folder_put_text("moved.tensors.csv", moved);
     text[size - 3] = '\0'; /* in the middle of the last number or before it */
     *strrchr(text, ',') = '\0';
-    put_file("cut.tensors.csv", text);
+    folder_put_text("cut.tensors.csv", text);
     *(strrchr(text, '\n') + 1) = '\0';
-    put_file("fewer.tensors.csv", text);
+    folder_put_text("fewer.tensors.csv", text);
     CHECK_ALL(table);
     free(moved);
     mpl_free(&ctx, text);
@@ -164,7 +136,7 @@ static void put_changed(const char *name, const char *text, const char *from, co
 
     assert_non_null(at);
     sprintf(now, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
-    put_file(name, now);
+    folder_put_text(name, now);
     free(now);
 }
 
@@ -223,12 +195,13 @@ static void verdicts(void **state)
     assert_int_equal(run("plan mlp -p pool -q -o @/own.json"), 0);
     assert_int_equal(run("plan lstm -p nnc_2019 --safety parallel -q -o @/wide.json"), 0);
     assert_int_equal(run("plan mlp -p none -q -o @/torn.json"), 0);
-    slurp("torn.json", torn, sizeof torn);
+    folder_read("torn.json", torn, sizeof torn);
     torn[strlen(torn) / 2] = '\0';
-    put_file("torn.json", torn);
-    put_file("other.csv", "id,lower,upper,size\na,0,2,96\n");
-    put_file("overlap.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nfar,2,4,9,0\nright,1,3,64,95\n");
-    put_file("cut.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3");
+    folder_put_text("torn.json", torn);
+    folder_put_text("other.csv", "id,lower,upper,size\na,0,2,96\n");
+    folder_put_text("overlap.csv",
+                    "id,lower,upper,size,offset\nleft,0,2,96,0\nfar,2,4,9,0\nright,1,3,64,95\n");
+    folder_put_text("cut.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3");
     CHECK_ALL(table);
     assert_int_equal(run("check mlp -p pool -q"), 0);
     assert_string_equal(out, "");
@@ -273,8 +246,8 @@ static void rows_and_junit(void **state)
     char arguments[300], xml[4096];
 
     (void)state;
-    put_file("overlap.csv", "id,lower,upper,size,offset\nl<&>,0,2,96,0\nr\"\xff,1,3,64,95\n");
-    put_file("cut.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3");
+    folder_put_text("overlap.csv", "id,lower,upper,size,offset\nl<&>,0,2,96,0\nr\"\xff,1,3,64,95\n");
+    folder_put_text("cut.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         mpl_ctx ctx;
         mpl_record *row = NULL;
@@ -283,7 +256,7 @@ static void rows_and_junit(void **state)
         mpl_ctx_init(&ctx);
         snprintf(arguments, sizeof arguments, "%s --json --junit @/gate.xml", table[i].arguments);
         assert_int_equal(run(arguments), table[i].status);
-        slurp("gate.xml", xml, sizeof xml);
+        folder_read("gate.xml", xml, sizeof xml);
         if (strstr(xml, table[i].junit) == NULL || strstr(xml, table[i].has) == NULL)
             fail_msg("%s: %s", table[i].arguments, xml);
         assert_non_null(strstr(xml, "</testsuites>"));
@@ -328,25 +301,25 @@ static void baselines(void **state)
     char first[4096], again[4096], both[4096];
 
     (void)state;
-    put_file("overlap.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3,64,95\n");
+    folder_put_text("overlap.csv", "id,lower,upper,size,offset\nleft,0,2,96,0\nright,1,3,64,95\n");
     assert_int_equal(run("baseline update mlp --planners pool,none -o @/mlp.json"), 0);
     assert_non_null(strstr(out, "2 plans"));
-    slurp("mlp.json", first, sizeof first);
+    folder_read("mlp.json", first, sizeof first);
     assert_int_equal(run("baseline update mlp --planners none,pool -o @/again.json"), 0);
-    slurp("again.json", again, sizeof again);
+    folder_read("again.json", again, sizeof again);
     assert_string_equal(first, again);
     assert_null(strstr(first, "_ns"));
-    put_file("one.suite", "--planners none,pool\n--safety serial\n{data}/no/such.csv\nmlp\n");
+    folder_put_text("one.suite", "--planners none,pool\n--safety serial\n{data}/no/such.csv\nmlp\n");
     assert_int_equal(run("baseline update @/one.suite mlp -o @/both.json"), 0);
     assert_non_null(strstr(out, "skip: no"));
-    slurp("both.json", both, sizeof both);
+    folder_read("both.json", both, sizeof both);
     assert_string_equal(first, both);
     put_changed("more.json", first, "\"pool\", \"claim\": \"optimal\", \"planned_bytes\": 4096",
                 "\"pool\", \"claim\": \"optimal\", \"planned_bytes\": 8192");
     put_changed("less.json", first, "\"pool\", \"claim\": \"optimal\", \"planned_bytes\": 4096",
                 "\"pool\", \"claim\": \"optimal\", \"planned_bytes\": 2048");
     *strstr(first, "\n]}") = '\0';
-    put_file("cut.json", first);
+    folder_put_text("cut.json", first);
     put_changed("proof.json", again, "\"optimum_bytes\": 4096}\n", "\"optimum_bytes\": 4097}\n");
     put_changed("torn.json", again, "\"none\", ", "\"none\" ");
     put_changed("keyless.json", again, "problem_hash", "hash");

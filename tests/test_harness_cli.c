@@ -1,5 +1,5 @@
 /* test_harness_cli.c -- the program as its users meet it: exit statuses, one-line errors, files, benches that are killed. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,20 +18,7 @@
 #define SMALL   "mlp:layers=1,input=4,hidden=4,classes=2"
 
 static const char *program;
-static char folder[] = "/tmp/memplan-cli-XXXXXX";
 static char out[1 << 17], err[1 << 14]; /* of the last run */
-
-static void slurp(const char *name, char *text, size_t size)
-{
-    char path[200];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    f = fopen(path, "r");
-    assert_non_null(f);
-    text[fread(text, 1, size - 1, f)] = '\0';
-    fclose(f);
-}
 
 /* Exit status of `memplan ARGUMENTS`, where @ stands for the test's folder; a signal is 128 + its number. */
 static int run(const char *arguments)
@@ -45,21 +32,9 @@ static int run(const char *arguments)
         n += (size_t)snprintf(command + n, sizeof command - n, *a == '@' ? "%s" : "%.1s",
                               *a == '@' ? folder : a);
     how = system(command);
-    slurp("out", out, sizeof out);
-    slurp("err", err, sizeof err);
+    folder_read("out", out, sizeof out);
+    folder_read("err", err, sizeof err);
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
-}
-
-static void put_file(const char *name, const void *data, size_t size)
-{
-    char path[200];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    f = fopen(path, "w");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, size, f), size);
-    fclose(f);
 }
 
 static int begin(void **state)
@@ -67,16 +42,13 @@ static int begin(void **state)
     (void)state;
     program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
     setenv("OMP_WAIT_POLICY", "passive", 0); /* tests share their cores */
-    return mkdtemp(folder) == NULL;
+    return folder_make("cli") != 0;
 }
 
 static int end(void **state)
 {
-    char command[100];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
+    return folder_remove();
 }
 
 /* One line, and it says whose it is. */
@@ -239,7 +211,7 @@ static void wrong_input_is_one_line(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        put_file(files[i].name, files[i].text, strlen(files[i].text));
+        folder_put(files[i].name, files[i].text, strlen(files[i].text));
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         int got = run(wrong[i].arguments);
 
@@ -279,7 +251,7 @@ static void damaged_onnx(void **state)
 
         if (!cut)
             data[at] ^= (char)(1 << i % 8);
-        put_file("damaged.onnx", data, cut ? at : size);
+        folder_put("damaged.onnx", data, cut ? at : size);
         if (!cut)
             data[at] ^= (char)(1 << i % 8);
         check_damaged("show @/damaged.onnx", cut, at);
@@ -386,7 +358,7 @@ static void tamper(const char *from, const char *to, const char *key, const char
     static char text[1 << 17], changed[1 << 17];
     char *at = text;
 
-    slurp(from, text, sizeof text);
+    folder_read(from, text, sizeof text);
     for (int i = 0; i <= skip; i++) {
         at = strstr(i == 0 ? at : at + 1, key);
         assert_non_null(at);
@@ -394,7 +366,7 @@ static void tamper(const char *from, const char *to, const char *key, const char
     at += strlen(key);
     snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, value,
              at + strspn(at, " 0123456789"));
-    put_file(to, changed, strlen(changed));
+    folder_put(to, changed, strlen(changed));
 }
 
 /* Plan, verify, run from the file; with every set of options the file alone must be enough. */
@@ -462,11 +434,11 @@ static void edit(const char *file, const char *to, const char *behind, const cha
     static char text[1 << 17], changed[1 << 17];
     char *at;
 
-    slurp(file, text, sizeof text);
+    folder_read(file, text, sizeof text);
     assert_non_null(at = strstr(text, behind));
     assert_non_null(at = strstr(at, from));
     snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, with, at + strlen(from));
-    put_file(to, changed, strlen(changed));
+    folder_put(to, changed, strlen(changed));
 }
 
 /* Where values lie round by round is part of a plan with loops, and what it copies: a file that says otherwise is refused. */
@@ -510,9 +482,9 @@ static void plan_files_are_replaced_whole(void **state)
 
     (void)state;
     assert_int_equal(run("plan " SMALL " -p pool -o @/same.json"), 0);
-    slurp("same.json", first, sizeof first);
+    folder_read("same.json", first, sizeof first);
     assert_int_equal(run("plan " SMALL " -p frob -o @/same.json"), 2);
-    slurp("same.json", again, sizeof again);
+    folder_read("same.json", again, sizeof again);
     assert_string_equal(first, again);
 }
 
@@ -574,7 +546,7 @@ static void export_and_plot(void **state)
     assert_string_equal(err, "");
     assert_int_equal(run("plot " SMALL " -p greedy_size -o @/plan.svg"), 0);
     assert_int_equal(run("plot tests/data/control.graph -p greedy_size -o @/loop.svg"), 0);
-    slurp("loop.svg", svg, sizeof svg);
+    folder_read("loop.svg", svg, sizeof svg);
     assert_non_null(strstr(svg, "step round 3"));
     assert_null(strstr(svg, "step round 4"));
     assert_non_null(strstr(svg, "keep branch 1"));
@@ -582,7 +554,7 @@ static void export_and_plot(void **state)
     assert_int_equal(setenv("TMPDIR", "/no/such/folder", 1), 0); /* where its script goes */
     assert_int_equal(run("plot " SMALL " -p greedy_size -o @/other.svg"), 2);
     assert_int_equal(unsetenv("TMPDIR"), 0);
-    slurp("plan.svg", svg, sizeof svg);
+    folder_read("plan.svg", svg, sizeof svg);
     assert_non_null(strstr(svg, "<title>hidden1.gemm\n16 bytes at "));
     assert_non_null(strstr(svg, "<title>hidden1.relu\n16 bytes at "));
     assert_non_null(strstr(svg, "<title>fc\n8 bytes at "));
@@ -621,7 +593,7 @@ static void export_onnx(void **state)
     assert_int_equal(run("verify @/m.onnx @/m.onnx"), 2); /* no plan in it */
     check_error("verify without a plan");
     assert_int_equal(run("export mlp -f onnx-metadata -p pool -o @/x.onnx"), 2);
-    slurp("err", text, sizeof text);
+    folder_read("err", text, sizeof text);
     assert_non_null(strstr(text, "--format onnx makes one"));
     assert_int_equal(run("export " SMALL " -f onnx --weights x -o @/x.onnx"), 2);
 }
@@ -635,7 +607,7 @@ static void put_suite(void)
     static const char text[] = "# for tests\n--backends cpu\nmlp:hidden=32\nmlp:hidden=40\nmlp:hidden=48\n"
                                "mnist_conv:batch=1\nlstm:layers=1,steps=2,hidden=16,batch=2\n";
 
-    put_file("tiny.suite", text, sizeof text - 1);
+    folder_put("tiny.suite", text, sizeof text - 1);
 }
 
 static int by_text(const void *a, const void *b)
@@ -650,7 +622,7 @@ static char *timeless(const char *name, uint32_t *n)
                                       MPL_FIELD_holds};
     mpl_ctx ctx;
     mpl_rows rows = {0};
-    char path[200], **line, *all;
+    char path[600], **line, *all;
     size_t size = 1;
 
     mpl_ctx_init(&ctx);
@@ -678,7 +650,7 @@ static char *timeless(const char *name, uint32_t *n)
 
 static uint32_t count_lines(const char *name)
 {
-    char path[200];
+    char path[600];
     uint32_t n = 0;
     int c;
     FILE *f;
@@ -695,7 +667,7 @@ static uint32_t count_lines(const char *name)
 /* Starts a bench, ends it by `number` once some rows are there, not all; returns how many were whole. */
 static uint32_t interrupt_bench(const char *name, int number, int *how)
 {
-    char suite[200], rows[200];
+    char suite[600], rows[600];
     pid_t pid;
     uint32_t n;
 
@@ -731,7 +703,7 @@ static void killed_benches_resume(void **state)
     whole = timeless("whole.jsonl", &n_whole);
     assert_int_equal(n_whole, 20);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        char name[32], arguments[300], path[200], *resumed;
+        char name[32], arguments[300], path[600], *resumed;
         int how;
         FILE *f;
 
@@ -770,7 +742,7 @@ static void tables_from_rows(void **state)
     assert_int_equal(run("table planned --rows @/table.jsonl --tsv"), 0);
     assert_memory_equal(out, "planner\tmlp:hidden=32 cpu\t", 26);
     assert_int_equal(run("table gap --rows @/table.jsonl -o @/gap.md"), 0);
-    slurp("gap.md", out, sizeof out);
+    folder_read("gap.md", out, sizeof out);
     assert_non_null(strstr(out, "| pool "));
 }
 
@@ -779,13 +751,13 @@ static void failures_are_rows(void **state)
 {
     mpl_ctx ctx;
     mpl_rows rows = {0};
-    char path[200];
+    char path[600];
     static const char *const status[] = {"garbage", "ok", "ok", "ok"};
 
     (void)state;
     mpl_ctx_init(&ctx);
-    put_file("mixed.suite", "no_such_graph\nmlp:hidden=32\n@\n", 30);
-    put_file("mixed.suite", "no_such_graph\nmlp:hidden=32\n", 28);
+    folder_put("mixed.suite", "no_such_graph\nmlp:hidden=32\n@\n", 30);
+    folder_put("mixed.suite", "no_such_graph\nmlp:hidden=32\n", 28);
     assert_int_equal(run("bench @/mixed.suite --planners pool --repeat 1 -q -o @/mixed.jsonl"), 1);
     check_error("bench");
     snprintf(path, sizeof path, "%s/mixed.jsonl", folder);
@@ -797,7 +769,7 @@ static void failures_are_rows(void **state)
     assert_true(mpl_record_is_null(rows.row[0], MPL_FIELD_planned_bytes));
     mpl_rows_fini(&ctx, &rows);
     assert_int_equal(run("bench @/mixed.suite --planners pool --backends cuda -q -o @/absent.jsonl"), 1);
-    put_file("one.suite", "mlp:hidden=32\n", 14);
+    folder_put("one.suite", "mlp:hidden=32\n", 14);
     assert_int_equal(run("bench @/one.suite --planners pool --backends cuda -q -o @/absent2.jsonl"), 0);
     snprintf(path, sizeof path, "%s/absent2.jsonl", folder);
     assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
@@ -814,12 +786,12 @@ static void own_options(void **state)
     static const char *const loop[] = {"copy", "view", "view"}, *const order[] = {"given", "dfs", "given"};
     static const char *const command[] = {"-o @/own.jsonl", "-o @/own_jobs.jsonl --jobs 2",
                                           "-o @/own.jsonl --resume"};
-    char path[200];
+    char path[600];
     mpl_ctx ctx;
 
     (void)state;
     mpl_ctx_init(&ctx);
-    put_file("lines.suite", suite, sizeof suite - 1);
+    folder_put("lines.suite", suite, sizeof suite - 1);
     for (size_t k = 0; k < sizeof command / sizeof *command; k++) {
         mpl_rows rows = {0};
         char line[200];
@@ -857,7 +829,7 @@ static void times_are_drawn(void **state)
         print_message("skip: %s: no gnuplot here\n", __func__);
         skip();
     }
-    put_file("trained.suite", suite, sizeof suite - 1);
+    folder_put("trained.suite", suite, sizeof suite - 1);
     assert_int_equal(run("bench @/trained.suite --planners pool -q -o @/trained.jsonl"), 0);
     assert_int_equal(run("plot " TRAINED " --tradeoff --rows @/trained.jsonl -o @/trained.svg"), 0);
     line = out;
@@ -865,14 +837,14 @@ static void times_are_drawn(void **state)
         assert_int_equal(sscanf(line, "planned %lf MiB run %lf ms work %lf", &mib[i], &ms[i], &work[i]), 3);
     assert_true(strncmp(line, "planned", 7) != 0 && strstr(line, "measured on ref, plans of pool") != NULL);
     assert_true(mib[0] < mib[1] && work[0] > 1 && work[1] == 1 && ms[0] > 0 && ms[1] > 0);
-    slurp("trained.svg", text, sizeof text);
+    folder_read("trained.svg", text, sizeof text);
     assert_true(strstr(text, "run, median [ms]") != NULL &&
                 strstr(text, "work beside that of one run") != NULL);
     assert_int_equal(run("plot " TRAINED " --tradeoff --rows @/trained.jsonl -b cpu -o @/t.svg"), 2);
     assert_non_null(strstr(err, "on cpu"));
     assert_int_equal(run("plot " TRAINED " --tradeoff -o @/trained.svg"), 0);
     assert_non_null(strstr(out, "nothing run"));
-    slurp("trained.svg", text, sizeof text);
+    folder_read("trained.svg", text, sizeof text);
     assert_null(strstr(text, "[ms]"));
 }
 
@@ -884,14 +856,14 @@ static void data_folders(void **state)
         "{data}/none.csv:twin=reversed\n{data}/six.csv:twin=shuffled\n";
     static const char *const name[] = {"four.csv", "four.csv:twin=reversed", "six.csv:twin=shuffled"};
     static const uint64_t planned[] = {10, 10, 15};
-    char path[200], *second;
+    char path[600], *second;
     mpl_rows rows = {0};
     uint64_t bytes;
     mpl_ctx ctx;
 
     (void)state;
     mpl_ctx_init(&ctx);
-    put_file("lists.suite", suite, sizeof suite - 1);
+    folder_put("lists.suite", suite, sizeof suite - 1);
     assert_int_equal(run("bench @/lists.suite --planners exact --data tests/data -o @/lists.jsonl"), 0);
     second = strstr(err, "skip: no ");
     assert_non_null(second);

@@ -1,5 +1,5 @@
 /* test_harness_library.c -- the library as those meet it who embed it: memplan.h alone, installed, linked either way. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "harness/memplan.h"
 #include "harness/plugin.h"
 
-static char program[400], build[400], folder[] = "/tmp/memplan-library-XXXXXX";
+static char program[400], build[400];
 static char text[1 << 16]; /* of the last command */
 
 static int begin(void **state)
@@ -18,16 +18,13 @@ static int begin(void **state)
     (void)state;
     snprintf(program, sizeof program, "%s", path);
     snprintf(build, sizeof build, "%.*s", (int)(strrchr(path, '/') - path), path);
-    return mkdtemp(folder) == NULL;
+    return folder_make("library") != 0;
 }
 
 static int end(void **state)
 {
-    char command[100];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
+    return folder_remove();
 }
 
 /* Exit status of a shell command, its output in `text`. */
@@ -44,14 +41,6 @@ static int shell(const char *format, ...)
     assert_non_null(f);
     text[fread(text, 1, sizeof text - 1, f)] = '\0';
     return pclose(f);
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[200];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
 }
 
 #define assert_done(ctx, call)                                                                               \

@@ -2,7 +2,7 @@
  * did without. A bench goes on: what failed is a row.
  *
  *   test_harness_memory [all]     a few dozen k spread over each command; all: every k */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 
 #define NET "mlp:layers=2,input=8,hidden=8,classes=4"
 
-static char folder[256];
 static bool every;
 
 /* @ stands for the test's folder. The first ones make what later ones read. */
@@ -56,7 +55,7 @@ static mpl_status attempt(mpl_ctx *ctx, const char *words, int64_t k, int64_t *a
 {
     mpl_status st;
     mpl_options options;
-    char text[2000], rows[300], *argv[32], *save = NULL;
+    char text[2000], *argv[32], *save = NULL;
     size_t n = 0;
     int argc = 0, command, out = dup(1), null = open("/dev/null", O_WRONLY);
 
@@ -66,10 +65,8 @@ static mpl_status attempt(mpl_ctx *ctx, const char *words, int64_t k, int64_t *a
         argv[argc++] = w;
     argv[argc] = NULL;
     command = command_named(argv[0]);
-    if (strcmp(argv[0], "bench") == 0) { /* it adds to what is there */
-        snprintf(rows, sizeof rows, "%s/rows.jsonl", folder);
-        unlink(rows);
-    }
+    if (strcmp(argv[0], "bench") == 0) /* it adds to what is there */
+        unlink(in_folder("rows.jsonl"));
     mpl_ctx_init(ctx);
     ctx->fail_after = k;
     mpl_options_init(&options);
@@ -120,27 +117,17 @@ static void commands_survive_lost_memory(void **state)
 
 static int begin(void **state)
 {
-    char path[300];
-    FILE *f;
-
     (void)state;
-    snprintf(folder, sizeof folder, "%s/memplan-memory-XXXXXX", mpl_temporary_folder());
-    if (mkdtemp(folder) == NULL)
+    if (folder_make("memory") != 0)
         return 1;
-    snprintf(path, sizeof path, "%s/one.suite", folder);
-    if ((f = fopen(path, "w")) == NULL)
-        return 1;
-    fprintf(f, "%s\n", NET);
-    return fclose(f);
+    folder_put_text("one.suite", NET "\n");
+    return 0;
 }
 
 static int end(void **state)
 {
-    char command[300];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
+    return folder_remove();
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
 /* test_harness_merge.c -- benches in shards and by several workers, files of rows made one, and what differs between two. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -13,32 +13,7 @@
 #include "planners/planner.h"
 
 static const char *program;
-static char folder[] = "/tmp/memplan-merge-XXXXXX";
 static char text[1 << 17], err[1 << 14]; /* of the last run */
-
-static void slurp(const char *name, char *to, size_t size)
-{
-    char path[200];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    f = fopen(path, "r");
-    assert_non_null(f);
-    to[fread(to, 1, size - 1, f)] = '\0';
-    fclose(f);
-}
-
-static void put_file(const char *name, const char *content)
-{
-    char path[200];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(content, f);
-    fclose(f);
-}
 
 /* Exit status of `memplan ARGUMENTS` in the test's folder. */
 static int run(const char *arguments)
@@ -48,8 +23,8 @@ static int run(const char *arguments)
 
     snprintf(command, sizeof command, "cd %s && %s %s >out 2>err </dev/null", folder, program, arguments);
     how = system(command);
-    slurp("out", text, sizeof text);
-    slurp("err", err, sizeof err);
+    folder_read("out", text, sizeof text);
+    folder_read("err", err, sizeof err);
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
@@ -70,22 +45,19 @@ static int begin(void **state)
 
     (void)state;
     program = realpath(path, absolute);
-    if (program == NULL || mkdtemp(folder) == NULL)
+    if (program == NULL || folder_make("merge") != 0)
         return 1;
     setenv("OMP_WAIT_POLICY", "passive", 0);
-    put_file("t.suite", "# tiny\n--repeat 2\n--safeties serial,parallel\n--backends none,ref\n"
-                        "mlp:layers=1,input=4,hidden=4,classes=2\nguillotine:n=12\n"
-                        "lstm:layers=1,steps=2,hidden=8,batch=2\n");
+    folder_put_text("t.suite", "# tiny\n--repeat 2\n--safeties serial,parallel\n--backends none,ref\n"
+                               "mlp:layers=1,input=4,hidden=4,classes=2\nguillotine:n=12\n"
+                               "lstm:layers=1,steps=2,hidden=8,batch=2\n");
     return 0;
 }
 
 static int end(void **state)
 {
-    char command[100];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
+    return folder_remove();
 }
 
 /* ---- shards ---- */
@@ -151,7 +123,7 @@ static void shards_and_workers_make_the_same_rows(void **state)
         static char first[sizeof text];
 
         memcpy(first, text, sizeof text);
-        slurp("merged.jsonl", text, sizeof text);
+        folder_read("merged.jsonl", text, sizeof text);
         assert_string_equal(text, first);
     }
     if (run(BENCH "-o jobs.jsonl --jobs 2") == 2) {
@@ -345,7 +317,7 @@ static void a_worker_that_dies_is_rows(void **state)
     run("merge axe1.jsonl axe2.jsonl -o axe.jsonl");
     if (strstr(text, "24 rows of 24") == NULL)
         fail_msg("%s", text);
-    slurp("axe.jsonl", text, sizeof text);
+    folder_read("axe.jsonl", text, sizeof text);
     assert_non_null(strstr(text, "the worker ended by signal 9"));
 }
 
@@ -402,7 +374,7 @@ static void rows_are_compared_and_joined(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        put_file(files[i].name, files[i].rows);
+        folder_put_text(files[i].name, files[i].rows);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_run(cases[i].arguments, cases[i].status);
         if (cases[i].out != NULL && strstr(text, cases[i].out) == NULL)
@@ -443,9 +415,9 @@ static void plans_are_compared(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         snprintf(list, sizeof list, "id,lower,upper,size\n%s", plans[i].a);
-        put_file("a.csv", list);
+        folder_put_text("a.csv", list);
         snprintf(list, sizeof list, "id,lower,upper,size\n%s", plans[i].b);
-        put_file("b.csv", list);
+        folder_put_text("b.csv", list);
         assert_run("plan a.csv -p none -o a.json -q", 0);
         assert_run("plan b.csv -p none -o b.json -q", 0);
         assert_run("diff a.json b.json", plans[i].status);
@@ -457,7 +429,7 @@ static void plans_are_compared(void **state)
     }
     assert_run("diff a.json a.jsonl", 2);
     assert_run("diff a.jsonl a.json", 2);
-    put_file("cut.json", "{\"schema\": 1, \"kind\": \"plan\", \"buf");
+    folder_put_text("cut.json", "{\"schema\": 1, \"kind\": \"plan\", \"buf");
     assert_run("diff a.json cut.json", 2);
 }
 

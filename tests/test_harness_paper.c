@@ -1,5 +1,5 @@
 /* test_harness_paper.c -- tables, figures and numbers made from rows: filled, found stale, refused. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 #include "graphs/base/file.h"
 #include "harness/paper.h"
 
-static char folder[] = "/tmp/memplan-paper-XXXXXX";
 static char program[4096], home[4096];
 
 /* ---- markers ---- */
@@ -157,7 +156,7 @@ static int begin(void **state)
 
     (void)state;
     if (realpath(getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan", program) == NULL ||
-        getcwd(home, sizeof home) == NULL || mkdtemp(folder) == NULL || chdir(folder) != 0)
+        getcwd(home, sizeof home) == NULL || folder_make("paper") != 0 || chdir(folder) != 0)
         return 1;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         if (mkdir(folders[i], 0777) != 0)
@@ -167,11 +166,8 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    char command[100];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return chdir(home) != 0 || system(command) != 0;
+    return chdir(home) != 0 || folder_remove() != 0;
 }
 
 static void test_made_and_fresh(void **state)

@@ -1,5 +1,5 @@
 /* test_harness_plugins.c -- planners from outside: libraries and commands, good and bad, alone, in a bench and beside ours. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,8 +12,7 @@
 #include "harness/rows.h"
 
 static const char *program;
-static char plugins[200]; /* folder of what tests/plugin and planners/example became */
-static char folder[] = "/tmp/memplan-plugins-XXXXXX";
+static char plugins[200];               /* folder of what tests/plugin and planners/example became */
 static char out[1 << 16], err[1 << 14]; /* of the last command */
 
 /* Three buffers that need 32 bytes: b conflicts with the others. c lives on when a is dead. */
@@ -22,21 +21,9 @@ static const char good_text[] = "id,lower,upper,size,offset\n0,0,2,8,0\n1,1,3,16
 static const char turned_text[] =
     "offset,colour,size,upper,lower,id\n0,red,8,4,2,2\n\n 8 ,red,16,3,1,1\n0,red,8,2,0,0\n";
 
-static void slurp(const char *name, char *text, size_t size)
-{
-    char path[200];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    f = fopen(path, "r");
-    assert_non_null(f);
-    text[fread(text, 1, size - 1, f)] = '\0';
-    fclose(f);
-}
-
 static void put(const char *name, const char *text, int mode)
 {
-    char path[200];
+    char path[600];
     FILE *f;
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -64,25 +51,25 @@ static void expand(const char *text, char *to, size_t size)
 /* Exit status of a command of the shell; a signal is 128 + its number. */
 static int shell(const char *text)
 {
-    char command[5000], expanded[4500];
+    char command[5600], expanded[4500];
     int how;
 
     expand(text, expanded, sizeof expanded);
     snprintf(command, sizeof command, "{ %s ;} >%s/out 2>%s/err </dev/null", expanded, folder, folder);
     how = system(command);
-    slurp("out", out, sizeof out);
-    slurp("err", err, sizeof err);
+    folder_read("out", out, sizeof out);
+    folder_read("err", err, sizeof err);
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
 static int begin(void **state)
 {
-    char path[200];
+    char path[600];
 
     (void)state;
     program = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
     snprintf(plugins, sizeof plugins, "%.*s", (int)(strrchr(program, '/') - program), program);
-    if (mkdtemp(folder) == NULL)
+    if (folder_make("plugins") != 0)
         return 1;
     snprintf(path, sizeof path, "%s/tmp", folder);
     put("list.csv", list_text, 0600);
@@ -94,11 +81,8 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    char command[100];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
+    return folder_remove();
 }
 
 /* What the row on stdout says in a field; "" for null. */
@@ -297,7 +281,7 @@ static void groups_end_together(void **state)
 
         assert_int_equal(shell("rm -f @/pid"), 0);
         assert_int_equal(shell(rows[i].command), rows[i].exit);
-        slurp("pid", pid, sizeof pid);
+        folder_read("pid", pid, sizeof pid);
         snprintf(state_path, sizeof state_path, "/proc/%d/stat", atoi(pid));
         for (; alive && tries < 100; tries++) {
             FILE *f = fopen(state_path, "r");
@@ -400,7 +384,7 @@ static void calls_from_c(void **state)
 
 static void read_rows(mpl_ctx *ctx, const char *name, mpl_rows *rows)
 {
-    char path[200];
+    char path[600];
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
     mpl_ctx_init(ctx);
@@ -490,7 +474,7 @@ static void peers_take_turns(void **state)
         0);
     assert_non_null(strstr(out, "geometric mean of 1 of 1"));
     assert_non_null(strstr(out, "     250.000 |"));
-    slurp("turns", text, sizeof text);
+    folder_read("turns", text, sizeof text);
     assert_true(strlen(text) >= 10);
     assert_string_equal(text + strlen(text) - 9, "babababab");
     read_rows(&ctx, "peers.jsonl", &rows);

@@ -1,5 +1,5 @@
 /* test_harness_rows.c -- rows: fields written and read back, keys, files that are appended, torn, full. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -15,29 +15,16 @@
 #include "harness/suite.h"
 #include "harness/table.h"
 
-static char folder[] = "/tmp/memplan-rows-XXXXXX";
-
 static int make_folder(void **state)
 {
     (void)state;
-    return mkdtemp(folder) == NULL;
+    return folder_make("rows") != 0;
 }
 
 static int remove_folder(void **state)
 {
-    char command[100];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[200];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
+    return folder_remove();
 }
 
 /* A row with a value in every field, different for different n. */

@@ -1,5 +1,5 @@
 /* memplan run --iterations: the same losses to the last digit under every planner, a loss that falls, MNIST's files, refusals. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include "harness/digits.h"
 #include "planners/planner.h"
@@ -114,50 +114,33 @@ static void other_graphs_are_refused(void **state)
     }
 }
 
-static void write_file(const char *folder, const char *name, const uint8_t *data, size_t n)
-{
-    char path[300];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, n, f), n);
-    fclose(f);
-}
-
 /* Two pictures of 2 x 2; then cut ones, and ones of another kind. */
 static void mnist_files_are_read(void **state)
 {
     static const uint8_t images[] = {0, 0, 8, 3, 0, 0,   0,  2, 0, 0, 0, 2,
                                      0, 0, 0, 2, 0, 255, 51, 0, 1, 2, 3, 4};
     static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 7, 9};
-    char folder[] = "/tmp/memplan-digits-XXXXXX", path[100];
     mpl_digits d = {0};
     mpl_ctx ctx;
 
     (void)state;
     mpl_ctx_init(&ctx);
-    assert_non_null(mkdtemp(folder));
+    assert_int_equal(folder_make("digits"), 0);
     assert_status(&ctx, mpl_digits_read(&ctx, folder, &d), MPL_EINPUT);
-    write_file(folder, "train-images-idx3-ubyte", images, sizeof images);
-    write_file(folder, "train-labels-idx1-ubyte", labels, sizeof labels);
+    folder_put("train-images-idx3-ubyte", images, sizeof images);
+    folder_put("train-labels-idx1-ubyte", labels, sizeof labels);
     assert_ok(&ctx, mpl_digits_read(&ctx, folder, &d));
     assert_int_equal(d.n, 2);
     assert_int_equal(d.side, 2);
     assert_true(d.pixel[1] == 1 && d.pixel[2] == 51.0f / 255 && d.pixel[7] == 4.0f / 255);
     assert_true(d.label[0] == 7 && d.label[1] == 9);
     mpl_digits_fini(&ctx, &d);
-    write_file(folder, "train-images-idx3-ubyte", images, sizeof images - 1);
+    folder_put("train-images-idx3-ubyte", images, sizeof images - 1);
     assert_status(&ctx, mpl_digits_read(&ctx, folder, &d), MPL_EINPUT);
-    write_file(folder, "train-images-idx3-ubyte", labels, sizeof labels);
+    folder_put("train-images-idx3-ubyte", labels, sizeof labels);
     assert_status(&ctx, mpl_digits_read(&ctx, folder, &d), MPL_EINPUT);
     assert_int_equal(ctx.n_live, 0);
-    snprintf(path, sizeof path, "%s/train-images-idx3-ubyte", folder);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/train-labels-idx1-ubyte", folder);
-    unlink(path);
-    rmdir(folder);
+    assert_int_equal(folder_remove(), 0);
 }
 
 int main(void)

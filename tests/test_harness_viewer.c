@@ -1,5 +1,5 @@
 /* test_harness_viewer.c -- plans as HTML pages: small enough, alone, safe against names, right about conflicts. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -204,8 +204,8 @@ static void test_conflicts(void **state)
 {
     mpl_ctx ctx;
     mpl_rng rng;
-    char file[] = "/tmp/memplan-page-XXXXXX", command[200], line[4096];
-    int fd = mkstemp(file);
+    char file[300], command[400], line[4096];
+    int fd = mkstemp(temporary(file, sizeof file, "page"));
 
     (void)state;
     skip_without("/usr/bin/node");
@@ -296,8 +296,8 @@ static void test_trace(void **state)
 {
     mpl_ctx ctx;
     mpl_rng rng;
-    char file[] = "/tmp/memplan-trace-XXXXXX";
-    int fd = mkstemp(file);
+    char file[300];
+    int fd = mkstemp(temporary(file, sizeof file, "trace"));
 
     (void)state;
     assert_true(fd >= 0);

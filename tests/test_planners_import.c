@@ -1,5 +1,5 @@
 /* test_planners_import.c -- plans of other allocators: files worked out by hand, and what is wrong with files. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,35 +11,16 @@
 
 #define DATA "tests/data/import/"
 
-static char folder[] = "/tmp/memplan-import-XXXXXX";
-
 static int begin(void **state)
 {
     (void)state;
-    return mkdtemp(folder) == NULL;
+    return folder_make("import") != 0;
 }
 
 static int end(void **state)
 {
-    char command[100];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
-}
-
-/* Writes a file of the test's folder; its path. */
-static const char *put_file(const char *name, const void *data, size_t size)
-{
-    static char path[200];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    f = fopen(path, "w");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, size, f), size);
-    fclose(f);
-    return path;
+    return folder_remove();
 }
 
 /* ---- right files ---- */
@@ -253,7 +234,7 @@ static void changes_are_seen(void **state)
         memcpy(now, text, (size_t)(at - text));
         memcpy(now + (at - text), changed[i].to, m);
         memcpy(now + (at - text) + m, at + n, size - n - (size_t)(at - text));
-        st = mpl_plan_import(&ctx, put_file("changed", now, size - n + m), beside, &got);
+        st = mpl_plan_import(&ctx, folder_put("changed", now, size - n + m), beside, &got);
         if (st == MPL_EINPUT)
             check_message(&ctx, changed[i].to);
         if (st == MPL_OK)
@@ -289,7 +270,7 @@ static void cut_files(void **state)
         text = load(&ctx, good[i].file, &size);
         for (size_t n = 0; n + 2 < size; n++) {
             mpl_import got = {0};
-            mpl_status st = mpl_plan_import(&ctx, put_file("cut", text, n), beside, &got);
+            mpl_status st = mpl_plan_import(&ctx, folder_put("cut", text, n), beside, &got);
 
             if (st != MPL_EINPUT && (st != MPL_OK || json || n == 0))
                 fail_msg("%s cut to %zu: %s", good[i].file, n, mpl_status_name(st));
@@ -316,10 +297,10 @@ static void xla_in_two_files(void **state)
     text = load(&ctx, "small.xla.txt", &size);
     ranges = strstr(text, "HloLiveRange");
     n = (size_t)(ranges - text);
-    snprintf(path, sizeof path, "%s", put_file("m-buffer-assignment.txt", text, n));
+    snprintf(path, sizeof path, "%s", folder_put("m-buffer-assignment.txt", text, n));
     assert_status(&ctx, mpl_plan_import(&ctx, path, NULL, &got), MPL_EINPUT);
     assert_non_null(strstr(ctx.message, "m-live-range.txt"));
-    put_file("m-live-range.txt", ranges, size - n);
+    folder_put("m-live-range.txt", ranges, size - n);
     assert_ok(&ctx, mpl_plan_import(&ctx, path, NULL, &got));
     assert_int_equal(got.problem->n, 5);
     assert_non_null(strstr(got.note, "3 allocations of 324 bytes"));
@@ -351,7 +332,7 @@ static void segments_come_and_go(void **state)
         assert_non_null(asked);
         memcpy(taken, "\"segment_free\" ", 15);
         memcpy(asked, table[i].requested, 16);
-        assert_ok(&ctx, mpl_plan_import(&ctx, put_file("freed.json", text, size), NULL, &got));
+        assert_ok(&ctx, mpl_plan_import(&ctx, folder_put("freed.json", text, size), NULL, &got));
         assert_true(got.returns_memory);
         assert_non_null(strstr(got.note, "given back"));
         assert_int_equal(got.arena_bytes, table[i].arena);
@@ -380,7 +361,7 @@ static void nothing_that_is_a_plan(void **state)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         mpl_import got = {0};
 
-        assert_status(&ctx, mpl_plan_import(&ctx, put_file("odd", table[i].text, table[i].n), NULL, &got),
+        assert_status(&ctx, mpl_plan_import(&ctx, folder_put("odd", table[i].text, table[i].n), NULL, &got),
                       MPL_EINPUT);
         check_message(&ctx, table[i].text);
         if (strstr(ctx.message, table[i].says) == NULL)

@@ -1,6 +1,6 @@
 /* ONNX's own node tests (libonnx-testdata): each model is read, executed on every backend that opens, and compared with the
  * outputs that ONNX expects. Catches: operators read or computed wrongly; refusals without a reason. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include "graphs/source.h"
 #include "runtime/exec.h"
@@ -204,7 +204,7 @@ typedef struct files {
 static mpl_status read_as_bfloat16(mpl_ctx *ctx, const char *path, mpl_tensor *out)
 {
     uint8_t data[4096];
-    char patched[] = "/tmp/memplan-bf16-XXXXXX";
+    char patched[300];
     FILE *f = fopen(path, "rb");
     mpl_status st = MPL_EINPUT;
     size_t n = fread(data, 1, sizeof data, f);
@@ -216,7 +216,7 @@ static mpl_status read_as_bfloat16(mpl_ctx *ctx, const char *path, mpl_tensor *o
     while (next_field(&whole, &number, &inside))
         if (number == 2 && whole.at[-1] == 4) {
             data[whole.at - data - 1] = 16;
-            fd = mkstemp(patched);
+            fd = mkstemp(temporary(patched, sizeof patched, "bf16"));
             assert_true(fd >= 0 && write(fd, data, n) == (ssize_t)n);
             close(fd);
             st = mpl_tensor_read(ctx, patched, out);
@@ -227,17 +227,17 @@ static mpl_status read_as_bfloat16(mpl_ctx *ctx, const char *path, mpl_tensor *o
 }
 
 /* What can be read of PREFIX_0.pb, PREFIX_1.pb, ..; sequences and types that memplan has not are left out. */
-static void read_files(mpl_ctx *ctx, const char *folder, const char *prefix, files *out)
+static void read_files(mpl_ctx *ctx, const char *model_folder, const char *prefix, files *out)
 {
     char path[1024];
 
     *out = (files){.n = 0};
     for (uint32_t i = 0; i < MAX_FILES; i++) {
-        snprintf(path, sizeof path, "%s/test_data_set_0/%s_%u.pb", folder, prefix, i);
+        snprintf(path, sizeof path, "%s/test_data_set_0/%s_%u.pb", model_folder, prefix, i);
         if (access(path, R_OK) != 0)
             break;
         if (mpl_tensor_read(ctx, path, &out->tensor[out->n]) == MPL_OK ||
-            (strstr(folder, "BFLOAT16") != NULL &&
+            (strstr(model_folder, "BFLOAT16") != NULL &&
              read_as_bfloat16(ctx, path, &out->tensor[out->n]) == MPL_OK))
             out->index[out->n++] = i;
     }
@@ -317,17 +317,17 @@ typedef struct result {
 static void try_model(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const char *name,
                       unsigned model, result *r)
 {
-    char folder[512], path[600], why[600];
+    char model_folder[512], path[600], why[600];
     files in, want;
     mpl_read_options options;
     mpl_graph *g = NULL;
     mpl_status st;
     bool good = false;
 
-    snprintf(folder, sizeof folder, "%s/%s", NODE_TESTS, name);
-    snprintf(path, sizeof path, "%s/model.onnx", folder);
-    read_files(ctx, folder, "input", &in);
-    read_files(ctx, folder, "output", &want);
+    snprintf(model_folder, sizeof model_folder, "%s/%s", NODE_TESTS, name);
+    snprintf(path, sizeof path, "%s/model.onnx", model_folder);
+    read_files(ctx, model_folder, "input", &in);
+    read_files(ctx, model_folder, "output", &want);
     /* The window functions are written out with pi = 3.1415: only ONNX's own tolerance lets them pass. */
     want.relative = strstr(name, "window") != NULL ? 1e-3 : 1e-4;
     options = (mpl_read_options){.n_inputs = in.n, .input_index = in.index, .input_tensor = in.tensor};

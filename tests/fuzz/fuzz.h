@@ -28,7 +28,8 @@ static inline const char *fuzz_file(const uint8_t *data, size_t size)
         fd = memfd_create("fuzz", 0);
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     }
-    if (fd < 0 || ftruncate(fd, 0) != 0 || pwrite(fd, data, size, 0) != (ssize_t)size)
+    /* cut after the write, not before: the pages stay */
+    if (fd < 0 || pwrite(fd, data, size, 0) != (ssize_t)size || ftruncate(fd, (off_t)size) != 0)
         abort();
     return path;
 }
