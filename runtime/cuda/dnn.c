@@ -9,6 +9,13 @@
 
 /* ---- pieces ------------------------------------------------------------------------------------------------ */
 
+/* Operators whose further outputs the libraries give too. */
+static bool gives_all(mpl_op_kind kind)
+{
+    return kind == MPL_OP_conv_grad || kind == MPL_OP_gemm_grad || kind == MPL_OP_batch_norm_train ||
+           kind == MPL_OP_batch_norm_again || kind == MPL_OP_batch_norm_grad;
+}
+
 /* Everything is f32, has elements, and at most 2^31 - 1 of them: the libraries count in int. */
 static bool suits(const mpl_dnn_maker *m)
 {
@@ -24,8 +31,9 @@ static bool suits(const mpl_dnn_maker *m)
     for (uint32_t i = g->op_out_begin[m->op]; i < g->op_out_begin[m->op + 1]; i++) {
         mpl_value v = g->op_out[i];
 
-        if (v != MPL_NONE && (i > g->op_out_begin[m->op] || g->value_type[v] != MPL_TYPE_f32 ||
-                              g->value_bytes[v] == 0 || g->value_bytes[v] / sizeof(float) > INT32_MAX))
+        if (v != MPL_NONE &&
+            ((i > g->op_out_begin[m->op] && !gives_all(m->kind)) || g->value_type[v] != MPL_TYPE_f32 ||
+             g->value_bytes[v] == 0 || g->value_bytes[v] / sizeof(float) > INT32_MAX))
             return false;
     }
     return true;
@@ -76,20 +84,38 @@ static bool describe(mpl_dnn_maker *m)
 {
     switch (m->kind) {
     case MPL_OP_conv:
+    case MPL_OP_conv_act:
+    case MPL_OP_conv_sum:
         return mpl_dnn_conv(m);
+    case MPL_OP_conv_transpose:
+        return mpl_dnn_conv_transpose(m);
+    case MPL_OP_conv_grad:
+    case MPL_OP_conv_grad_input:
+    case MPL_OP_conv_grad_weight:
+        return mpl_dnn_conv_grad(m);
     case MPL_OP_max_pool:
     case MPL_OP_avg_pool:
         return mpl_dnn_pool(m);
+    case MPL_OP_avg_pool_grad:
+        return mpl_dnn_pool_grad(m);
     case MPL_OP_relu:
     case MPL_OP_sigmoid:
     case MPL_OP_tanh:
+    case MPL_OP_relu_grad:
         return mpl_dnn_activation(m);
     case MPL_OP_softmax:
     case MPL_OP_log_softmax:
+    case MPL_OP_softmax_grad:
         return mpl_dnn_softmax(m);
     case MPL_OP_batch_norm:
         return mpl_dnn_batch_norm(m);
+    case MPL_OP_batch_norm_train:
+    case MPL_OP_batch_norm_again:
+        return mpl_dnn_batch_train(m);
+    case MPL_OP_batch_norm_grad:
+        return mpl_dnn_batch_grad(m);
     case MPL_OP_lrn:
+    case MPL_OP_lrn_grad:
         return mpl_dnn_lrn(m);
     case MPL_OP_add:
     case MPL_OP_mul:
@@ -99,6 +125,8 @@ static bool describe(mpl_dnn_maker *m)
         return mpl_dnn_op_tensor(m);
     case MPL_OP_gemm:
         return mpl_dnn_gemm(m);
+    case MPL_OP_gemm_grad:
+        return mpl_dnn_gemm_grad(m);
     case MPL_OP_matmul:
         return mpl_dnn_matmul(m);
     default:
@@ -176,6 +204,7 @@ int mpl_dnn_run(mpl_cuda *c, const mpl_cuda_work *work, cudaStream_t stream)
 
     if (code == 0) /* takes cuBLAS's workspace away, which who uses it gives anew */
         code = mpl_blas_code(c->library->cublasSetStream_v2(c->blas, stream));
+    c->stream = stream;
     return code != 0 ? code : d->run(c, d, work->call, workspace);
 }
 

@@ -9,14 +9,23 @@
 
 static const float one = 1, zero = 0;
 
-static int run_product(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+static cublasStatus_t multiply(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_dnn_product *p,
+                               const mpl_op_call *call)
 {
-    const mpl_cuda_library *lib = c->library;
-    const mpl_dnn_product *p = &d->product;
-    cublasStatus_t code;
     float kept = p->adds ? p->beta : 0;
 
-    if (p->adds) { /* the output becomes c, then alpha a b + beta c */
+    return c->library->cublasGemmStridedBatchedEx(
+        c->blas, p->trans_a, p->trans_b, p->rows, p->columns, p->terms, &p->alpha, call->in[p->right].data,
+        CUDA_R_32F, p->a_stride, p->a_step, call->in[p->left].data, CUDA_R_32F, p->b_stride, p->b_step, &kept,
+        call->out[p->out].data, CUDA_R_32F, p->rows, p->y_step, p->n, d->math, CUBLAS_GEMM_DEFAULT);
+}
+
+static int run_products(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+{
+    const mpl_cuda_library *lib = c->library;
+    cublasStatus_t code;
+
+    if (d->product[0].adds) { /* the output becomes c, then alpha a b + beta c */
         cudnnStatus_t put =
             lib->cudnnAddTensor(c->dnn, &one, d->b, call->in[2].data, &zero, d->y, call->out[0].data);
 
@@ -24,63 +33,127 @@ static int run_product(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *ca
             return mpl_dnn_code(put);
     }
     code = lib->cublasSetWorkspace_v2(c->blas, workspace, d->workspace_bytes);
-    if (code == CUBLAS_STATUS_SUCCESS)
-        code = lib->cublasGemmStridedBatchedEx(
-            c->blas, p->trans_a, p->trans_b, p->rows, p->columns, p->terms, &p->alpha, call->in[1].data,
-            CUDA_R_32F, p->a_stride, p->a_step, call->in[0].data, CUDA_R_32F, p->b_stride, p->b_step, &kept,
-            call->out[0].data, CUDA_R_32F, p->rows, p->y_step, p->n, d->math, CUBLAS_GEMM_DEFAULT);
+    for (uint32_t i = 0; i < d->n_products && code == CUBLAS_STATUS_SUCCESS; i++)
+        code = multiply(c, d, &d->product[i], call);
     return mpl_blas_code(code);
 }
 
-static bool product(mpl_dnn_maker *m, bool trans_a, bool trans_b, int64_t rows, int64_t terms,
-                    int64_t columns)
+/* One more product: output 0 [rows, columns] of inputs 0 [rows, terms] and 1 [terms, columns], each as it is or turned. NULL: too
+ * large. */
+static mpl_dnn_product *product(mpl_dnn_maker *m, bool trans_left, bool trans_right, int64_t rows,
+                                int64_t terms, int64_t columns)
 {
     mpl_cuda_dnn *d = m->d;
+    mpl_dnn_product *p = &d->product[d->n_products++];
 
     if (rows > INT32_MAX || terms > INT32_MAX || columns > INT32_MAX)
-        return false;
-    d->run = run_product;
-    d->product.trans_a = trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-    d->product.trans_b = trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    d->product.rows = (int)columns;
-    d->product.columns = (int)rows;
-    d->product.terms = (int)terms;
-    d->product.a_stride = (int)(trans_b ? terms : columns);
-    d->product.b_stride = (int)(trans_a ? rows : terms);
-    d->product.alpha = 1;
-    d->product.n = 1;
+        return NULL;
+    d->run = run_products;
+    *p = (mpl_dnn_product){.trans_a = trans_right ? CUBLAS_OP_T : CUBLAS_OP_N,
+                           .trans_b = trans_left ? CUBLAS_OP_T : CUBLAS_OP_N,
+                           .rows = (int)columns,
+                           .columns = (int)rows,
+                           .terms = (int)terms,
+                           .a_stride = (int)(trans_right ? terms : columns),
+                           .b_stride = (int)(trans_left ? rows : terms),
+                           .n = 1,
+                           .alpha = 1,
+                           .right = 1};
     d->math = m->choice->fp16   ? CUBLAS_COMPUTE_32F_FAST_16F
               : m->choice->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                                 : CUBLAS_COMPUTE_32F;
     d->workspace_bytes = m->choice->workspace_limit >= BLAS_WORKSPACE ? BLAS_WORKSPACE : 0; /* all, or none */
     snprintf(d->how, sizeof d->how, d->workspace_bytes > 0 ? "cublas:gemm" : "cublas:gemm without workspace");
-    return true;
+    return p;
 }
 
-/* beta c with c of the output's dims; our kernel takes the other ways to broadcast it, after the product. */
+/* alpha a b + beta c: c, of any dims that broadcast, is spread over the output first. */
 bool mpl_dnn_gemm(mpl_dnn_maker *m)
 {
     bool trans_a = mpl_attr_int(m->g, m->op, MPL_ATTR_trans_a, 0) != 0;
     bool trans_b = mpl_attr_int(m->g, m->op, MPL_ATTR_trans_b, 0) != 0;
     const int64_t *a = mpl_dnn_in_shape(m, 0)->dim, *b = mpl_dnn_in_shape(m, 1)->dim;
     const mpl_shape *to = mpl_dnn_out_shape(m, 0), *c;
+    mpl_dnn_product *p = product(m, trans_a, trans_b, a[trans_a], a[!trans_a], b[!trans_b]);
+    int64_t spread[4] = {1, 1, 1, 1};
 
-    if (!product(m, trans_a, trans_b, a[trans_a], a[!trans_a], b[!trans_b]))
+    if (p == NULL)
         return false;
-    m->d->product.alpha = (float)mpl_attr_float(m->g, m->op, MPL_ATTR_alpha, 1);
+    p->alpha = (float)mpl_attr_float(m->g, m->op, MPL_ATTR_alpha, 1);
     if (mpl_dnn_in(m, 2) == MPL_NONE)
         return true;
     c = mpl_dnn_in_shape(m, 2);
-    m->d->product.beta = (float)mpl_attr_float(m->g, m->op, MPL_ATTR_beta, 1);
-    m->d->product.adds = true;
-    /* the output of 1 x rows x columns takes c of [columns], [1, columns] or all of it; cudnnAddTensor spreads it */
-    if (mpl_shape_equal(c, to))
-        return mpl_dnn_tensor(m, &m->d->b, 4, (const int64_t[]){1, 1, to->dim[0], to->dim[1]}) &&
-               mpl_dnn_tensor(m, &m->d->y, 4, (const int64_t[]){1, 1, to->dim[0], to->dim[1]});
-    if (c->rank >= 1 && c->dim[c->rank - 1] == to->dim[1] && mpl_dnn_count(c, 0, c->rank) == to->dim[1])
+    p->beta = (float)mpl_attr_float(m->g, m->op, MPL_ATTR_beta, 1);
+    p->adds = true;
+    for (uint32_t i = 0; i < c->rank; i++)
+        spread[4 - c->rank + i] = c->dim[i];
+    if (spread[2] == 1 && spread[3] == to->dim[1]) /* one number a column: as biases of channels lie */
         return mpl_dnn_tensor(m, &m->d->b, 4, (const int64_t[]){1, to->dim[1], 1, 1}) &&
                mpl_dnn_tensor(m, &m->d->y, 4, (const int64_t[]){to->dim[0], to->dim[1], 1, 1});
-    return false;
+    return mpl_dnn_tensor(m, &m->d->b, 4, spread) &&
+           mpl_dnn_tensor(m, &m->d->y, 4, (const int64_t[]){1, 1, to->dim[0], to->dim[1]});
+}
+
+/* ---- gradients: y = op(a) op(b) gives op(a)' = dy op(b)T and op(b)' = op(a)T dy; what lies turned is made turned ------------- */
+
+static int run_gemm_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+{
+    const mpl_shape *dy = &call->in[0].shape;
+    mpl_cuda_kernel k = {.id = MPL_CUDA_REDUCE,
+                         .kind = MPL_OP_gemm_grad,
+                         .n = dy->dim[1],
+                         .n_in = 1,
+                         .type = {MPL_TYPE_f32},
+                         .out_type = MPL_TYPE_f32,
+                         .in = {call->in[0].data}};
+    int code = run_products(c, d, call, workspace);
+
+    if (code != 0 || call->n_out < 2 || call->out[1].data == NULL)
+        return code;
+    k.out[0] = call->out[1].data; /* beta times the sums of columns */
+    k.as.reduce = (mpl_cuda_reduce){.n_kept = 1,
+                                    .n_reduced = 1,
+                                    .kept_dim = {dy->dim[1]},
+                                    .kept_stride = {1},
+                                    .reduced_dim = {dy->dim[0]},
+                                    .reduced_stride = {dy->dim[1]},
+                                    .n = dy->dim[0],
+                                    .factor = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 1)};
+    return c->library->launch(&k, c->stream);
+}
+
+/* Where a product of an operand and dy, in this order or the other, goes. */
+static bool place(mpl_dnn_maker *m, mpl_dnn_product *p, uint32_t left, uint32_t right, uint32_t out)
+{
+    if (p == NULL)
+        return false;
+    p->alpha = (float)mpl_attr_float(m->g, m->op, MPL_ATTR_alpha, 1);
+    p->left = left;
+    p->right = right;
+    p->out = out;
+    return true;
+}
+
+bool mpl_dnn_gemm_grad(mpl_dnn_maker *m)
+{
+    bool trans_a = mpl_attr_int(m->g, m->op, MPL_ATTR_trans_a, 0) != 0;
+    bool trans_b = mpl_attr_int(m->g, m->op, MPL_ATTR_trans_b, 0) != 0;
+    const int64_t *dy = mpl_dnn_in_shape(m, 0)->dim, *a = mpl_dnn_in_shape(m, 1)->dim;
+    int64_t rows = dy[0], columns = dy[1], depth = a[!trans_a];
+    bool done;
+
+    if (trans_b)
+        done = place(m, product(m, true, trans_a, columns, rows, depth), 0, 1, 0);
+    else
+        done = place(m, product(m, !trans_a, false, depth, rows, columns), 1, 0, 0);
+    if (done && mpl_dnn_out(m, 2) != MPL_NONE) {
+        if (trans_a)
+            done = place(m, product(m, trans_b, true, depth, columns, rows), 2, 0, 2);
+        else
+            done = place(m, product(m, false, !trans_b, rows, columns, depth), 0, 2, 2);
+    }
+    m->d->run = run_gemm_grad;
+    return done;
 }
 
 /* Stacks whose matrices lie evenly: all dims the same on both sides, or one matrix on one side. */
@@ -88,6 +161,7 @@ bool mpl_dnn_matmul(mpl_dnn_maker *m)
 {
     mpl_shape a = *mpl_dnn_in_shape(m, 0), b = *mpl_dnn_in_shape(m, 1);
     int64_t n_a, n_b, rows;
+    mpl_dnn_product *p;
 
     if (a.rank == 1)
         a = (mpl_shape){2, {1, a.dim[0]}};
@@ -96,16 +170,17 @@ bool mpl_dnn_matmul(mpl_dnn_maker *m)
     n_a = mpl_dnn_count(&a, 0, a.rank - 2), n_b = mpl_dnn_count(&b, 0, b.rank - 2);
     rows = a.dim[a.rank - 2];
     if (n_b == 1) /* one matrix: the left ones are one tall one */
-        return product(m, false, false, n_a * rows, a.dim[a.rank - 1], b.dim[b.rank - 1]);
+        return product(m, false, false, n_a * rows, a.dim[a.rank - 1], b.dim[b.rank - 1]) != NULL;
     for (uint32_t i = 0; i + 2 < a.rank && n_a != 1; i++)
         if (a.rank != b.rank || a.dim[i] != b.dim[i])
             return false;
-    if (n_b > INT32_MAX || !product(m, false, false, rows, a.dim[a.rank - 1], b.dim[b.rank - 1]))
+    p = product(m, false, false, rows, a.dim[a.rank - 1], b.dim[b.rank - 1]);
+    if (n_b > INT32_MAX || p == NULL)
         return false;
-    m->d->product.n = (int)n_b;
-    m->d->product.a_step = b.dim[b.rank - 2] * b.dim[b.rank - 1];
-    m->d->product.b_step = n_a != 1 ? rows * a.dim[a.rank - 1] : 0;
-    m->d->product.y_step = rows * b.dim[b.rank - 1];
+    p->n = (int)n_b;
+    p->a_step = b.dim[b.rank - 2] * b.dim[b.rank - 1];
+    p->b_step = n_a != 1 ? rows * a.dim[a.rank - 1] : 0;
+    p->y_step = rows * b.dim[b.rank - 1];
     return true;
 }
 

@@ -14,16 +14,26 @@ static int run_activation(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call 
                                                            call->in[0].data, &zero, d->y, call->out[0].data));
 }
 
+/* From dy and y. Of relu alone, as x is not at hand: y is above 0 where x was. */
+static int run_relu_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+{
+    const void *dy = call->in[0].data, *y = call->in[1].data;
+
+    (void)workspace;
+    return mpl_dnn_code(c->library->cudnnActivationBackward(c->dnn, d->activation, &one, d->y, y, d->y, dy,
+                                                            d->x, y, &zero, d->x, call->out[0].data));
+}
+
 bool mpl_dnn_activation(mpl_dnn_maker *m)
 {
     const mpl_shape *to = mpl_dnn_out_shape(m, 0);
     int64_t n = mpl_dnn_count(to, 0, to->rank);
-    cudnnActivationMode_t mode = m->kind == MPL_OP_relu      ? CUDNN_ACTIVATION_RELU
+    cudnnActivationMode_t mode = m->kind == MPL_OP_relu || m->kind == MPL_OP_relu_grad ? CUDNN_ACTIVATION_RELU
                                  : m->kind == MPL_OP_sigmoid ? CUDNN_ACTIVATION_SIGMOID
                                                              : CUDNN_ACTIVATION_TANH;
     mpl_cuda_dnn *d = m->d;
 
-    d->run = run_activation;
+    d->run = m->kind == MPL_OP_relu_grad ? run_relu_grad : run_activation;
     snprintf(d->how, sizeof d->how, "cudnn:activation");
     return mpl_dnn_tensor(m, &d->x, 4, (const int64_t[]){1, 1, 1, n}) &&
            mpl_dnn_tensor(m, &d->y, 4, (const int64_t[]){1, 1, 1, n}) &&

@@ -14,9 +14,9 @@ static int run_pool(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
                                                         d->y, call->out[0].data));
 }
 
-bool mpl_dnn_pool(mpl_dnn_maker *m)
+/* The pool from `in` to `to`. */
+static bool describe_pool(mpl_dnn_maker *m, const mpl_shape *in, const mpl_shape *to)
 {
-    const mpl_shape *in = mpl_dnn_in_shape(m, 0), *to = mpl_dnn_out_shape(m, 0);
     uint32_t n = in->rank - 2;
     int kernel[MPL_DNN_DIMS], pad[MPL_DNN_DIMS], stride[MPL_DNN_DIMS], dilation[MPL_DNN_DIMS],
         got[MPL_DNN_DIMS];
@@ -43,9 +43,32 @@ bool mpl_dnn_pool(mpl_dnn_maker *m)
     for (uint32_t i = 0; i < in->rank; i++) /* it rounds down; ceil_mode may ask for more */
         if (got[i] != to->dim[i])
             return false;
-    d->run = run_pool;
     snprintf(d->how, sizeof d->how, "cudnn:pooling");
     return true;
+}
+
+bool mpl_dnn_pool(mpl_dnn_maker *m)
+{
+    m->d->run = run_pool;
+    return describe_pool(m, mpl_dnn_in_shape(m, 0), mpl_dnn_out_shape(m, 0));
+}
+
+/* Of averages, whose gradient needs neither x nor y: dx and dy stand in for them. That of the largest stays with our own kernel:
+ * which of several equal elements cuDNN takes is not said, and after a relu many are equal. */
+static int run_pool_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+{
+    const void *dy = call->in[0].data;
+    void *dx = call->out[0].data;
+
+    (void)workspace;
+    return mpl_dnn_code(c->library->cudnnPoolingBackward(c->dnn, d->pool, &one, d->y, dy, d->y, dy, d->x, dx,
+                                                         &zero, d->x, dx));
+}
+
+bool mpl_dnn_pool_grad(mpl_dnn_maker *m)
+{
+    m->d->run = run_pool_grad;
+    return describe_pool(m, mpl_dnn_out_shape(m, 0), mpl_dnn_in_shape(m, 0));
 }
 
 #else

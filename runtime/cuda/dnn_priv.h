@@ -15,7 +15,8 @@ typedef struct
     int rows, columns, terms, a_stride, b_stride, n;
     long long a_step, b_step, y_step;
     float alpha, beta;
-    bool adds; /* input 2 goes into the output first */
+    bool adds;                 /* input 2 goes into the output first */
+    uint32_t left, right, out; /* inputs and output as the row-major product has them */
 } mpl_dnn_product;
 
 /* Puts an operation on the stream, which both libraries have been given; a code as in real_priv.h. */
@@ -27,7 +28,10 @@ struct mpl_cuda_dnn {
     cudnnFilterDescriptor_t filter;
     cudnnConvolutionDescriptor_t conv;
     cudnnConvolutionFwdAlgo_t algorithm;
+    cudnnConvolutionBwdDataAlgo_t data_algorithm;
+    cudnnConvolutionBwdFilterAlgo_t filter_algorithm;
     size_t workspace_bytes; /* of the library itself, without alignment */
+    bool activates;         /* a convolution does, with `activation` */
     cudnnPoolingDescriptor_t pool;
     cudnnActivationDescriptor_t activation;
     cudnnSoftmaxAlgorithm_t softmax;
@@ -35,7 +39,8 @@ struct mpl_cuda_dnn {
     cudnnOpTensorDescriptor_t op;
     uint32_t first; /* input of an op tensor that has the output's dims */
     double epsilon;
-    mpl_dnn_product product;
+    mpl_dnn_product product[2];
+    uint32_t n_products;
     cublasComputeType_t math;
     char how[64];
 };
@@ -114,10 +119,11 @@ static inline bool mpl_dnn_keeps_math(const mpl_dnn_maker *m, cudnnMathType_t of
 
 /* What takes an operator; false: the library does not. */
 typedef bool mpl_dnn_describe(mpl_dnn_maker *m);
-mpl_dnn_describe mpl_dnn_conv;                                     /* dnn_conv.c */
-mpl_dnn_describe mpl_dnn_pool;                                     /* dnn_pool.c */
-mpl_dnn_describe mpl_dnn_batch_norm, mpl_dnn_lrn, mpl_dnn_softmax; /* dnn_norm.c */
-mpl_dnn_describe mpl_dnn_activation, mpl_dnn_op_tensor;            /* dnn_point.c */
-mpl_dnn_describe mpl_dnn_gemm, mpl_dnn_matmul;                     /* dnn_blas.c */
+mpl_dnn_describe mpl_dnn_conv, mpl_dnn_conv_transpose, mpl_dnn_conv_grad;     /* dnn_conv.c */
+mpl_dnn_describe mpl_dnn_pool, mpl_dnn_pool_grad;                             /* dnn_pool.c */
+mpl_dnn_describe mpl_dnn_batch_norm, mpl_dnn_batch_train, mpl_dnn_batch_grad; /* dnn_norm.c */
+mpl_dnn_describe mpl_dnn_lrn, mpl_dnn_softmax;
+mpl_dnn_describe mpl_dnn_activation, mpl_dnn_op_tensor;           /* dnn_point.c */
+mpl_dnn_describe mpl_dnn_gemm, mpl_dnn_gemm_grad, mpl_dnn_matmul; /* dnn_blas.c */
 
 #endif

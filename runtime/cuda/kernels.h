@@ -45,6 +45,7 @@ typedef enum mpl_cuda_kernel_id {
     MPL_CUDA_LRN_GRAD,
     MPL_CUDA_SOFTMAX_GRAD,
     MPL_CUDA_BATCH,
+    MPL_CUDA_MOMENTS,
     MPL_CUDA_DROP,
     MPL_CUDA_LOSS,
     MPL_CUDA_LOSS_MEAN,

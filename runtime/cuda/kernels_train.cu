@@ -287,6 +287,32 @@ KERNEL batch_grad(const mpl_cuda_kernel k)
     }
 }
 
+/* Between cuDNN's batch norm and ours. batch_norm_grad: input 4, a variance, becomes 1 / sqrt(it + epsilon) as output 0. Else
+ * input 0 is such a root and input 1 the mean: output 2 becomes the variance, outputs 3 and 4 new running numbers from inputs 3
+ * and 4, where they are there, in their very places. */
+KERNEL moments(const mpl_cuda_kernel k)
+{
+    const mpl_cuda_batch *b = &k.as.batch;
+
+    FOR_EACH(c, k.n)
+    {
+        double root, moment[2];
+
+        if (k.kind == MPL_OP_batch_norm_grad) {
+            put(k.out_type, k.out[0], c, 1 / sqrt(get(k.type[4], k.in[4], c) + b->epsilon));
+            continue;
+        }
+        root = get(k.type[0], k.in[0], c);
+        moment[0] = get(k.type[1], k.in[1], c);
+        moment[1] = 1 / (root * root) - b->epsilon;
+        moment[1] = moment[1] < 0 ? 0 : moment[1]; /* by rounding alone */
+        put(k.out_type, k.out[2], c, moment[1]);
+        for (int i = 0; i < 2 && k.in[3] != NULL; i++)
+            put(k.type[3 + i], k.out[3 + i], c,
+                b->momentum * get(k.type[3 + i], k.in[3 + i], c) + (1 - b->momentum) * moment[i]);
+    }
+}
+
 /* ---- dropout -------------------------------------------------------------------------------------------------------- */
 
 #define STEP UINT64_C(0x9e3779b97f4a7c15)
@@ -469,6 +495,9 @@ void mpl_cuda_launch_train(const mpl_cuda_kernel *k, void *stream)
             LAUNCH(batch_grad, alone, THREADS, stream, *k);
         else
             LAUNCH(batch_train, alone, THREADS, stream, *k);
+        break;
+    case MPL_CUDA_MOMENTS:
+        LAUNCH(moments, blocks, THREADS, stream, *k);
         break;
     case MPL_CUDA_DROP:
         LAUNCH(drop, blocks, THREADS, stream, *k);

@@ -110,6 +110,7 @@ static void open_libraries(void)
     memcpy(&library.name, &p, sizeof p);
     MPL_CUBLAS_CALLS(CALL)
 #undef CALL
+    library.launch = mpl_cuda_launch;
 }
 
 /* In a child: a process whose driver was started cannot hand it on to its own children, and bench makes many. */

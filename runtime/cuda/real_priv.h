@@ -1,4 +1,4 @@
-/* real_priv.h -- the real driver and its libraries; shared by real.c and dnn*.c. The only header that include CUDA's.
+/* real_priv.h -- the real driver and its libraries; shared by real.c and dnn*.c. With kernels_priv.h the only header that includes CUDA's.
  *
  * CUDA's runtime is linked into the program (its static form, which looks for the driver at the first call); cuDNN and
  * cuBLAS are opened when a device is. So the program starts, and says why cuda is absent, where none of them is. */
@@ -31,22 +31,36 @@
     CALL(cudnnGetConvolutionForwardAlgorithm_v7)                                                             \
     CALL(cudnnGetConvolutionForwardWorkspaceSize)                                                            \
     CALL(cudnnConvolutionForward)                                                                            \
+    CALL(cudnnConvolutionBiasActivationForward)                                                              \
+    CALL(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                                        \
+    CALL(cudnnGetConvolutionBackwardDataWorkspaceSize)                                                       \
+    CALL(cudnnConvolutionBackwardData)                                                                       \
+    CALL(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                                      \
+    CALL(cudnnGetConvolutionBackwardFilterWorkspaceSize)                                                     \
+    CALL(cudnnConvolutionBackwardFilter)                                                                     \
+    CALL(cudnnConvolutionBackwardBias)                                                                       \
     CALL(cudnnAddTensor)                                                                                     \
     CALL(cudnnCreatePoolingDescriptor)                                                                       \
     CALL(cudnnDestroyPoolingDescriptor)                                                                      \
     CALL(cudnnSetPoolingNdDescriptor)                                                                        \
     CALL(cudnnGetPoolingNdForwardOutputDim)                                                                  \
     CALL(cudnnPoolingForward)                                                                                \
+    CALL(cudnnPoolingBackward)                                                                               \
     CALL(cudnnCreateActivationDescriptor)                                                                    \
     CALL(cudnnDestroyActivationDescriptor)                                                                   \
     CALL(cudnnSetActivationDescriptor)                                                                       \
     CALL(cudnnActivationForward)                                                                             \
+    CALL(cudnnActivationBackward)                                                                            \
     CALL(cudnnSoftmaxForward)                                                                                \
+    CALL(cudnnSoftmaxBackward)                                                                               \
     CALL(cudnnCreateLRNDescriptor)                                                                           \
     CALL(cudnnDestroyLRNDescriptor)                                                                          \
     CALL(cudnnSetLRNDescriptor)                                                                              \
     CALL(cudnnLRNCrossChannelForward)                                                                        \
+    CALL(cudnnLRNCrossChannelBackward)                                                                       \
     CALL(cudnnBatchNormalizationForwardInference)                                                            \
+    CALL(cudnnBatchNormalizationForwardTraining)                                                             \
+    CALL(cudnnBatchNormalizationBackward)                                                                    \
     CALL(cudnnCreateOpTensorDescriptor)                                                                      \
     CALL(cudnnDestroyOpTensorDescriptor)                                                                     \
     CALL(cudnnSetOpTensorDescriptor)                                                                         \
@@ -64,6 +78,7 @@ typedef struct mpl_cuda_library {
     MPL_CUDNN_CALLS(CALL)
     MPL_CUBLAS_CALLS(CALL)
 #undef CALL
+    int (*launch)(const mpl_cuda_kernel *k, void *stream); /* of our own, between theirs */
 } mpl_cuda_library;
 
 typedef struct mpl_nvml mpl_nvml; /* nvml.c */
@@ -73,6 +88,7 @@ struct mpl_cuda {
     const mpl_cuda_library *library;
     cudnnHandle_t dnn;
     cublasHandle_t blas;
+    void *stream; /* what both were told last */
     char about[300];
 };
 
