@@ -64,7 +64,7 @@ $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
 
 $O/tests/test_harness_plugins: $(PLUGIN)
 $O/tests/test_runtime_random_control $O/tests/test_graphs_units: $O/tests/random_control.o
-$O/tests/test_runtime_ops $O/tests/test_runtime_conformance $O/tests/test_runtime_cuda_fake: $O/tests/cuda_fake.o
+$O/tests/test_runtime_ops $O/tests/test_runtime_conformance $O/tests/test_runtime_cuda_fake: $O/tests/cuda_fake.o $O/tests/cudnn_host.o
 
 # memplan once more, on the fake device: what its rows and statuses say of a GPU, tested without one.
 $O/tests/memplan_on_fake: $(filter-out $O/runtime/cuda/real.o $B/cuda/kernels.o,$(OBJ)) $O/tests/cuda_fake.o $O/tests/program_on_fake.o
@@ -138,7 +138,7 @@ $B/gen/viewer_gen.h: harness/viewer.html Makefile
 	$(call GENERATED,sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $<)
 $O/harness/viewer.o: $B/gen/viewer_gen.h
 
--include $(OBJ:.o=.d) $(TEST:%.c=$O/%.d) $O/tests/cuda_fake.d $O/tests/program_on_fake.d
+-include $(OBJ:.o=.d) $(TEST:%.c=$O/%.d) $(patsubst %,$O/tests/%.d,cuda_fake cudnn_host program_on_fake)
 
 deps: ; $(Q)scripts/install-deps.sh
 deps-test: ; $(Q)scripts/install-deps.sh --test

@@ -1,6 +1,8 @@
 /* cuda_fake.c -- see cuda_fake.h. */
 #include "tests/cuda_fake.h"
 
+#include "tests/cudnn_host.h"
+
 #include "graphs/ops/ops_priv.h"
 
 #include <assert.h>
@@ -160,6 +162,7 @@ typedef struct task {
     mpl_tensor *operand;
     mpl_cuda_kernel *kernel;
     uint32_t n_kernels;
+    mpl_cuda_dnn *dnn; /* of cudnn_host.h */
     uint64_t workspace_bytes;
     struct task *next;
 } task;
@@ -214,6 +217,7 @@ void fake_reset(void)
     memset(streams, 0, sizeof streams);
     memset(host_clock, 0, sizeof host_clock);
     stuck = 0, capturing = NULL;
+    host.launch = emulated_launch;
     fake = (fake_world){.oom_at = FAKE_NEVER,
                         .launch_at = FAKE_NEVER,
                         .lost_at = FAKE_NEVER,
@@ -336,6 +340,8 @@ static void perform(const task *t)
         memcpy(t->to, t->from, t->bytes);
     else if (t->kind == FILL)
         memset(t->to, t->byte, t->bytes);
+    else if (t->dnn != NULL)
+        fake.n_misused += host_dnn_run(&(mpl_cuda_work){.call = &t->call, .dnn = t->dnn}) != 0;
     else if (t->kernel == NULL)
         mpl_eval(world_ctx, &t->call);
     else
@@ -901,6 +907,8 @@ static mpl_status dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl
     uint32_t way = 0;
 
     (void)c;
+    if (fake.cudnn)
+        return host_dnn_prepare(ctx, g, op, choice, out, workspace_bytes, how);
     *out = NULL;
     *workspace_bytes = 0;
     if (!fake.library || !(heavy || kind == MPL_OP_max_pool || kind == MPL_OP_avg_pool))
@@ -923,6 +931,10 @@ out:
 static void dnn_release(mpl_ctx *ctx, mpl_cuda *c, mpl_cuda_dnn *dnn)
 {
     (void)c;
+    if (fake.cudnn) {
+        host_dnn_release(ctx, dnn);
+        return;
+    }
     fake.n_live--;
     mpl_free(ctx, dnn);
 }
@@ -947,6 +959,8 @@ static int run(mpl_cuda *c, const mpl_cuda_work *work, void *handle)
     t->call.in = t->operand;
     t->call.out = t->operand + call->n_in;
     t->workspace_bytes = work->workspace_bytes;
+    if (fake.cudnn)
+        t->dnn = work->dnn;
     if (work->dnn == NULL) {
         t->n_kernels = work->n_kernels;
         t->kernel = malloc((work->n_kernels + 1) * sizeof *t->kernel);

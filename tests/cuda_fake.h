@@ -18,8 +18,9 @@ typedef struct fake_world {
     uint64_t launch_at; /* the operation with this index fails, and with it all that follows */
     uint64_t lost_at;   /* the call with this index, of any kind, finds the device lost */
     uint64_t total_bytes;
-    bool library;             /* cuDNN and cuBLAS take what they can; false: our kernels compute everything */
-    bool blind_waits;         /* planted fault: streams do not wait for events */
+    bool library;     /* cuDNN and cuBLAS take what they can; false: our kernels compute everything */
+    bool cudnn;       /* the code for the real libraries describes operations, to those of cudnn_host.h */
+    bool blind_waits; /* planted fault: streams do not wait for events */
     uint64_t workspace_bytes; /* that an operation of the library needs, unless it has other ways */
     uint32_t n_ways;          /* ways of its heavy operations; 0: one, that fits every limit */
     uint64_t way_bytes[4];    /* the workspaces of these, as it likes them best */

@@ -2,7 +2,7 @@
  * - b| <= 1e-6 m + 1e-4 |b|, where m is 1 for element-wise operators (over a wide range of arguments) and
  * the largest |b|, but at least 1, for those that add many numbers up; and that oneDNN really computes
  * what it can. Our own device kernels take part on a fake device that runs them thread by thread (cuda_fake.h), and on
- * a real one where there is one.
+ * a real one where there is one; and once more with the code for cuDNN and cuBLAS before calls that act as documented (cudnn_host.h).
  *
  * Catches: a wrong layout, axis, pad, group or scale in a backend; approximations that are too coarse; a
  * silent fall back to loops. */
@@ -10,6 +10,7 @@
 
 #include "runtime/exec.h"
 #include "tests/cuda_fake.h"
+#include "tests/cudnn_host.h"
 
 #include <math.h>
 
@@ -411,7 +412,9 @@ static void set_inputs(mpl_ctx *ctx, mpl_exec *exec, const mpl_graph *g, const o
 }
 
 static unsigned n_refused; /* rows that a backend has no code for: only one that says so may refuse */
-static unsigned n_by_kernels;
+static unsigned n_by_kernels, n_by_library;
+
+enum { LEAST_BY_LIBRARY = 60 };
 
 /* Outputs of the graph, one after the other; *how: what computed operation 0. NULL: refused. */
 static char *run(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const operand *scale,
@@ -502,7 +505,7 @@ static bool is_named(const char *name, const char *how)
 
 static int check_row(mpl_ctx *ctx, const row *r)
 {
-    const mpl_backend *backends[8] = {fake_backend()};
+    const mpl_backend *backends[8] = {fake_backend(), fake_backend()};
     int bad = 0;
     operand how[8] = {0};
     mpl_graph *g = build(ctx, r, how);
@@ -510,14 +513,17 @@ static int check_row(mpl_ctx *ctx, const row *r)
     uint64_t bytes;
     char *want = run(ctx, mpl_backend_find("ref"), g, how, &bytes, name);
 
-    for (uint32_t i = 0, n = 1; mpl_backends[i] != NULL; i++)
+    for (uint32_t i = 0, n = 2; mpl_backends[i] != NULL; i++)
         if (mpl_backend_absent(mpl_backends[i]) == NULL)
             backends[n++] = mpl_backends[i];
     for (uint32_t i = 0; backends[i] != NULL; i++) {
-        char *got = run(ctx, backends[i], g, how, &bytes, name);
+        char *got;
 
+        fake.cudnn = i == 1;
+        got = run(ctx, backends[i], g, how, &bytes, name);
         if (got == NULL)
             continue;
+        n_by_library += i == 1 && strncmp(name, "cu", 2) == 0;
         n_by_kernels += i == 0;
         bad += !agrees(r, backends[i], name, g, got, want);
         if (getenv("MEMPLAN_SHOW_HOW") != NULL)
@@ -560,11 +566,15 @@ static void every_operator_agrees_with_ref(void **state)
     assert_int_equal(bad, 0);
     print_message("the kernels of cuda take %u rows of %zu, and refuse %u\n", n_by_kernels,
                   sizeof rows / sizeof *rows, n_refused);
+    print_message("cuDNN and cuBLAS take %u\n", n_by_library);
     assert_int_equal(n_by_kernels, sizeof rows / sizeof *rows);
+    assert_true(!host.built || n_by_library >= LEAST_BY_LIBRARY);
     if (fake.n_races > 0)
         fail_msg("%s", fake.race);
-    assert_int_equal(fake.n_wild, 0);
-    assert_int_equal(fake.n_live, 0);
+    if (host.n_misused > 0)
+        fail_msg("a call that cuDNN or cuBLAS forbids: %s", host.misuse);
+    assert_int_equal(fake.n_misused + fake.n_wild, 0);
+    assert_int_equal(fake.n_live + host.n_live, 0);
     assert_int_equal(ctx.n_live, 0);
 }
 
