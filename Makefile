@@ -67,7 +67,7 @@ $O/tests/test_runtime_random_control $O/tests/test_graphs_units: $O/tests/random
 $O/tests/test_runtime_ops $O/tests/test_runtime_conformance $O/tests/test_runtime_cuda_fake: $O/tests/cuda_fake.o $O/tests/cudnn_host.o
 
 # memplan once more, on the fake device: what its rows and statuses say of a GPU, tested without one.
-$O/tests/memplan_on_fake: $(filter-out $O/runtime/cuda/real.o $B/cuda/kernels.o,$(OBJ)) $O/tests/cuda_fake.o $O/tests/program_on_fake.o
+$O/tests/memplan_on_fake: $(filter-out $O/runtime/cuda/real.o $B/cuda/kernels%,$(OBJ)) $O/tests/cuda_fake.o $O/tests/cudnn_host.o $O/tests/program_on_fake.o
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $O/tests/test_harness_cuda: | $O/tests/memplan_on_fake
 
