@@ -119,6 +119,41 @@ static const struct {
      "  m = tanh(q)\nyield _, m\ny = while b(_, _, x) carried=1 trips=3\nu = slice(k) starts=[2] ends=[4]\n"
      "v = mul(y, s)\nz = add(v, u)\noutput z\n",
      0},
+    {"batch norm in a loop, on the carried value and on slices",
+     "graph g\nweight x f32 [3,4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\nweight b f32 [2]\n"
+     "weight mean f32 [2]\nweight var f32 [2]\nweight mean2 f32 [2]\nweight var2 f32 [2]\nweight i f32 "
+     "[4,2]\nblock c\n"
+     "  param r i64 []\n  param h f32 [4,2]\n  param s f32 [4,2]\n  p = matmul(h, w)\n"
+     "  n = batch_norm(p, scale, b, mean, var) epsilon=0.1\n  m = batch_norm(s, scale, b, mean2, var2) "
+     "epsilon=0.1\n"
+     "  q = add(n, m)\n  t = tanh(q)\nyield _, t\ny = while c(_, _, i, x) carried=1\noutput y\n",
+     0},
+    {"batch norm in a loop that ends early, and the same one behind it",
+     "graph g\ninput n i64 []\ninput x f32 [4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\nweight b f32 "
+     "[2]\n"
+     "weight mean f32 [2]\nweight var f32 [2]\nblock c\n"
+     "  param r i64 []\n  param h f32 [4,2]\n  p = matmul(h, w)\n"
+     "  m = batch_norm(p, scale, b, mean, var) epsilon=0.1\n  t = tanh(m)\nyield _, t\n"
+     "z = while c(n, _, x) carried=1 trips=5\nu = matmul(z, w)\n"
+     "y = batch_norm(u, scale, b, mean, var) epsilon=0.1\noutput y\n",
+     3},
+    {"batch norm in one branch, its input in the other",
+     "graph g\ninput n i64 []\ninput x f32 [4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\nweight b f32 "
+     "[2]\n"
+     "weight mean f32 [2]\nweight var f32 [2]\np = matmul(x, w)\nblock a\n"
+     "  m = batch_norm(p, scale, b, mean, var) epsilon=0.1\nyield m\nblock e\n  t = tanh(p)\nyield t\n"
+     "z = case a, e(n)\ny = matmul(z, w)\noutput y\n",
+     0},
+    {"batch norm in a branch in a loop in a loop",
+     "graph g\ninput x f32 [4,2]\nweight w f32 [2,2]\nweight scale f32 [2]\nweight b f32 [2]\n"
+     "weight mean f32 [2]\nweight var f32 [2]\nblock c\n  param r i64 []\n  param h f32 [4,2]\n"
+     "  block d\n    param r2 i64 []\n    param h2 f32 [4,2]\n    p = matmul(h2, w)\n    weight one i64 [] = "
+     "splat 1\n"
+     "    k = sub(r2, one)\n    block a\n      m = batch_norm(p, scale, b, mean, var) epsilon=0.1\n      t = "
+     "sigmoid(m)\n"
+     "    yield t\n    j = case a(k, p)\n  yield _, j\n  o = while d(_, _, h) carried=1 trips=2\nyield _, o\n"
+     "y = while c(_, _, x) carried=1 trips=2\noutput y\n",
+     0},
     {"what is bypassed",
      "graph g\ninput x f32 [2,3]\ninput n i64 []\nweight w f32 [3,3]\nweight v f32 [2,3]\nt = "
      "sigmoid(v)\nblock a\n"
@@ -183,7 +218,7 @@ static void set_inputs(bench *b, mpl_exec *exec, const mpl_graph *g, int64_t num
         mpl_shape_count(&g->value_shape[v], &n);
         for (uint64_t k = 0; k < n; k++)
             if (g->value_type[v] == MPL_TYPE_i64)
-                ((int64_t *)data)[k] = g->value_shape[v].rank == 0 ? number : (int64_t)k % 3;
+                ((int64_t *)data)[k] = g->value_shape[v].rank == 0 ? number : (int64_t)k % 2;
             else
                 mpl_put((mpl_type)g->value_type[v], data, (int64_t)k, draw(&state));
         assert_ok(&b->ctx, mpl_exec_set_input(exec, i, data));
@@ -234,13 +269,28 @@ static double loss_of(bench *b, const mpl_graph *g, int64_t number)
 
 /* ---- central differences ------------------------------------------------------------------------------------------ */
 
+/* Running statistics of batch norms, which no gradient goes to. */
+static bool is_running(const char *name)
+{
+    return strncmp(name, "mean", 4) == 0 || strncmp(name, "var", 3) == 0;
+}
+
+static uint32_t n_running(const mpl_graph *g)
+{
+    uint32_t n = 0;
+
+    for (mpl_value v = 0; v < g->n_values; v++)
+        n += g->value_role[v] == MPL_WEIGHT && is_running(g->value_name[v]);
+    return n;
+}
+
 /* The weights that are trained, in the order of the gradients: those of the old graph that are no constants. */
 static uint32_t trained(const mpl_graph *old, const mpl_graph *g, mpl_value *list)
 {
     uint32_t n = 0;
 
     for (mpl_value v = 0; v < old->n_values; v++)
-        if (old->value_role[v] == MPL_WEIGHT && old->value_data[v] == NULL)
+        if (old->value_role[v] == MPL_WEIGHT && old->value_data[v] == NULL && !is_running(old->value_name[v]))
             list[n++] = mpl_graph_find(g, old->value_name[v]);
     return n;
 }
@@ -283,7 +333,7 @@ static void check_gradients(bench *b, const char *name, const mpl_graph *old,
     mpl_value weight[64];
 
     assert_ok(&b->ctx, mpl_autodiff(&b->ctx, old, options, &g));
-    assert_int_equal(g->n_outputs, 1 + trained(old, g, weight));
+    assert_int_equal(g->n_outputs, 1 + trained(old, g, weight) + n_running(old));
     check_differences(b, name, old, g, number, most);
     mpl_graph_free(&b->ctx, g);
 }
@@ -347,6 +397,105 @@ static void of_the_zoo(void **state)
         mpl_graph *g = zoo_double(b, own_losses[i]);
 
         check_differences(b, own_losses[i], g, g, 0, 3);
+        mpl_graph_free(&b->ctx, g);
+    }
+}
+
+/* ---- running statistics ------------------------------------------------------------------------------------------- */
+
+#define NORMS                                                                                                \
+    "graph g\ninput x f32 [3,4,2]\ninput n i64 []\nweight w f32 [2]\nweight scale f32 [2]\nweight b f32 "    \
+    "[2]\n"                                                                                                  \
+    "weight mean f32 [2]\nweight var f32 [2]\nweight last i64 [] = splat 2\n"
+
+/* Batch norms of slices of x, and the slices in the order in which they ran; -1: no more. */
+static const struct {
+    const char *text;
+    int64_t number;
+    int ran[8];
+} moving[] = {
+    {NORMS "block c\n  param r i64 []\n  param h f32 [4,2]\n  param s f32 [4,2]\n"
+           "  m = batch_norm(s, scale, b, mean, var)\n  q = add(h, m)\nyield _, q\nweight i f32 [4,2]\n"
+           "y = while c(_, _, i, x) carried=1\noutput y\n",
+     0,
+     {0, 1, 2, -1}},
+    {NORMS "block c\n  param r i64 []\n  param h f32 [4,2]\n  s = gather(x, r)\n"
+           "  m = batch_norm(s, scale, b, mean, var)\n  q = add(h, m)\nyield _, q\nweight i f32 [4,2]\n"
+           "z = while c(n, _, i) carried=1 trips=3\nu = gather(x, last)\n"
+           "v = batch_norm(u, scale, b, mean, var)\ny = add(z, v)\noutput y\n",
+     2,
+     {0, 1, 2, -1}},
+    {NORMS "u = gather(x, last)\nm = batch_norm(u, scale, b, mean, var)\ns = gather(x, n)\n"
+           "v = batch_norm(s, scale, b, mean, var)\ny = add(m, v)\noutput y\n",
+     1,
+     {2, 1, -1}},
+    {NORMS "u = gather(x, last)\nblock c\n  m = batch_norm(u, scale, b, mean, var)\nyield m\n"
+           "block d\n  s = mul(u, w)\nyield s\ny = case c, d(n)\noutput y\n",
+     0,
+     {2, -1}},
+    {NORMS "u = gather(x, last)\nblock c\n  m = batch_norm(u, scale, b, mean, var)\nyield m\n"
+           "block d\n  s = mul(u, w)\nyield s\ny = case c, d(n)\noutput y\n",
+     1,
+     {-1}},
+    {NORMS "u = gather(x, last)\nz = mul(u, w)\nblock c\n  m = batch_norm(u, scale, b, mean, var)\nyield m\n"
+           "y = case c(n, z)\noutput y\n",
+     -1,
+     {-1}},
+    {NORMS
+     "weight i f32 [4,2]\nblock c\n  param r i64 []\n  param h f32 [4,2]\n  block d\n    param k i64 []\n"
+     "    param e f32 [4,2]\n    s = gather(x, k)\n    m = batch_norm(s, scale, b, mean, var)\n    q = "
+     "add(e, m)\n"
+     "  yield _, q\n  o = while d(r, _, h) carried=1 trips=3\n  t = tanh(o)\nyield _, t\n"
+     "y = while c(_, _, i) carried=1 trips=3\noutput y\n",
+     0,
+     {0, 0, 1, -1}},
+};
+
+/* Mean and variance of channel c of a slice of x [3,4,2]. */
+static void moments(const double *x, int slice, int c, double moment[2])
+{
+    moment[0] = moment[1] = 0;
+    for (int i = 0; i < 4; i++)
+        moment[0] += x[(slice * 4 + i) * 2 + c] / 4;
+    for (int i = 0; i < 4; i++)
+        moment[1] += pow(x[(slice * 4 + i) * 2 + c] - moment[0], 2) / 4;
+}
+
+/* Statistics move once for each batch norm that ran forward, in that order; those made again on the way back move nothing. */
+static void statistics_move_in_turn(void **state)
+{
+    bench *b = *state;
+
+    for (size_t i = 0; i < sizeof moving / sizeof *moving; i++) {
+        mpl_graph *old = read_double(&b->ctx, moving[i].text), *g = NULL;
+        double x[24];
+        uint64_t seed = 11, n;
+        mpl_exec *exec;
+
+        assert_ok(&b->ctx, mpl_autodiff(&b->ctx, old, &(mpl_autodiff_options){.chained = false}, &g));
+        fill_weights(&b->ctx, g);
+        for (int k = 0; k < 24; k++) /* x is the first input, as set_inputs draws it */
+            x[k] = draw(&seed);
+        exec = run(b, g, moving[i].number);
+        for (int k = 0; k < 2; k++) {
+            double *got = output_of(b, exec, g, g->n_outputs - 2 + k, &n);
+            const double *was = g->value_data[mpl_graph_find(g, k == 0 ? "mean" : "var")];
+
+            for (int c = 0; c < 2; c++) {
+                double want = was[c], moment[2];
+
+                for (const int *at = moving[i].ran; *at >= 0; at++) {
+                    moments(x, *at, c, moment);
+                    want = 0.9 * want + 0.1 * moment[k];
+                }
+                if (fabs(got[c] - want) > 1e-14)
+                    fail_msg("row %zu: %s of channel %d is %.17g, should be %.17g", i,
+                             k == 0 ? "mean" : "var", c, got[c], want);
+            }
+            mpl_free(&b->ctx, got);
+        }
+        mpl_exec_free(&b->ctx, exec);
+        mpl_graph_free(&b->ctx, old);
         mpl_graph_free(&b->ctx, g);
     }
 }
@@ -492,6 +641,21 @@ static void check_plan(bench *b, const mpl_graph *g, const mpl_op *order, bool p
     mpl_value_map_free(&b->ctx, map);
 }
 
+/* A network of the zoo, or the graph of a text, which updates by momentum. */
+static mpl_graph *trained_network(mpl_ctx *ctx, const char *text)
+{
+    mpl_graph *forward = NULL, *g = NULL;
+
+    if (strncmp(text, "graph", 5) != 0) {
+        assert_ok(ctx, mpl_zoo_build(ctx, text, &g));
+        return g;
+    }
+    assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &forward));
+    assert_ok(ctx, mpl_autodiff(ctx, forward, &(mpl_autodiff_options){.update = MPL_OPTIMISER_MOMENTUM}, &g));
+    mpl_graph_free(ctx, forward);
+    return g;
+}
+
 static void planned_on(void **state, const char *backend)
 {
     static const char *const trained_networks[] = {
@@ -503,6 +667,12 @@ static void planned_on(void **state, const char *backend)
         "nested_loop:image=8,channels=4,mode=train,update=momentum",
         "piecewise:image=8,channels=4,mode=train,update=sgd",
         "seq2seq:steps=3,most=4,hidden=8,vocab=10,batch=2,mode=train,update=adam",
+        "graph g\ninput x f32 [2,4,6,6]\nweight w f32 [4,4,3,3]\nweight scale f32 [4]\nweight b f32 [4]\n"
+        "weight mean f32 [4]\nweight var f32 [4]\nblock c\n  param r i64 []\n  param h f32 [2,4,6,6]\n"
+        "  p = conv(h, w) pads=[1,1,1,1]\n  m = batch_norm(p, scale, b, mean, var)\n  t = relu(m)\n"
+        "  weight one i64 [] = splat 1\n  k = sub(r, one)\n  block a\n    e = conv(t, w) pads=[1,1,1,1]\n"
+        "    f = batch_norm(e, scale, b, mean, var)\n  yield f\n  j = case a(k, t)\nyield _, j\n"
+        "y = while c(_, _, x) carried=1 trips=2\noutput y\n",
     };
     bench b = *(bench *)*state;
 
@@ -514,7 +684,7 @@ static void planned_on(void **state, const char *backend)
         mpl_op *order;
         mpl_exec *apart;
 
-        assert_ok(&b.ctx, mpl_zoo_build(&b.ctx, trained_networks[i], &g));
+        g = trained_network(&b.ctx, trained_networks[i]);
         order = mpl_alloc(&b.ctx, g->n_ops, sizeof *order);
         assert_ok(&b.ctx, mpl_order_of(&b.ctx, g, mpl_order_find("given"), order));
         apart = run(&b, g, 0);
@@ -559,9 +729,10 @@ static int close_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_hand),        cmocka_unit_test(of_the_zoo),  cmocka_unit_test(as_unrolled),
-        cmocka_unit_test(refused),        cmocka_unit_test(lose_memory), cmocka_unit_test(planned_on_ref),
-        cmocka_unit_test(planned_on_cpu),
+        cmocka_unit_test(by_hand),        cmocka_unit_test(of_the_zoo),
+        cmocka_unit_test(as_unrolled),    cmocka_unit_test(statistics_move_in_turn),
+        cmocka_unit_test(refused),        cmocka_unit_test(lose_memory),
+        cmocka_unit_test(planned_on_ref), cmocka_unit_test(planned_on_cpu),
     };
 
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -34,7 +34,7 @@ void mpl_graph_parts(const mpl_graph *g, uint8_t *part)
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
         bool counts = kind == MPL_OP_step_update;
 
-        if (mpl_n_updates(kind) == 0 || kind == MPL_OP_batch_norm_train)
+        if (mpl_n_updates(kind) == 0 || kind == MPL_OP_batch_norm_train || kind == MPL_OP_set_update)
             continue;
         if (!counts && part[g->op_in[g->op_in_begin[op]]] == MPL_PART_NONE)
             part[g->op_in[g->op_in_begin[op]]] = MPL_PART_GRADIENT;

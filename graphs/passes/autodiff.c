@@ -288,15 +288,87 @@ static bool is_trained(const mpl_grad *d, mpl_value v)
            (g->value_data[v] == NULL || (n > 1 && !g->value_splat[v] && !d->options->own_loss));
 }
 
+/* A running statistic that more than one batch norm moves, or one inside a block: it goes from one to the next. */
+static bool is_handed_on(const mpl_graph *g, mpl_value v)
+{
+    uint32_t n = 0;
+
+    if (g->value_role[v] != MPL_WEIGHT || !is_statistic(g, v))
+        return false;
+    for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1]; i++) {
+        if (g->op_block[g->value_use[i]] != 0)
+            return true;
+        n += g->op_kind[g->value_use[i]] == MPL_OP_batch_norm;
+    }
+    return n > 1;
+}
+
 static mpl_status copy_value(mpl_grad *d, mpl_value v)
 {
+    mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
 
     if (g->value_role[v] == MPL_WEIGHT && g->value_data[v] != NULL)
-        return mpl_graph_add_const(d->ctx, d->to, g->value_name[v], (mpl_type)g->value_type[v],
-                                   &g->value_shape[v], g->value_data[v], g->value_splat[v], &d->now[v]);
-    return mpl_graph_add_value(d->ctx, d->to, g->value_name[v], (mpl_role)g->value_role[v],
-                               (mpl_type)g->value_type[v], &g->value_shape[v], &d->now[v]);
+        st = mpl_graph_add_const(d->ctx, d->to, g->value_name[v], (mpl_type)g->value_type[v],
+                                 &g->value_shape[v], g->value_data[v], g->value_splat[v], &d->now[v]);
+    else
+        st = mpl_graph_add_value(d->ctx, d->to, g->value_name[v], (mpl_role)g->value_role[v],
+                                 (mpl_type)g->value_type[v], &g->value_shape[v], &d->now[v]);
+    if (st == MPL_OK && is_handed_on(g, v))
+        d->moved[v] = d->now[v];
+    return st;
+}
+
+/* Statistic v moves by `batch`, that of the batch at hand, as batch_norm_train has it. */
+static void move_statistic(mpl_grad *d, mpl_op op, mpl_value v, mpl_value batch)
+{
+    const double momentum = 0.9;
+    const mpl_type type = (mpl_type)d->g->value_type[v];
+    mpl_value part[2];
+
+    d->op = op; /* forward no rule is at work */
+    for (int i = 0; i < 2; i++) {
+        mpl_value share = constant(d, i == 0 ? "kept" : "moved", type, &(mpl_shape){0, {0}},
+                                   i == 0 ? momentum : 1 - momentum);
+
+        part[i] =
+            mpl_grad_helper(d, MPL_OP_mul, 2, (mpl_value[]){i == 0 ? d->moved[v] : batch, share}, 0, NULL);
+    }
+    d->moved[v] = mpl_grad_helper(d, MPL_OP_add, 2, part, 0, NULL);
+}
+
+/* Batch norm whose running statistics are handed on or, where the round is made again, left alone. */
+static mpl_status copy_apart(mpl_grad *d, mpl_op op, const mpl_value *in, const char *y_name)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = d->g;
+    const mpl_value *old = g->op_in + g->op_in_begin[op];
+    const mpl_attr epsilon = MPL_FLOAT(epsilon, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
+    char text[2][NAME_SIZE];
+    const char *name[] = {y_name, mpl_grad_fresh(d, text[0], y_name, ".batch_mean", MPL_NONE),
+                          mpl_grad_fresh(d, text[1], y_name, ".batch_var", MPL_NONE)};
+    mpl_value out[3];
+
+    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_batch_norm_again, g->op_name[op], 3, in, 1, &epsilon, 3,
+                             name, out));
+    d->now[g->op_out[g->op_out_begin[op]]] = out[0];
+    for (uint32_t i = 3; i < 5 && d->block == 0; i++)
+        if (d->moved[old[i]] != MPL_NONE)
+            move_statistic(d, op, old[i], out[i - 2]);
+    st = d->st;
+out:
+    return st;
+}
+
+/* Whether a batch norm moves two weights that nobody else does. */
+static bool moves_weights(const mpl_grad *d, mpl_op op)
+{
+    const mpl_value *in = d->g->op_in + d->g->op_in_begin[op];
+
+    for (int i = 3; i < 5; i++)
+        if (d->g->value_role[in[i]] != MPL_WEIGHT || d->moved[in[i]] != MPL_NONE)
+            return false;
+    return true;
 }
 
 /* Batch norm with four more outputs, dropout with its mask. */
@@ -314,9 +386,8 @@ static mpl_status copy_trained(mpl_grad *d, mpl_op op, const mpl_value *in, cons
     const mpl_attr dropped[] = {MPL_FLOAT(ratio, d->options->dropout > 0 ? d->options->dropout : 0.5),
                                 MPL_INT(seed, op)};
 
-    if (norm && g->op_block[op] != 0)
-        MPL_FAIL(d->ctx, MPL_EINPUT, "operation '%.100s' (batch_norm) cannot be trained inside a block",
-                 g->op_name[op]);
+    if (norm && (d->block != 0 || !moves_weights(d, op)))
+        return copy_apart(d, op, in, y_name);
     for (uint32_t i = 1; i < n_out; i++)
         name[i] = mpl_grad_fresh(d, text[i], name[0], norm ? more[i - 1] : ".mask", MPL_NONE);
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, norm ? MPL_OP_batch_norm_train : MPL_OP_dropout_train,
@@ -540,8 +611,8 @@ mpl_status mpl_grad_back(mpl_grad *d, mpl_op op)
                  g->op_name[op], mpl_op_table[g->op_kind[op]].name);
     if (any && owner)
         MPL_TRY(mpl_grad_back_control(d, op));
-    if (any && g->op_kind[op] == MPL_OP_dropout)
-        mpl_grad_out(d, 0); /* its mask is made with it */
+    if (any && (g->op_kind[op] == MPL_OP_dropout || g->op_kind[op] == MPL_OP_batch_norm))
+        mpl_grad_out(d, 0); /* its mask, the moments of its batch are made with it */
     if (any && !owner)
         mpl_grad_rules[g->op_kind[op]](d);
     MPL_TRY(d->st);
@@ -683,7 +754,7 @@ static mpl_status add_update(mpl_grad *d, waiting *w, mpl_op_kind kind, uint32_t
     mpl_status st = MPL_OK;
     char text[3][NAME_SIZE];
     const char *name[3];
-    bool paced = d->options->rate > 0 && kind != MPL_OP_step_update;
+    bool paced = d->options->rate > 0 && kind != MPL_OP_step_update && kind != MPL_OP_set_update;
 
     for (uint32_t i = 0; i < n; i++)
         name[i] = mpl_grad_fresh(d, text[i], d->to->value_name[w->in[first + i]], ".next", MPL_NONE);
@@ -757,6 +828,14 @@ out:
     return st;
 }
 
+static void waiting_fini(mpl_grad *d, waiting *w)
+{
+    mpl_free(d->ctx, w->awaited);
+    mpl_free(d->ctx, w->stack);
+    mpl_free(d->ctx, w->shows);
+    mpl_free(d->ctx, w->in);
+}
+
 /* All updates, and what they leave as outputs: weights and state in the order of the weights, then the number of the run. */
 static mpl_status add_updates(mpl_grad *d)
 {
@@ -777,10 +856,7 @@ static mpl_status add_updates(mpl_grad *d)
     if (d->step != MPL_NONE)
         MPL_TRY(mpl_graph_add_output(d->ctx, d->to, d->step_next));
 out:
-    mpl_free(d->ctx, w.awaited);
-    mpl_free(d->ctx, w.stack);
-    mpl_free(d->ctx, w.shows);
-    mpl_free(d->ctx, w.in);
+    waiting_fini(d, &w);
     return st;
 }
 
@@ -826,11 +902,13 @@ static mpl_status allocate(mpl_grad *d)
     MPL_TRY(mpl_new(d->ctx, d->last, n));
     MPL_TRY(mpl_new(d->ctx, d->whole, n));
     MPL_TRY(mpl_new(d->ctx, d->tape, n));
+    MPL_TRY(mpl_new(d->ctx, d->moved, n));
     MPL_TRY(mpl_new(d->ctx, d->count, d->g->n_ops));
     memset(d->now, 0xff, n * sizeof *d->now);
     memset(d->last, 0xff, n * sizeof *d->last);
     memset(d->whole, 0xff, n * sizeof *d->whole);
     memset(d->tape, 0xff, n * sizeof *d->tape);
+    memset(d->moved, 0xff, n * sizeof *d->moved);
 out:
     return st;
 }
@@ -853,6 +931,32 @@ out:
     return st;
 }
 
+/* Statistics that were handed on become what they were in the end; outputs, in their order. */
+static mpl_status set_statistics(mpl_grad *d)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n_ops = d->to->n_ops;
+    waiting w = {0};
+    mpl_value next;
+
+    MPL_TRY(waiting_init(d, &w));
+    for (mpl_value v = 0; v < d->g->n_values; v++) {
+        if (d->moved[v] == MPL_NONE || d->moved[v] == d->now[v])
+            continue;
+        w.n_in = 0;
+        memset(w.awaited, 0, n_ops);
+        MPL_TRY(push_in(d, &w, d->moved[v]));
+        MPL_TRY(push_in(d, &w, d->now[v]));
+        await(d->to, &w, d->to->value_op[d->moved[v]]);
+        MPL_TRY(push_readers(d, &w, d->now[v], n_ops));
+        MPL_TRY(add_update(d, &w, MPL_OP_set_update, 1, 1, &next));
+        MPL_TRY(mpl_graph_add_output(d->ctx, d->to, next));
+    }
+out:
+    waiting_fini(d, &w);
+    return st;
+}
+
 static mpl_status add_outputs(mpl_grad *d)
 {
     mpl_status st = MPL_OK;
@@ -870,6 +974,7 @@ static mpl_status add_outputs(mpl_grad *d)
     for (mpl_op op = 0; op < n_ops; op++)
         for (uint32_t i = 3; i < 5 && d->to->op_kind[op] == MPL_OP_batch_norm_train; i++)
             MPL_TRY(mpl_graph_add_output(d->ctx, d->to, d->to->op_out[d->to->op_out_begin[op] + i]));
+    MPL_TRY(set_statistics(d));
 out:
     return st;
 }
@@ -919,7 +1024,7 @@ mpl_status mpl_autodiff(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_opt
     *out = d.to, d.to = NULL;
 out:
     mpl_graph_free(ctx, d.to);
-    void *arrays[] = {d.now,     d.op_now, d.varies, d.leads,      d.slots,     d.waits, d.tape,
+    void *arrays[] = {d.now,     d.op_now, d.varies, d.leads,      d.slots,     d.waits, d.tape, d.moved,
                       d.n_parts, d.last,   d.whole,  d.part_value, d.part_prev, d.piece, d.count};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(ctx, arrays[i]);

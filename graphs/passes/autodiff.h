@@ -37,10 +37,11 @@ typedef struct mpl_autodiff_options {
  * depends on such weights being differentiated; the updates at the end. A weight that has data is trained when it has more than
  * one element, and not own_loss. No gradient goes through an `identity` with stop=1. A loop that the loss depends on keeps on a tape what each round began with, one row a round of each carried value, and
  * is gone through backwards by a loop that makes each round's values again from there; a branch's are made again in its backward
- * branch. A loop that may end early, whose tape has as many rows as there can be rounds, counts its rounds. Outputs: the loss, gradients that are pinned, in the order of the weights, and what updates leave: weights,
+ * branch. A loop that may end early, whose tape has as many rows as there can be rounds, counts its rounds. Running statistics of a batch norm inside a block are carried from round to round and out of the
+ * branch that ran, and set when that is done: they move with each time that it runs, in the order of the runs, while rounds that are
+ * made again leave them alone. Outputs: the loss, gradients that are pinned, in the order of the weights, and what updates leave: weights,
  * state of the optimiser (weights that begin as zeros), running statistics.
- * MPL_EINPUT: a loop without a limit of its rounds (trips=N), or that may end early and whose scans are trained; batch norm inside
- * a block; more than one output, an operator without a rule in gradients.def, no weight to train, gradients
+ * MPL_EINPUT: a loop without a limit of its rounds (trips=N), or that may end early and whose scans are trained; more than one output, an operator without a rule in gradients.def, no weight to train, gradients
  * that nobody would read. O(weights * size). */
 mpl_status mpl_autodiff(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_options *options,
                         mpl_graph **out);

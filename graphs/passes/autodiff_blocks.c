@@ -247,42 +247,94 @@ static mpl_value param_like(mpl_grad *d, const char *suffix, mpl_value v)
     return add_param(d, d->g->value_name[v], suffix, (mpl_type)d->g->value_type[v], &d->g->value_shape[v]);
 }
 
-/* Parameters of a copied block; with a tape, the number of rounds as one more carried value. */
-static void copy_params(mpl_grad *d, mpl_op op, uint32_t b, bool counts, mpl_value *count)
+/* What a copied loop or case has besides. */
+typedef struct extras {
+    bool counts;     /* a loop: the number of its rounds as one more carried value, */
+    mpl_value count; /* in its body */
+    list
+        moved; /* of the old graph: running statistics that batch norms in its blocks move, carried or results behind the others */
+    list before; /* what each was before the operation, in the new graph */
+} extras;
+
+static uint32_t n_extras(const extras *e)
+{
+    return e->counts + e->moved.n;
+}
+
+static void extras_fini(mpl_grad *d, extras *e)
+{
+    mpl_free(d->ctx, e->moved.item);
+    mpl_free(d->ctx, e->before.item);
+}
+
+/* Lists the statistics, ascending; rounds that are made again move none. */
+static mpl_status list_moved(mpl_grad *d, mpl_op op, extras *e)
 {
     const mpl_graph *g = d->g;
 
+    for (mpl_value v = 0; v < g->n_values && d->block == 0; v++) {
+        bool inside = false;
+
+        for (uint32_t i = g->value_use_begin[v]; d->moved[v] != MPL_NONE && i < g->value_use_begin[v + 1];
+             i++)
+            for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
+                inside = inside || mpl_block_within(g, g->op_block[g->value_use[i]], g->op_body[k]);
+        if (!inside)
+            continue;
+        push(d, &e->moved, v);
+        push(d, &e->before, d->moved[v]);
+    }
+    return d->st;
+}
+
+/* Parameters of a copied block, those that are more behind the carried ones. */
+static void copy_params(mpl_grad *d, mpl_op op, uint32_t b, extras *e)
+{
+    const mpl_graph *g = d->g;
+    bool loop = g->op_kind[op] == MPL_OP_while;
+
     for (uint32_t i = 0; i <= g->block_n_params[b]; i++) {
-        if (counts && i == 1 + n_carried(g, op))
-            *count = add_param(d, g->op_name[op], ".count", MPL_TYPE_i64, &(mpl_shape){0, {0}});
+        if (e->counts && i == 1 + n_carried(g, op))
+            e->count = add_param(d, g->op_name[op], ".count", MPL_TYPE_i64, &(mpl_shape){0, {0}});
+        for (uint32_t k = 0; k < e->moved.n && loop && i == 1 + n_carried(g, op); k++)
+            d->moved[e->moved.item[k]] = param_like(d, ".before", e->moved.item[k]);
         if (i < g->block_n_params[b])
             d->now[param_of(g, b, i)] = param_like(d, "", param_of(g, b, i));
     }
 }
 
+/* Results of what a copied block has besides. */
+static void push_extras(mpl_grad *d, mpl_op op, const extras *e, list *result)
+{
+    if (e->counts)
+        push(d, result,
+             add_op(d, MPL_OP_add, d->g->op_name[op], ".counted", e->count, number(d, 1), 0, NULL));
+    for (uint32_t k = 0; k < e->moved.n; k++)
+        push(d, result, d->moved[e->moved.item[k]]);
+}
+
 /* A block as it stands, open yet: its results are in `result`. */
-static mpl_status copy_block(mpl_grad *d, mpl_op op, uint32_t b, bool tape, list *result, uint32_t *id)
+static mpl_status copy_block(mpl_grad *d, mpl_op op, uint32_t b, bool tape, extras *e, list *result,
+                             uint32_t *id)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
-    bool counts = tape && !runs_full(g, op);
     uint32_t n = n_carried(g, op);
-    mpl_value count = MPL_NONE;
+    uint32_t behind = g->op_kind[op] == MPL_OP_while ? 1 + n : g->block_n_results[b];
     char text[MPL_GRAD_NAME];
 
     MPL_TRY(mpl_graph_open_block(d->ctx, d->to,
                                  fresh_block(d, text, g->block_name[b], d->block != 0 ? ".again" : ""), id));
-    copy_params(d, op, b, counts, &count);
+    copy_params(d, op, b, e);
     for (mpl_op in = g->block_op_begin[b]; in < g->block_op_end[b] && d->st == MPL_OK; in++)
         if (g->op_block[in] == b)
             MPL_TRY(owns(g, in) ? mpl_grad_copy_control(d, in, false) : mpl_grad_copy(d, in));
-    for (uint32_t i = 0; i < g->block_n_results[b]; i++) {
-        if (counts && i == 1 + n)
-            push(d, result, add_op(d, MPL_OP_add, g->op_name[op], ".counted", count, number(d, 1), 0, NULL));
-        push(d, result, result_of(g, b, i) != MPL_NONE ? d->now[result_of(g, b, i)] : MPL_NONE);
+    for (uint32_t i = 0; i <= g->block_n_results[b]; i++) {
+        if (i == behind)
+            push_extras(d, op, e, result);
+        if (i < g->block_n_results[b])
+            push(d, result, result_of(g, b, i) != MPL_NONE ? d->now[result_of(g, b, i)] : MPL_NONE);
     }
-    if (counts && g->block_n_results[b] == 1 + n)
-        push(d, result, add_op(d, MPL_OP_add, g->op_name[op], ".counted", count, number(d, 1), 0, NULL));
     for (uint32_t i = 1; tape && i <= n; i++) /* what the round began with */
         if (is_read(g, param_of(g, b, i)))
             push(d, result, d->now[param_of(g, b, i)]);
@@ -326,21 +378,29 @@ static mpl_status add_control(mpl_grad *d, mpl_op_kind kind, const char *name, c
                                  block->item, n_out, out_name, out);
 }
 
-/* Names for the outputs of a copy: those of the old operation, the count behind its carried ones, and tapes. */
-static mpl_status name_outputs(mpl_grad *d, mpl_op op, bool counts, uint32_t n_tapes, uint32_t *n_out,
+/* The output behind which a copy has more. */
+static uint32_t last_carried(const mpl_graph *g, mpl_op op)
+{
+    return g->op_kind[op] == MPL_OP_while ? n_carried(g, op) : g->op_out_begin[op + 1] - g->op_out_begin[op];
+}
+
+/* Names for the outputs of a copy: those of the old operation, what it has more behind its carried ones, and tapes. */
+static mpl_status name_outputs(mpl_grad *d, mpl_op op, const extras *e, uint32_t n_tapes, uint32_t *n_out,
                                char (**text)[MPL_GRAD_NAME], const char ***name)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
     uint32_t n_old = g->op_out_begin[op + 1] - g->op_out_begin[op], at = 0;
 
-    *n_out = n_old + counts + n_tapes;
+    *n_out = n_old + n_extras(e) + n_tapes;
     if ((*text = mpl_alloc(d->ctx, *n_out, MPL_GRAD_NAME)) == NULL)
         MPL_TRY(MPL_EMEM);
     MPL_TRY(mpl_new(d->ctx, *name, *n_out));
     for (uint32_t i = 0; i <= n_old; i++) {
-        if (counts && i == n_carried(g, op))
+        if (e->counts && i == last_carried(g, op))
             (*name)[at] = mpl_grad_fresh(d, (*text)[at], g->op_name[op], ".rounds", MPL_NONE), at++;
+        for (uint32_t k = 0; k < e->moved.n && i == last_carried(g, op); k++, at++)
+            (*name)[at] = mpl_grad_fresh(d, (*text)[at], g->value_name[e->moved.item[k]], ".behind.", op);
         if (i == n_old)
             break;
         if (g->op_out[g->op_out_begin[op] + i] != MPL_NONE)
@@ -354,15 +414,18 @@ out:
 }
 
 /* Where the outputs of a copied loop or case are in the new graph; its tapes too. */
-static void note_outputs(mpl_grad *d, mpl_op op, bool tape, bool counts, const mpl_value *out)
+static void note_outputs(mpl_grad *d, mpl_op op, bool tape, const extras *e, const mpl_value *out)
 {
     const mpl_graph *g = d->g;
-    uint32_t n_old = g->op_out_begin[op + 1] - g->op_out_begin[op], n = n_carried(g, op), at = n_old + counts;
+    uint32_t n_old = g->op_out_begin[op + 1] - g->op_out_begin[op], n = last_carried(g, op);
+    uint32_t at = n_old + n_extras(e);
 
     for (uint32_t i = 0; i < n_old; i++)
         if (g->op_out[g->op_out_begin[op] + i] != MPL_NONE)
-            d->now[g->op_out[g->op_out_begin[op] + i]] = out[i + (counts && i >= n)];
-    d->count[op] = counts ? out[n] : MPL_NONE;
+            d->now[g->op_out[g->op_out_begin[op] + i]] = out[i < n ? i : i + n_extras(e)];
+    d->count[op] = e->counts ? out[n] : MPL_NONE;
+    for (uint32_t k = 0; k < e->moved.n; k++)
+        d->moved[e->moved.item[k]] = out[n + e->counts + k];
     for (uint32_t i = 1; tape && i <= n; i++)
         d->tape[param_of(g, body_of(g, op), i)] =
             is_read(g, param_of(g, body_of(g, op), i)) ? out[at++] : MPL_NONE;
@@ -373,10 +436,12 @@ mpl_status mpl_grad_copy_control(mpl_grad *d, mpl_op op, bool tape)
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
     list in = {0}, block = {0}, result = {0};
-    bool counts;
+    extras e = {.count = MPL_NONE};
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op], n_out, n_attr, n_tapes = 0, id;
     uint32_t n = g->op_kind[op] == MPL_OP_while ? n_carried(g, op) : 0;
     uint32_t n_flags = n_in + g->op_out_begin[op + 1] - g->op_out_begin[op];
+    /* a case hands on what is not moved only where it can bypass its branches */
+    uint32_t behind = g->op_kind[op] == MPL_OP_while ? 2 + n : n_in > 1 ? n_in : MPL_NONE;
     mpl_attr *attr = NULL;
     int64_t *flags = NULL;
     char(*text)[MPL_GRAD_NAME] = NULL;
@@ -390,35 +455,40 @@ mpl_status mpl_grad_copy_control(mpl_grad *d, mpl_op op, bool tape)
                  "give it "
                  "trips=N",
                  g->op_name[op]);
-    counts = tape && !runs_full(g, op);
+    e.counts = tape && !runs_full(g, op);
+    MPL_TRY(list_moved(d, op, &e));
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++) {
         result.n = 0;
-        MPL_TRY(copy_block(d, op, g->op_body[k], tape, &result, &id));
+        for (uint32_t i = 0; i < e.moved.n; i++)
+            d->moved[e.moved.item[i]] = e.before.item[i];
+        MPL_TRY(copy_block(d, op, g->op_body[k], tape, &e, &result, &id));
         push(d, &block, id);
         MPL_TRY(d->st);
         MPL_TRY(mpl_graph_close_block(d->ctx, d->to, result.n, result.item));
     }
     for (uint32_t i = 1; tape && i <= n; i++)
         n_tapes += is_read(g, param_of(g, body_of(g, op), i));
-    for (uint32_t i = 0; i < n_in; i++) {
-        if (counts && i == 2 + n)
+    for (uint32_t i = 0; i <= n_in; i++) {
+        if (i == behind && e.counts)
             push(d, &in, number(d, 0));
-        push(d, &in,
-             g->op_in[g->op_in_begin[op] + i] != MPL_NONE ? d->now[g->op_in[g->op_in_begin[op] + i]]
-                                                          : MPL_NONE);
+        for (uint32_t k = 0; k < e.moved.n && i == behind; k++)
+            push(d, &in, e.before.item[k]);
+        if (i < n_in)
+            push(d, &in,
+                 g->op_in[g->op_in_begin[op] + i] != MPL_NONE ? d->now[g->op_in[g->op_in_begin[op] + i]]
+                                                              : MPL_NONE);
     }
-    if (counts && n_in == 2 + n)
-        push(d, &in, number(d, 0));
     MPL_TRY(d->st);
-    MPL_TRY(copy_attrs(d, op, counts, n_flags > 2 + 2 * n ? n_flags - 2 - 2 * n : 0, n_tapes, &attr, &flags,
-                       &n_attr));
-    MPL_TRY(name_outputs(d, op, counts, n_tapes, &n_out, &text, &name));
+    MPL_TRY(copy_attrs(d, op, n_extras(&e), n_flags > 2 + 2 * n ? n_flags - 2 - 2 * n : 0, n_tapes, &attr,
+                       &flags, &n_attr));
+    MPL_TRY(name_outputs(d, op, &e, n_tapes, &n_out, &text, &name));
     MPL_TRY(mpl_new(d->ctx, out, n_out));
     d->op_now[op] = d->to->n_ops;
     MPL_TRY(add_control(d, (mpl_op_kind)g->op_kind[op], g->op_name[op], &in, n_attr, attr, &block, name,
                         n_out, out));
-    note_outputs(d, op, tape, counts, out);
+    note_outputs(d, op, tape, &e, out);
 out:
+    extras_fini(d, &e);
     mpl_free(d->ctx, in.item);
     mpl_free(d->ctx, block.item);
     mpl_free(d->ctx, result.item);

@@ -375,17 +375,15 @@ void mpl_grad_of_pool_sizes(mpl_grad *d)
 /* The moments of the batch are outputs of the training form. */
 void mpl_grad_of_batch_norm(mpl_grad *d)
 {
-    const mpl_value *made = d->to->op_out + d->to->op_out_begin[d->op_now[d->op]];
-    uint32_t target[3];
+    mpl_value in[5] = {mpl_grad_dy(d, 0), mpl_grad_in(d, 0), mpl_grad_in(d, 1)};
+    uint32_t target[3], made = d->to->op_out_begin[d->op_now[d->op]];
     mpl_attr attr[MOST_ATTRS];
     uint32_t n = copy_attrs(d, attr);
 
     for (uint32_t i = 0; i < 3; i++)
         target[i] = mpl_grad_wants(d, i) ? i : MPL_NONE;
-    mpl_grad_make_all(
-        d, MPL_OP_batch_norm_grad, 5,
-        (mpl_value[]){mpl_grad_dy(d, 0), mpl_grad_in(d, 0), mpl_grad_in(d, 1), made[1], made[2]}, n, attr, 3,
-        target, 7);
+    in[3] = d->to->op_out[made + 1], in[4] = d->to->op_out[made + 2];
+    mpl_grad_make_all(d, MPL_OP_batch_norm_grad, 5, in, n, attr, 3, target, 7);
 }
 
 void mpl_grad_of_softmax(mpl_grad *d)

@@ -45,6 +45,7 @@ typedef struct mpl_grad {
     mpl_grad_piece *piece;
     uint32_t block;   /* of g, that is gone through; 0: the whole graph, of which all values are there */
     mpl_value *tape;  /* [n_values] of a carried parameter: the rows that hold it round by round; MPL_NONE */
+    mpl_value *moved; /* [n_values] of running statistics that blocks move: what they are so far; MPL_NONE */
     mpl_value *count; /* [n_ops] of a loop that may end early: how many rounds it had; MPL_NONE */
     mpl_value step, step_next; /* the number of the run; MPL_NONE: nobody asks for it */
 } mpl_grad;

@@ -306,6 +306,7 @@ mpl_describe *mpl_describe_train(mpl_op_kind kind)
         {MPL_OP_adagrad_update, update},
         {MPL_OP_adam_update, update},
         {MPL_OP_step_update, update},
+        {MPL_OP_set_update, mpl_maker_copy},
     };
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
