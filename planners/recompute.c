@@ -37,14 +37,49 @@ static mpl_status choose_sqrt(mpl_ctx *ctx, const mpl_graph *g, const mpl_proble
     return mpl_recompute_sqrt(ctx, g, options, budget, n, run);
 }
 
+/* The search goes through the program's very runs, and mostly ends where the program's search does not. */
+static mpl_status choose_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                                uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+{
+    mpl_status st = MPL_OK;
+    mpl_recompute_found searched = *found;
+
+    st = mpl_recompute_game(ctx, g, options, MPL_GAME_STAGES, budget, n, run, &searched);
+    if (st == MPL_EINVALID || (st == MPL_OK && searched.claim == MPL_RECOMPUTE_OPTIMAL)) {
+        *found = searched;
+        return st;
+    }
+    if (st == MPL_OK)
+        mpl_free(ctx, *run);
+    MPL_TRY(st == MPL_EINPUT || st == MPL_ELIMIT ? MPL_OK : st);
+    MPL_TRY(mpl_recompute_exact(ctx, g, options, budget, n, run, found));
+    if (searched.has_bound && found->claim != MPL_RECOMPUTE_OPTIMAL) {
+        found->bound_work = mpl_max_u64(found->bound_work, searched.bound_work);
+        found->has_bound = true;
+    }
+out:
+    return st;
+}
+
+static mpl_status choose_pebble(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                                uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+{
+    return mpl_recompute_game(ctx, g, options, MPL_GAME_FREE, budget, n, run, found);
+}
+
 const mpl_recompute_method mpl_recompute_methods[] = {
     {"sqrt", "segments of the forward part, kept or run again once (Chen and others, 2016)", false,
      choose_sqrt},
     {"budget",
-     "the least work within the budget, as an integer program over all operations (Jain and others, 2020)",
-     true, MPL_HAVE_GLPK ? mpl_recompute_exact : NULL},
+     "the least work within the budget over all operations, by search or an integer program (Jain and "
+     "others, 2020)",
+     true, MPL_HAVE_GLPK ? choose_budget : NULL},
     {"round", "its relaxation over groups of operations, rounded, or sqrt; the better, thinned out", true,
      MPL_HAVE_GLPK ? mpl_recompute_round : NULL},
+    {"pebble",
+     "the pebble game: of all runs in any order, the least work within the budget, or the least peak; up to "
+     "64 operations",
+     false, choose_pebble},
     {NULL, NULL, false, NULL},
 };
 

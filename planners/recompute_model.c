@@ -122,6 +122,7 @@ static void put_in_lump(builder *b, mpl_op op, uint32_t i, uint32_t first)
         m->k++;
     }
     m->bytes[at] += slots(b, v);
+    m->stays[at] |= m->g->value_role[v] == MPL_OUTPUT;
     b->lump_of[v] = at;
 }
 
@@ -135,6 +136,7 @@ static mpl_status make_lumps(builder *b)
     MPL_TRY(mpl_new(m->ctx, m->maker, g->n_values));
     MPL_TRY(mpl_new(m->ctx, m->bytes, g->n_values));
     MPL_TRY(mpl_new(m->ctx, m->fixed, g->n_values));
+    MPL_TRY(mpl_new(m->ctx, m->stays, g->n_values));
     MPL_TRY(mpl_new(m->ctx, m->last, g->n_values));
     MPL_TRY(mpl_new(m->ctx, m->user_begin, (size_t)g->n_values + 1));
     MPL_TRY(mpl_new(m->ctx, m->user, (size_t)g->op_in_begin[g->n_ops] + g->n_values));
@@ -223,6 +225,7 @@ static void find_over(builder *b, mpl_op op)
             slots(b, v) != slots(b, out) || g->value_type[v] != g->value_type[out] ||
             !mpl_shape_equal(&g->value_shape[v], &g->value_shape[out]))
             continue;
+        m->overs[m->group_of[op]] |= lump < 64 ? UINT64_C(1) << lump : 0;
         if (m->over[m->group_of[op]] == MPL_NONE || b->final[v] == op)
             m->over[m->group_of[op]] = lump;
     }
@@ -246,6 +249,7 @@ static mpl_status make_groups(builder *b, const uint8_t *begins, const uint8_t *
     MPL_TRY(mpl_new(m->ctx, m->inner, m->n));
     MPL_TRY(mpl_new(m->ctx, m->need, m->n));
     MPL_TRY(mpl_new(m->ctx, m->over, m->n));
+    MPL_TRY(mpl_new(m->ctx, m->overs, m->n));
     memset(m->over, 0xff, m->n * sizeof *m->over);
     memset(m->may, 1, m->n);
     for (mpl_op op = 0; op < g->n_ops; op++)
@@ -254,6 +258,48 @@ static mpl_status make_groups(builder *b, const uint8_t *begins, const uint8_t *
             m->may[m->group_of[op]] = 0;
 out:
     return st;
+}
+
+/* The weight or input that v shows, itself or through views; MPL_NONE. */
+mpl_value mpl_shown_by(const mpl_graph *g, mpl_value v)
+{
+    while (g->value_op[v] != MPL_NONE && mpl_may_be_view(g, g->value_op[v]))
+        v = g->op_in[g->op_in_begin[g->value_op[v]]];
+    return g->value_op[v] == MPL_NONE ? v : MPL_NONE;
+}
+
+/* What reads a weight runs no more once the weight is updated. */
+static mpl_status find_until(mpl_stage_model *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_op *update = NULL; /* [n_values] of a weight */
+
+    MPL_TRY(mpl_new(m->ctx, m->until, m->n));
+    MPL_TRY(mpl_new(m->ctx, update, g->n_values));
+    memset(m->until, 0xff, m->n * sizeof *m->until);
+    memset(update, 0xff, g->n_values * sizeof *update);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
+            if (mpl_updated(g, op, i) != MPL_NONE)
+                update[mpl_updated(g, op, i)] = op;
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1] && m->group_of[op] != MPL_NONE;
+             i++) {
+            mpl_value w = g->op_in[i] != MPL_NONE ? mpl_shown_by(g, g->op_in[i]) : MPL_NONE;
+            uint32_t *until = &m->until[m->group_of[op]];
+
+            if (w != MPL_NONE && update[w] != MPL_NONE && update[w] != op && m->group_of[update[w]] < *until)
+                *until = m->group_of[update[w]];
+        }
+out:
+    mpl_free(m->ctx, update);
+    return st;
+}
+
+static uint32_t until_stage(const mpl_stage_model *m, uint32_t i)
+{
+    return !m->may[i] ? i : m->need[i] < m->until[i] ? m->need[i] : m->until[i];
 }
 
 /* Who reads what, and until which stage anything may be of use. */
@@ -274,11 +320,12 @@ static mpl_status index_reads(mpl_stage_model *m)
         m->need[i] = i;
     for (uint32_t v = m->k; v-- > 0;) { /* lumps ascend with their makers, and users come behind these */
         for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++)
-            m->last[v] =
-                (uint32_t)mpl_max_u64(m->last[v], m->may[m->user[i]] ? m->need[m->user[i]] : m->user[i]);
+            m->last[v] = (uint32_t)mpl_max_u64(m->last[v], until_stage(m, m->user[i]));
         if (!m->fixed[v])
             m->need[m->maker[v]] = (uint32_t)mpl_max_u64(m->need[m->maker[v]], m->last[v]);
     }
+    for (uint32_t i = 0; i < m->n; i++)
+        m->need[i] = until_stage(m, i);
 out:
     return st;
 }
@@ -297,6 +344,7 @@ mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
     MPL_TRY(make_groups(&b, begins, only_forward));
     MPL_TRY(find_readers(&b));
     MPL_TRY(make_lumps(&b));
+    MPL_TRY(find_until(&m));
     MPL_TRY(index_reads(&m));
     MPL_TRY(mpl_new(ctx, size, m.n));
     for (mpl_op op = 0; op < g->n_ops; op++)
@@ -319,8 +367,9 @@ out:
 
 void mpl_stage_model_fini(mpl_stage_model *m)
 {
-    void *arrays[] = {m->group_of, m->may,   m->work, m->inner,      m->need, m->over,       m->maker,
-                      m->bytes,    m->fixed, m->last, m->user_begin, m->user, m->read_begin, m->read};
+    void *arrays[] = {m->group_of,   m->may,   m->work,  m->inner, m->need,       m->over,
+                      m->maker,      m->bytes, m->fixed, m->last,  m->user_begin, m->user,
+                      m->read_begin, m->read,  m->overs, m->stays, m->until};
 
     for (size_t i = 0; m->ctx != NULL && i < sizeof arrays / sizeof *arrays; i++)
         mpl_free(m->ctx, arrays[i]);

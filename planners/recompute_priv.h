@@ -18,12 +18,17 @@ typedef struct mpl_stage_model {
     uint64_t *work;     /* [n] */
     uint64_t *inner;    /* [n] what nobody else reads, at most at once. [byte] */
     uint32_t *need;     /* [n] the last stage in which it may be worth running */
-    uint32_t *over;     /* [n] a lump that its result may overwrite; MPL_NONE */
+    uint32_t
+        *until; /* [n] the last stage in which it may run: what updates a weight that it reads; MPL_NONE */
+    uint32_t *over;  /* [n] a lump that its result may overwrite; MPL_NONE */
+    uint64_t *overs; /* [n] all of these among the first 64 lumps, as a set */
 
-    uint32_t k;           /* lumps */
-    uint32_t *maker;      /* [k] */
-    uint64_t *bytes;      /* [k] whole slots */
-    uint8_t *fixed;       /* [k] carried as long as somebody reads it */
+    uint32_t k;      /* lumps */
+    uint32_t *maker; /* [k] */
+    uint64_t *bytes; /* [k] whole slots */
+    uint8_t *fixed;  /* [k] carried as long as somebody reads it */
+    uint8_t *
+        stays; /* [k] an output that is planned is among it: kept to the end, read by group n - 1 as it were */
     uint32_t *last;       /* [k] the last stage in which somebody may read it */
     uint32_t *user_begin; /* [k + 1] into user: groups other than the maker, ascending */
     uint32_t *user;
@@ -36,6 +41,8 @@ typedef struct mpl_stage_model {
  * MPL_EINPUT: more than 2^22 pairs of groups and lumps. */
 mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                                const uint8_t *begins, const uint8_t *only_forward, mpl_stage_model *out);
+/* The weight or input that v shows, itself or through views; MPL_NONE. */
+mpl_value mpl_shown_by(const mpl_graph *g, mpl_value v);
 void mpl_stage_model_fini(mpl_stage_model *m);
 
 /* Which groups run in which stage, and which lumps are carried into which stage. */
@@ -73,6 +80,15 @@ mpl_status mpl_stages_round(mpl_rounding *r, uint64_t within, bool *goes_on);
 mpl_status mpl_recompute_as_it_is(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op **run,
                                   mpl_recompute_found *found);
 mpl_status mpl_recompute_refuse(mpl_ctx *ctx, const mpl_graph *g, uint64_t budget, bool proved);
+
+/* Which runs the pebble game (recompute_pebble.c) goes through: those of the stages above; repeats anywhere, any number of times, first
+ * runs in the graph's order; first runs in any order, too. */
+typedef enum mpl_game_rule { MPL_GAME_STAGES, MPL_GAME_ORDER, MPL_GAME_FREE } mpl_game_rule;
+/* As a method's choose(). MPL_LEAST_PEAK: the least budget that there is a run for, then the least work. MPL_EINPUT: more than 64
+ * operations or lumps. */
+mpl_status mpl_recompute_game(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                              mpl_game_rule rule, uint64_t budget, uint32_t *n, mpl_op **run,
+                              mpl_recompute_found *found);
 
 mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                                uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found);

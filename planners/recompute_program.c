@@ -309,8 +309,8 @@ static mpl_status program_init(program *p, uint64_t budget)
     MPL_TRY(mpl_new(ctx, p->run, n_runs));
     MPL_TRY(mpl_new(ctx, p->carry, n_carries));
     MPL_TRY(mpl_new(ctx, p->q, n_q));
-    MPL_TRY(mpl_new(ctx, p->column, (size_t)m->k + m->n + 4));
-    MPL_TRY(mpl_new(ctx, p->value, (size_t)m->k + m->n + 4));
+    MPL_TRY(mpl_new(ctx, p->column, (size_t)m->k + n_runs + 4));
+    MPL_TRY(mpl_new(ctx, p->value, (size_t)m->k + n_runs + 4));
     memset(p->run, 0xff, n_runs * sizeof *p->run);
     memset(p->carry, 0xff, n_carries * sizeof *p->carry);
     memset(p->q, 0xff, n_q * sizeof *p->q);
@@ -359,13 +359,52 @@ static uint64_t as_work(const program *p, double objective)
 
 /* ---- the integer program --------------------------------------------------------------------------------------------------- */
 
-/* What stands in for an answer that the search did not find in time. */
-static mpl_status by_segments(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                              uint64_t budget, uint32_t *n, mpl_op **run)
-{
-    mpl_status st = mpl_recompute_sqrt(ctx, g, options, budget, n, run);
+/* What is known before: a run, or none (run NULL). */
+typedef struct known {
+    uint32_t n;
+    mpl_op *run; /* owned */
+    uint64_t work;
+    mpl_recompute_found found; /* with a bound that holds for whatever runs again */
+} known;
 
-    return st == MPL_EINPUT || st == MPL_ELIMIT ? mpl_recompute_refuse(ctx, g, budget, false) : st;
+static mpl_status find_known(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                             uint64_t budget, known *k)
+{
+    mpl_rerun_facts facts = {0};
+    uint64_t peak;
+    mpl_status st = mpl_recompute_round(ctx, g, options, budget, &k->n, &k->run, &k->found);
+
+    if (st == MPL_OK)
+        st = mpl_rerun_peak(ctx, g, k->n, k->run, options, &peak, &facts);
+    k->work = facts.extra_work;
+    return st == MPL_EINPUT || st == MPL_ELIMIT || st == MPL_EINVALID ? MPL_OK : st;
+}
+
+/* Only what does less work than the known run. */
+static mpl_status cut_off(program *p, uint64_t work)
+{
+    const mpl_stage_model *m = p->m;
+
+    for (uint32_t t = 0; t < m->n; t++)
+        for (uint32_t i = 0; i < t; i++)
+            term(p, run_of(p, t, i), -(double)m->work[i] / p->work);
+    return end_row(p, -((double)work - 1) / p->work);
+}
+
+/* The program has no point: the known run is the best, or there is none. */
+static mpl_status take_known(mpl_ctx *ctx, const mpl_graph *g, uint64_t budget, bool proved, known *k,
+                             uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+{
+    if (k->run == NULL)
+        return mpl_recompute_refuse(ctx, g, budget, proved);
+    if (proved) {
+        found->claim = MPL_RECOMPUTE_OPTIMAL;
+        found->has_bound = true;
+        found->bound_work = k->work;
+    }
+    *n = k->n;
+    *run = k->run, k->run = NULL;
+    return MPL_OK;
 }
 
 mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
@@ -374,6 +413,7 @@ mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
     mpl_status st = MPL_OK;
     mpl_stage_model m = {0};
     program p = {.m = &m, .integer = true};
+    known k = {.found = *found};
     mpl_stages s = {0};
     mpl_lp_answer answer;
     uint8_t *begins = NULL;
@@ -389,14 +429,18 @@ mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
                  "graph '%s' has %" PRIu32 " operations; the integer program takes %d: method round", g->name,
                  m.n, MOST_GROUPS);
     found->n_groups = m.n;
+    MPL_TRY(find_known(ctx, g, options, budget, &k));
     MPL_TRY(program_init(&p, budget));
+    if (k.run != NULL)
+        MPL_TRY(cut_off(&p, k.work));
     MPL_TRY(solve(&p, &answer, &x));
-    if (answer.state == MPL_LP_INFEASIBLE)
-        MPL_TRY(mpl_recompute_refuse(ctx, g, budget, true));
-    found->has_bound = answer.bound > -INFINITY;
-    found->bound_work = found->has_bound ? as_work(&p, answer.bound) : 0;
-    if (answer.state == MPL_LP_NOTHING) {
-        MPL_TRY(by_segments(ctx, g, options, budget, n, run));
+    if (answer.bound > -INFINITY || k.found.has_bound) {
+        found->has_bound = true;
+        found->bound_work = answer.bound > -INFINITY ? as_work(&p, answer.bound) : 0;
+        found->bound_work = mpl_max_u64(found->bound_work, k.found.bound_work);
+    }
+    if (answer.state == MPL_LP_INFEASIBLE || answer.state == MPL_LP_NOTHING) {
+        MPL_TRY(take_known(ctx, g, budget, answer.state == MPL_LP_INFEASIBLE, &k, n, run, found));
         goto out;
     }
     MPL_TRY(mpl_stages_new(&m, &s));
@@ -409,6 +453,7 @@ out:
     mpl_stages_fini(&m, &s);
     program_fini(&p);
     mpl_stage_model_fini(&m);
+    mpl_free(ctx, k.run);
     mpl_free(ctx, begins);
     mpl_free(ctx, x);
     return st;

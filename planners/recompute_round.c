@@ -148,18 +148,20 @@ typedef struct candidate {
     uint64_t work; /* what runs again */
 } candidate;
 
-/* Repeats taken out; one that is beyond the budget after all is none. */
+/* Repeats taken out; what is beyond the budget after all, or runs something again behind an update, is none. */
 static mpl_status improve(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                           uint64_t budget, candidate *c)
 {
     mpl_status st = MPL_OK;
-    mpl_rerun_facts facts;
-    uint64_t peak;
+    mpl_rerun_facts facts = {0};
+    uint64_t peak = UINT64_MAX;
 
     if (c->run == NULL)
         return MPL_OK;
-    MPL_TRY(mpl_rerun_thin(ctx, g, options, budget, &c->n, c->run));
-    MPL_TRY(mpl_rerun_peak(ctx, g, c->n, c->run, options, &peak, &facts));
+    st = mpl_rerun_thin(ctx, g, options, budget, &c->n, c->run);
+    if (st == MPL_OK)
+        st = mpl_rerun_peak(ctx, g, c->n, c->run, options, &peak, &facts);
+    MPL_TRY(st == MPL_EINPUT ? MPL_OK : st);
     c->work = facts.extra_work;
     if (peak > budget) {
         mpl_free(ctx, c->run);

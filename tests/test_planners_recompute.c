@@ -1,9 +1,9 @@
 /* The programs of recomputation against all runs by stages of small graphs; rounding against the integer program. Catches: a budget
  * that is not kept, repeats that are not needed, a bound above what there is, work miscounted. */
-#include "tests/random_graph.h"
+#include "tests/random_training.h"
 
 #include "graphs/analysis/work.h"
-#include "graphs/source.h"
+#include "graphs/orders/pebble.h"
 #include "planners/recompute_priv.h"
 
 enum { MOST_RUNS = 1 << 10 };
@@ -46,6 +46,7 @@ static uint64_t least_work(const listed *l, uint64_t budget)
 }
 
 static uint32_t n_tight; /* bounds that tell the whole */
+static uint32_t n_freer; /* less work where more is allowed */
 
 static void check_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options, const listed *l,
                         uint64_t budget, uint64_t seed)
@@ -59,6 +60,32 @@ static void check_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
                  " is proved, the least is %" PRIu64,
                  seed, budget, bound, want);
     n_tight += has_bound && want > 0 && (fits ? bound == want : want == UINT64_MAX);
+}
+
+/* The integer program and the pebble game by the program's rule find the same; with more freedom no more. */
+static void check_rules(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options, uint64_t budget,
+                        uint64_t want, uint64_t before)
+{
+    uint64_t last = UINT64_MAX;
+
+    for (int k = 0; k < 4; k++) {
+        mpl_recompute_found found = {.before_bytes = before};
+        mpl_rerun_facts facts;
+        uint64_t peak;
+        uint32_t n;
+        mpl_op *run = NULL;
+
+        assert_ok(ctx, k == 0 ? mpl_recompute_exact(ctx, g, options, budget, &n, &run, &found)
+                              : mpl_recompute_game(ctx, g, options, (mpl_game_rule)(k - 1), budget, &n, &run,
+                                                   &found));
+        assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, options, &peak, &facts));
+        assert_true(found.claim == MPL_RECOMPUTE_OPTIMAL && peak <= budget && facts.extra_work <= last);
+        if (k < 2)
+            assert_int_equal(facts.extra_work, want);
+        n_freer += k > 1 && facts.extra_work < last;
+        last = facts.extra_work;
+        mpl_free(ctx, run);
+    }
 }
 
 static void check_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
@@ -83,6 +110,7 @@ static void check_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opt
     assert_ok(ctx, st);
     assert_int_equal(found.claim, MPL_RECOMPUTE_OPTIMAL);
     assert_true(found.peak_bytes <= budget);
+    check_rules(ctx, g, options, budget, want, l->peak[0]);
     if (found.facts.extra_work != want || found.bound_work > want)
         fail_msg("seed %" PRIu64 ", %" PRIu64 " bytes: %" PRIu64 " more work (bound %" PRIu64
                  "), the least is %" PRIu64,
@@ -154,7 +182,142 @@ static void programs_find_the_least_work(void **state)
         mpl_graph_free(&ctx, g);
         assert_int_equal(ctx.n_live, 0);
     }
+    print_message("%u budgets, %u times less work in another order\n", n_checked, n_freer);
     assert_true(n_checked >= 5 && n_tight >= n_checked / 2);
+}
+
+/* Small training graphs, updates among them: the program against the game, and both against each other's bounds. */
+static void training_graphs_agree(void **state)
+{
+    uint32_t n_checked = 0, n_refused = 0;
+
+    (void)state;
+    if (mpl_recompute_find("budget")->choose == NULL) {
+        print_message("skip: %s: GLPK is not in this build\n", __func__);
+        skip();
+    }
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        mpl_problem_options options = mpl_problem_options_default();
+        mpl_ctx ctx;
+        mpl_graph *g;
+        uint64_t before;
+
+        mpl_ctx_init(&ctx);
+        options.in_place = seed % 2 != 0;
+        options.align = 4;
+        g = random_training(&ctx, seed, 2 + (uint32_t)(seed % 4));
+        assert_ok(&ctx, mpl_recompute_before(&ctx, g, &options, &before));
+        for (uint32_t part = 9; part >= 5 && g->n_ops <= 18; part--) {
+            mpl_recompute_found found[4];
+            mpl_status st[4];
+
+            for (int k = 0; k < 4; k++) {
+                mpl_op *run = NULL;
+                uint32_t n;
+
+                found[k] = (mpl_recompute_found){.before_bytes = before};
+                st[k] = k == 0
+                            ? mpl_recompute_exact(&ctx, g, &options, before * part / 10, &n, &run, &found[0])
+                            : mpl_recompute_game(&ctx, g, &options, (mpl_game_rule)(k - 1),
+                                                 before * part / 10, &n, &run, &found[k]);
+                if (st[k] == MPL_OK)
+                    assert_ok(&ctx, mpl_rerun_peak(&ctx, g, n, run, &options, &found[k].peak_bytes,
+                                                   &found[k].facts));
+                mpl_free(&ctx, run);
+            }
+            n_checked += st[0] == MPL_OK;
+            n_refused += st[0] == MPL_EINVALID;
+            if (st[0] != st[1] || (st[0] == MPL_OK && found[0].facts.extra_work != found[1].facts.extra_work))
+                fail_msg("seed %" PRIu64 " at %u0 %%: the program does %" PRIu64 " (%s), the game %" PRIu64
+                         " (%s)",
+                         seed, part, found[0].facts.extra_work, mpl_status_name(st[0]),
+                         found[1].facts.extra_work, mpl_status_name(st[1]));
+            for (int k = 2; k < 4; k++) {
+                assert_true(st[k] == MPL_OK || st[k - 1] != MPL_OK);
+                if (st[k - 1] == MPL_OK)
+                    assert_true(found[k].facts.extra_work <= found[k - 1].facts.extra_work);
+            }
+        }
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+    print_message("%u budgets kept, %u refused\n", n_checked, n_refused);
+    assert_true(n_checked >= 10 && n_refused >= 10);
+}
+
+/* A vertex is a sum of five operands, of its predecessors or of the input, read more than once where there are fewer: of all the same
+ * work, result over any operand. Only vertices without successors are read by nobody, as the game has it. */
+static mpl_graph *game_graph(mpl_ctx *ctx, const mpl_dag *dag)
+{
+    const mpl_shape shape = {1, {16}};
+    mpl_graph *g = NULL;
+    mpl_value input, value[MPL_PEBBLE_MOST], out;
+    char name[16];
+
+    assert_ok(ctx, mpl_graph_new(ctx, "game", &g));
+    assert_ok(ctx, mpl_graph_add_value(ctx, g, "x", MPL_INPUT, MPL_TYPE_f32, &shape, &input));
+    for (uint32_t v = 0; v < dag->n; v++) {
+        mpl_value in[5] = {input, input, input, input, input};
+        uint32_t n = 0;
+
+        for (uint32_t u = 0; u < v; u++)
+            if (dag->before[v] >> u & 1)
+                in[n++] = value[u];
+        for (uint32_t i = n; i < 5 && n > 0; i++)
+            in[i] = in[0];
+        snprintf(name, sizeof name, "v%u", v);
+        assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_sum, name, 5, in, 0, NULL, 1, (const char *[]){name},
+                                        &value[v]));
+    }
+    assert_ok(ctx,
+              mpl_graph_add_op(ctx, g, MPL_OP_relu, "y", 1, &input, 0, NULL, 1, (const char *[]){"y"}, &out));
+    assert_ok(ctx, mpl_graph_add_output(ctx, g, out));
+    assert_ok(ctx, mpl_graph_finish(ctx, g));
+    return g;
+}
+
+/* All connected graphs of up to 5 vertices, and the example of section 3 of Owl's paper: as real graphs, what the game says. */
+static void games_are_real(void **state)
+{
+    static const mpl_dag example = {6, {0, 1, 2, 2, 12, 18}};
+    uint32_t n_points = 0;
+
+    (void)state;
+    for (uint32_t n = 2; n <= 6; n++) {
+        mpl_dag dag = example;
+
+        for (int64_t code = -1; n < 6 ? mpl_dag_next(n, &code, &dag) : code++ < 0;) {
+            for (int sliding = 0; sliding < 2; sliding++) {
+                mpl_problem_options options = mpl_problem_options_default();
+                mpl_pebble_point point[MPL_PEBBLE_MOST];
+                mpl_ctx ctx;
+                mpl_graph *g;
+                uint32_t n_frontier;
+
+                mpl_ctx_init(&ctx);
+                options.in_place = sliding != 0;
+                g = game_graph(&ctx, &dag);
+                assert_ok(&ctx, mpl_pebble_frontier(&ctx, &dag, sliding != 0, point, &n_frontier));
+                for (uint32_t i = 0; i < n_frontier; i++, n_points++) {
+                    const uint64_t unit = 64;
+                    mpl_recompute_found found = {0};
+                    mpl_graph *made = NULL;
+
+                    assert_ok(&ctx,
+                              mpl_recompute(&ctx, mpl_recompute_find("pebble"), g, &options,
+                                            i == 0 ? MPL_LEAST_PEAK : point[i].space * unit, &made, &found));
+                    if (found.peak_bytes > point[i].space * unit || made->n_ops != point[i].time + 1)
+                        fail_msg("%u vertices: %" PRIu64 " bytes and %u runs, where %u pebbles need %u",
+                                 dag.n, found.peak_bytes, made->n_ops - 1, point[i].space, point[i].time);
+                    assert_int_equal(found.claim, MPL_RECOMPUTE_OPTIMAL);
+                    mpl_graph_free(&ctx, made);
+                }
+                mpl_graph_free(&ctx, g);
+                assert_int_equal(ctx.n_live, 0);
+            }
+        }
+    }
+    assert_true(n_points >= 60);
 }
 
 /* Networks: rounding never does more than segments, and never less than its bound, which tells of segments, too. */
@@ -256,6 +419,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_find_the_least_work),
+        cmocka_unit_test(training_graphs_agree),
+        cmocka_unit_test(games_are_real),
         cmocka_unit_test(rounding_is_the_better),
         cmocka_unit_test(methods_agree),
     };
