@@ -25,7 +25,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 .PHONY: all check certify-mutations lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 .PHONY: views-oracle views-planted control-oracle control-planted
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
-.PHONY: cluster-test follow-docs claims determinism exact-oracle ilp-oracle paper paper-check peers
+.PHONY: reliability cluster-test follow-docs claims determinism exact-oracle ilp-oracle paper paper-check peers
 MAKEFLAGS += --no-builtin-rules
 , := ,
 
@@ -252,6 +252,12 @@ paper: all $O/tests/bench_speed $O/tests/bench_exact
 PYTHON ?= python3
 peers: $O/memplan
 	$(Q)for peer in ort pytorch tflite cpsat; do $(PYTHON) scripts/peers/$$peer.py --memplan $O/memplan || exit 1; done
+
+# The long forms of what CI runs in short ones, into results/reliability.csv; PARTS names some. Goes on where it was interrupted.
+RELIABLE := $(addprefix $O/tests/test_,planners_verify planners_exact planners_ilp planners_certify planners_certify_general \
+    graphs_views runtime_views runtime_random_control harness_memory harness_kills)
+reliability: deps-test all $(FUZZBIN) $(RELIABLE)
+	$(Q)scripts/reliability.sh $O $B/fuzz $(PARTS)
 
 paper-check: $O/memplan
 	$(Q)$O/memplan paper --check

@@ -96,6 +96,17 @@ out:
     return st;
 }
 
+/* The workers of a bench that was killed hold its lock until they notice: a moment, that is waited for. */
+static bool locked(int fd)
+{
+    for (int tries = 0; tries < 200; tries++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            return true; /* where files cannot be locked, none is */
+        usleep(10000);
+    }
+    return false;
+}
+
 mpl_status mpl_row_file_open(mpl_ctx *ctx, const char *path, mpl_row_file *file)
 {
     mpl_status st = MPL_OK;
@@ -104,7 +115,7 @@ mpl_status mpl_row_file_open(mpl_ctx *ctx, const char *path, mpl_row_file *file)
     MPL_TRY(make_folders(ctx, path));
     if ((file->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) < 0)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: cannot be written: %s", path, strerror(errno));
-    if (flock(file->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    if (!locked(file->fd))
         MPL_FAIL(ctx, MPL_EINPUT, "%s: another memplan bench writes to it; name another file with -o", path);
     MPL_TRY(repair(ctx, file));
 out:

@@ -36,7 +36,7 @@ typedef struct mpl_row_file {
 } mpl_row_file;
 
 /* Opens for appending, making folders and file where they lack; holds a lock until closed. A last line without its end, left
- * by a writer that was killed, is cut off. MPL_EINPUT: cannot be written, another bench writes to it. */
+ * by a writer that was killed, is cut off. MPL_EINPUT: cannot be written, another bench writes to it (for 2 s). */
 mpl_status mpl_row_file_open(mpl_ctx *ctx, const char *path, mpl_row_file *file);
 /* One row, whole and on the disk, or not at all: one write, then fsync; a short write is undone. MPL_EINPUT: disk full. */
 mpl_status mpl_row_file_append(mpl_ctx *ctx, mpl_row_file *file, const mpl_record *row);

@@ -600,140 +600,13 @@ static void export_onnx(void **state)
 
 /* ---- benches ---- */
 
-#define BENCH "bench @/tiny.suite --planners none,pool,owl:rule=code,greedy_size --repeat 2 "
-
-static void put_suite(void)
-{
-    static const char text[] = "# for tests\n--backends cpu\nmlp:hidden=32\nmlp:hidden=40\nmlp:hidden=48\n"
-                               "mnist_conv:batch=1\nlstm:layers=1,steps=2,hidden=16,batch=2\n";
-
-    folder_put("tiny.suite", text, sizeof text - 1);
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* The rows of a file without what time and memory decide, sorted, as one text. */
-static char *timeless(const char *name, uint32_t *n)
-{
-    static const mpl_field times[] = {MPL_FIELD_plan_ns, MPL_FIELD_run_ns, MPL_FIELD_rss_bytes,
-                                      MPL_FIELD_holds};
-    mpl_ctx ctx;
-    mpl_rows rows = {0};
-    char path[600], **line, *all;
-    size_t size = 1;
-
-    mpl_ctx_init(&ctx);
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    assert_ok(&ctx, mpl_rows_read(&ctx, path, &rows));
-    line = calloc(rows.n + 1, sizeof *line);
-    for (uint32_t i = 0; i < rows.n; i++) {
-        for (size_t k = 0; k < sizeof times / sizeof *times; k++)
-            mpl_record_null(rows.row[i], times[k]);
-        assert_ok(&ctx, mpl_record_write(&ctx, rows.row[i], &line[i]));
-        size += strlen(line[i]) + 1;
-    }
-    qsort(line, rows.n, sizeof *line, by_text);
-    all = calloc(size, 1);
-    for (uint32_t i = 0; i < rows.n; i++) {
-        strcat(strcat(all, line[i]), "\n");
-        mpl_free(&ctx, line[i]);
-    }
-    *n = rows.n;
-    free(line);
-    mpl_rows_fini(&ctx, &rows);
-    assert_int_equal(ctx.n_live, 0);
-    return all;
-}
-
-static uint32_t count_lines(const char *name)
-{
-    char path[600];
-    uint32_t n = 0;
-    int c;
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    if ((f = fopen(path, "r")) == NULL)
-        return 0;
-    while ((c = fgetc(f)) != EOF)
-        n += c == '\n';
-    fclose(f);
-    return n;
-}
-
-/* Starts a bench, ends it by `number` once some rows are there, not all; returns how many were whole. */
-static uint32_t interrupt_bench(const char *name, int number, int *how)
-{
-    char suite[600], rows[600];
-    pid_t pid;
-    uint32_t n;
-
-    snprintf(suite, sizeof suite, "%s/tiny.suite", folder);
-    snprintf(rows, sizeof rows, "%s/%s", folder, name);
-    if ((pid = fork()) == 0) {
-        int null = open("/dev/null", O_WRONLY);
-
-        dup2(null, 2);
-        execl(program, program, "bench", suite, "--planners", "none,pool,owl:rule=code,greedy_size",
-              "--repeat", "2", "-q", "-o", rows, (char *)NULL);
-        _exit(127);
-    }
-    for (int i = 0; i < 30000 && count_lines(name) < 4; i++)
-        usleep(2000);
-    n = count_lines(name);
-    kill(pid, number);
-    assert_int_equal(waitpid(pid, how, 0), pid);
-    return n;
-}
-
-/* Killed in the middle, torn at the end, resumed: the rows of an undisturbed bench, but for times, and none twice. */
-static void killed_benches_resume(void **state)
-{
-    static const int numbers[] = {SIGKILL, SIGTERM, SIGINT};
-    uint32_t n_whole, n_resumed;
-    char *whole;
-
-    (void)state;
-    put_suite();
-    if (run(BENCH "-q -o @/whole.jsonl") != 0)
-        fail_msg("bench: %s", err);
-    whole = timeless("whole.jsonl", &n_whole);
-    assert_int_equal(n_whole, 20);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        char name[32], arguments[300], path[600], *resumed;
-        int how;
-        FILE *f;
-
-        snprintf(name, sizeof name, "killed%zu.jsonl", i);
-        assert_true(interrupt_bench(name, numbers[i], &how) >= 4);
-        assert_true(count_lines(name) < 20);
-        assert_true(WIFSIGNALED(how) || WEXITSTATUS(how) == 3);
-        snprintf(path, sizeof path, "%s/%s", folder, name);
-        f = fopen(path, "a");
-        fputs("{\"status\":\"ok\",\"gra", f);
-        fclose(f);
-        snprintf(arguments, sizeof arguments, BENCH "--resume -o @/%s", name);
-        if (run(arguments) != 0)
-            fail_msg("resume: %s", err);
-        assert_non_null(strstr(err, "torn"));
-        assert_non_null(strstr(out, "20 rows in"));
-        resumed = timeless(name, &n_resumed);
-        assert_int_equal(n_resumed, 20);
-        assert_string_equal(resumed, whole);
-        free(resumed);
-    }
-    free(whole);
-}
-
 /* What the bench prints, and the same from its rows. */
 static void tables_from_rows(void **state)
 {
     (void)state;
-    put_suite();
-    if (run(BENCH "-o @/table.jsonl") != 0)
+    folder_put_text("table.suite", "--backends cpu\nmlp:hidden=32\nmnist_conv:batch=1\n");
+    if (run("bench @/table.suite --planners none,pool,owl:rule=code,greedy_size --repeat 2 -o "
+            "@/table.jsonl") != 0)
         fail_msg("bench: %s", err);
     assert_non_null(strstr(out, "### mlp:hidden=32, serial, cpu"));
     assert_non_null(strstr(out, "| owl:rule=code"));
@@ -903,7 +776,6 @@ int main(void)
         cmocka_unit_test(runs_report_what_they_did),
         cmocka_unit_test(export_and_plot),
         cmocka_unit_test(export_onnx),
-        cmocka_unit_test(killed_benches_resume),
         cmocka_unit_test(tables_from_rows),
         cmocka_unit_test(failures_are_rows),
         cmocka_unit_test(times_are_drawn),
