@@ -122,26 +122,30 @@ mpl_status mpl_cmd_paper(mpl_ctx *ctx, mpl_options *options)
     const char *path = options->args.n > 0 ? options->args.item[0] : "PAPER.md";
     press p = {.ctx = ctx, .check = options->check};
     mpl_paper paper = {0};
-    char *text = NULL, *filled = NULL;
+    char *text = NULL, *filled = NULL, *faults = NULL;
     size_t size;
 
     MPL_TRY(mpl_file_read(ctx, path, &text, &size));
     if (strlen(text) != size)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: no text", path);
     MPL_TRY(mpl_paper_make(ctx, &paper));
-    MPL_TRY(mpl_paper_fill(ctx, &paper, path, text, &filled)); /* before anything is written */
+    MPL_TRY(mpl_paper_fill(ctx, &paper, path, text, &filled, &faults)); /* before anything is written */
     for (uint32_t i = 0; i < paper.n; i++)
         MPL_TRY(settle_item(&p, &paper.item[i]));
     MPL_TRY(settle(&p, path, filled));
+    fputs(faults, stdout);
     if (p.check && p.n_stale > 0)
         MPL_FAIL(ctx, MPL_EINVALID,
                  "paper: %" PRIu32 " of %" PRIu32 " files are not what the rows make; "
                  "memplan paper writes them anew",
                  p.n_stale, p.n_files);
+    if (faults[0] != '\0')
+        MPL_FAIL(ctx, MPL_EINVALID, "paper: %s says what the rows do not", path);
     printf("%" PRIu32 " files are what the rows make\n", p.n_files);
 out:
     mpl_paper_fini(ctx, &paper);
     mpl_free(ctx, text);
     mpl_free(ctx, filled);
+    mpl_free(ctx, faults);
     return st;
 }

@@ -62,7 +62,7 @@ mpl_status mpl_paper_table(mpl_ctx *ctx, const mpl_paper_item *item, char **text
 
     if (copy == NULL)
         MPL_TRY(MPL_EMEM);
-    while ((n = next_line(&rest, cell)) > 0) {
+    while ((n = next_line(&rest, cell)) > 0 && item->tsv[0] != '\n') {
         if (grid.n_cols == 0)
             grid.n_cols = n;
         if (n != grid.n_cols)
@@ -75,7 +75,10 @@ mpl_status mpl_paper_table(mpl_ctx *ctx, const mpl_paper_item *item, char **text
         MPL_TRY(MPL_EMEM);
     if (item->caption != NULL)
         fprintf(f, "%s\n\n", item->caption);
-    mpl_grid_print(f, &grid, false);
+    if (grid.n_cols == 0)
+        fputs("**Not run**: no such file yet.\n", f);
+    else
+        mpl_grid_print(f, &grid, false);
     if (fclose(f) != 0 || (*text = mpl_strdup(ctx, buffer)) == NULL)
         MPL_TRY(MPL_EMEM);
 out:
@@ -292,12 +295,19 @@ static mpl_status script_of(mpl_ctx *ctx, const asked *a, char **script)
     return (*script = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM;
 }
 
+static bool ends_in(const char *text, const char *end)
+{
+    size_t n = strlen(text), n_end = strlen(end);
+
+    return n > n_end && strcmp(text + n - n_end, end) == 0;
+}
+
 static mpl_status make_item(mpl_ctx *ctx, const asked *a, mpl_paper *paper)
 {
     mpl_status st = MPL_OK;
     mpl_paper_item item = {0};
-    char *buffer = NULL, *all = NULL, path[300];
-    size_t size = 0, length = strlen(a->word[2]);
+    char *buffer = NULL, *all = NULL, path[300], csv[300];
+    size_t size = 0;
     FILE *f = open_memstream(&buffer, &size);
 
     if (f == NULL || (item.name = mpl_strdup(ctx, a->word[1])) == NULL ||
@@ -307,13 +317,19 @@ static mpl_status make_item(mpl_ctx *ctx, const asked *a, mpl_paper *paper)
         if (strcmp(paper->item[i].name, item.name) == 0)
             MPL_FAIL(ctx, MPL_EINPUT, "'%s' is asked for twice", item.name);
     snprintf(path, sizeof path, "results/tables/%.200s", a->word[2]);
+    snprintf(csv, sizeof csv, "results/%.200s", a->word[2]);
     if (strcmp(a->word[0], "figure") == 0)
         MPL_TRY(script_of(ctx, a, &item.script));
-    if (length > 4 && strcmp(a->word[2] + length - 4, ".tsv") == 0)
+    if (ends_in(a->word[2], ".tsv"))
         MPL_TRY(mpl_file_read(ctx, path, &all, &size));
+    else if (ends_in(a->word[2], ".csv"))
+        MPL_TRY(mpl_paper_csv(ctx, csv, &all));
     else
         MPL_TRY(from_rows(ctx, a, &all));
-    MPL_TRY(choose(ctx, a, all, f));
+    if (all[0] == '\n')
+        fputc('\n', f); /* no file: no columns to choose from */
+    else
+        MPL_TRY(choose(ctx, a, all, f));
     if (fflush(f) != 0 || (item.tsv = mpl_strdup(ctx, buffer)) == NULL)
         MPL_TRY(MPL_EMEM);
     MPL_TRY(take_item(ctx, paper, &item));

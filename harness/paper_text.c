@@ -5,7 +5,7 @@
 
 static const char OPEN[] = "<!-- ", CLOSE[] = " -->", END[] = "<!-- end -->";
 
-static const mpl_paper_item *find(const mpl_paper *paper, const char *name)
+const mpl_paper_item *mpl_paper_find(const mpl_paper *paper, const char *name)
 {
     for (uint32_t i = 0; i < paper->n; i++)
         if (strcmp(paper->item[i].name, name) == 0)
@@ -22,7 +22,7 @@ static mpl_status put_filling(mpl_ctx *ctx, const mpl_paper *paper, const char *
     const mpl_paper_item *item;
 
     snprintf(own, sizeof own, "%.*s", (int)strcspn(name, "/"), name);
-    if ((item = find(paper, own)) == NULL)
+    if ((item = mpl_paper_find(paper, own)) == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "no file of results/paper asks for '%s'", own);
     if (strcmp(kind, "value") == 0) {
         if (name[strlen(own)] != '/')
@@ -54,65 +54,147 @@ static bool is_marker(const char *at, const char *end, char kind[16], char name[
     return true;
 }
 
-static mpl_status fill(mpl_ctx *ctx, const mpl_paper *paper, const char *text, const char **failed, FILE *to)
+/* A text on its way. */
+typedef struct filling {
+    mpl_ctx *ctx;
+    const mpl_paper *paper;
+    const char *where, *text;
+    const char *at; /* what is looked at, where a message says something failed */
+    FILE *to, *faults;
+} filling;
+
+static uint32_t line_of(const filling *f)
+{
+    uint32_t line = 1;
+
+    for (const char *c = f->text; c < f->at; c++)
+        line += *c == '\n';
+    return line;
+}
+
+/* Running text up to `end`, as it is; figures in it that nothing keeps true are faults. */
+static void put_text(filling *f, const char *end)
+{
+    size_t to = (size_t)(end - f->text);
+    const char *begin = f->at;
+
+    for (size_t i = (size_t)(begin - f->text); (i = mpl_paper_bare(f->text, i, to)) < to;) {
+        f->at = f->text + i;
+        fprintf(f->faults, "%s:%" PRIu32 ": '%.*s' is a figure without a marker\n", f->where, line_of(f),
+                (int)strspn(f->at, "0123456789.,"), f->at);
+        i += strspn(f->at, "0123456789.,");
+    }
+    fwrite(begin, 1, (size_t)(end - begin), f->to);
+    f->at = end;
+}
+
+static mpl_status put_claim(filling *f, const char *claim)
 {
     mpl_status st = MPL_OK;
-    const char *at = text, *open;
+    char is[200];
+    bool holds;
 
-    while ((open = strstr(at, OPEN)) != NULL) {
-        const char *inner = open + strlen(OPEN), *close = strstr(inner, CLOSE), *end, *next;
-        char kind[16], name[400];
-
-        *failed = open;
-        if (close == NULL)
-            MPL_FAIL(ctx, MPL_EINPUT, "a comment without its -->");
-        if (strncmp(open, END, strlen(END)) == 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "an end without a marker before it");
-        close += strlen(CLOSE);
-        fwrite(at, 1, (size_t)(close - at), to);
-        at = close;
-        if (!is_marker(inner, close - strlen(CLOSE), kind, name))
-            continue;
-        if (strcmp(kind, "value") != 0 && strcmp(kind, "table") != 0 && strcmp(kind, "figure") != 0)
-            MPL_FAIL(ctx, MPL_EINPUT, "'%s' is none of table, figure, value", kind);
-        end = strstr(close, END);
-        next = strstr(close, OPEN);
-        if (end == NULL || next != end)
-            MPL_FAIL(ctx, MPL_EINPUT, "%s:%s has no <!-- end -->", kind, name);
-        MPL_TRY(put_filling(ctx, paper, kind, name, to));
-        fputs(END, to);
-        at = end + strlen(END);
-    }
-    fputs(at, to);
+    MPL_TRY(mpl_paper_holds(f->ctx, f->paper, claim, &holds, is));
+    if (!holds)
+        fprintf(f->faults, "%s:%" PRIu32 ": %s does not hold: it is %s\n", f->where, line_of(f), claim, is);
 out:
     return st;
 }
 
-mpl_status mpl_paper_fill(mpl_ctx *ctx, const mpl_paper *paper, const char *where, const char *text,
-                          char **out)
+/* The marker at f->at, up to its end; a remark stays. */
+static mpl_status put_marker(filling *f)
+{
+    static const char *const kinds[] = {"table", "figure", "value", "quoted", "holds"};
+    mpl_ctx *ctx = f->ctx;
+    mpl_status st = MPL_OK;
+    const char *inner = f->at + strlen(OPEN), *close = strstr(inner, CLOSE), *end, *next;
+    char kind[16], name[400];
+    bool marker;
+    size_t k = 0;
+
+    if (close == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "a comment without its -->");
+    if (strncmp(f->at, END, strlen(END)) == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "an end without a marker before it");
+    marker = is_marker(inner, close, kind, name);
+    close += strlen(CLOSE);
+    while (marker && k < sizeof kinds / sizeof *kinds && strcmp(kind, kinds[k]) != 0)
+        k++;
+    if (k == sizeof kinds / sizeof *kinds)
+        MPL_FAIL(ctx, MPL_EINPUT, "'%s' is none of table, figure, value, quoted, holds", kind);
+    if (marker && strcmp(kind, "holds") == 0)
+        MPL_TRY(put_claim(f, name));
+    fwrite(f->at, 1, (size_t)(close - f->at), f->to);
+    if (!marker || strcmp(kind, "holds") == 0) {
+        f->at = close;
+        goto out;
+    }
+    end = strstr(close, END);
+    next = strstr(close, OPEN);
+    if (end == NULL || next != end)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s:%s has no <!-- end -->", kind, name);
+    if (strcmp(kind, "quoted") == 0)
+        fwrite(close, 1, (size_t)(end - close), f->to);
+    else
+        MPL_TRY(put_filling(ctx, f->paper, kind, name, f->to));
+    fputs(END, f->to);
+    f->at = end + strlen(END);
+out:
+    return st;
+}
+
+static mpl_status fill(filling *f)
+{
+    mpl_ctx *ctx = f->ctx;
+    mpl_status st = MPL_OK;
+    const char *open;
+
+    while ((open = strstr(f->at, OPEN)) != NULL) {
+        put_text(f, open);
+        if ((st = put_marker(f)) != MPL_OK) {
+            char message[sizeof ctx->message];
+
+            snprintf(message, sizeof message, "%s", ctx->message);
+            MPL_FAIL(ctx, st, "%s:%" PRIu32 ": %.400s", f->where, line_of(f), message);
+        }
+    }
+    put_text(f, f->at + strlen(f->at));
+out:
+    return st;
+}
+
+/* What was written to a memory stream, the caller's; the stream is closed. */
+static mpl_status take_stream(mpl_ctx *ctx, FILE *f, char **buffer, char **text)
 {
     mpl_status st = MPL_OK;
-    const char *failed = text;
-    char *buffer = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&buffer, &size);
 
-    if (f == NULL)
-        MPL_TRY(MPL_EMEM);
-    if ((st = fill(ctx, paper, text, &failed, f)) != MPL_OK) {
-        char message[sizeof ctx->message];
-        uint32_t line = 1;
+    if (fclose(f) != 0 || (*text = mpl_strdup(ctx, *buffer)) == NULL)
+        st = MPL_EMEM;
+    free(*buffer);
+    *buffer = NULL;
+    return st;
+}
 
-        for (const char *c = text; c < failed; c++)
-            line += *c == '\n';
-        snprintf(message, sizeof message, "%s", ctx->message);
-        MPL_FAIL(ctx, st, "%s:%" PRIu32 ": %.400s", where, line, message);
-    }
-    if (fflush(f) != 0 || (*out = mpl_strdup(ctx, buffer)) == NULL)
-        MPL_TRY(MPL_EMEM);
+mpl_status mpl_paper_fill(mpl_ctx *ctx, const mpl_paper *paper, const char *where, const char *text,
+                          char **out, char **faults)
+{
+    mpl_status st = MPL_OK, st_faults;
+    filling f = {.ctx = ctx, .paper = paper, .where = where, .text = text, .at = text};
+    char *filled = NULL, *found = NULL, *buffer[2] = {NULL};
+    size_t size[2];
+
+    f.to = open_memstream(&buffer[0], &size[0]);
+    f.faults = open_memstream(&buffer[1], &size[1]);
+    st = f.to != NULL && f.faults != NULL ? fill(&f) : MPL_EMEM;
+    st_faults = f.faults != NULL ? take_stream(ctx, f.faults, &buffer[1], &found) : MPL_OK;
+    if (f.to != NULL && take_stream(ctx, f.to, &buffer[0], &filled) != MPL_OK)
+        st_faults = MPL_EMEM;
+    MPL_TRY(st);
+    MPL_TRY(st_faults);
+    *out = filled, filled = NULL;
+    *faults = found, found = NULL;
 out:
-    if (f != NULL)
-        fclose(f);
-    free(buffer);
+    mpl_free(ctx, filled);
+    mpl_free(ctx, found);
     return st;
 }

@@ -288,6 +288,15 @@ const mpl_table_kind mpl_tables[] = {
      mpl_table_networks, MPL_N_FIELDS, false},
     {"summary", "a line a planner: how many graphs it plans at their bound, how far above it the others",
      mpl_table_summary, MPL_N_FIELDS, false},
+    {"overview",
+     "a line a planner: inference and training, serial and parallel: how many graphs it plans at the least, "
+     "how far above the others are",
+     mpl_table_overview, MPL_N_FIELDS, false},
+    {"savings",
+     "a line a graph: how much less memory it needs by sharing, in-place pairs, views, concats, order, "
+     "fusion, "
+     "recomputation; what parallel safety costs",
+     mpl_table_savings, MPL_N_FIELDS, false},
     {"safety", "the best plans of any planner, serial and parallel", mpl_table_sides, MPL_FIELD_safety,
      false},
     {"in_place", "the best plans of any planner, in-place pairs offered and not", mpl_table_sides,

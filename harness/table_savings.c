@@ -1,0 +1,135 @@
+/* table_savings.c -- a line a graph, a column a switch: how much less memory the best plan needs with it than without. See
+ * table.h. */
+#include "harness/grid.h"
+#include "harness/table.h"
+
+/* What a row is asked to show; BASE is a row of no switch, MANY one of several. */
+typedef enum turn { BASE, IN_PLACE, VIEWS, CONCAT, ORDER, OPTIMISE, RECOMPUTE, PARALLEL, MANY, N_TURNS } turn;
+
+static const char *text_or(const mpl_record *row, mpl_field field, const char *otherwise)
+{
+    const char *text = mpl_record_get_text(row, field);
+
+    return text != NULL ? text : otherwise;
+}
+
+static bool is_off(const mpl_record *row, mpl_field field)
+{
+    bool on = true;
+
+    mpl_record_get_bool(row, field, &on);
+    return !on;
+}
+
+/* Concats are copied where views or orders are switched, too: that alone counts only where nothing else does. */
+static turn turn_of(const mpl_record *row)
+{
+    const bool on[N_TURNS] = {
+        [IN_PLACE] = is_off(row, MPL_FIELD_in_place),
+        [VIEWS] = is_off(row, MPL_FIELD_views),
+        [ORDER] = strcmp(text_or(row, MPL_FIELD_order, "given"), "given") != 0,
+        [OPTIMISE] = !mpl_record_is_null(row, MPL_FIELD_optimise),
+        [RECOMPUTE] = !mpl_record_is_null(row, MPL_FIELD_recompute),
+        [PARALLEL] = strcmp(text_or(row, MPL_FIELD_safety, "serial"), "parallel") == 0,
+    };
+    turn found = BASE;
+
+    for (turn t = IN_PLACE; t < N_TURNS; t++)
+        if (on[t])
+            found = found == BASE ? t : MANY;
+    return found == BASE && strcmp(text_or(row, MPL_FIELD_concat, "auto"), "copy") == 0 ? CONCAT : found;
+}
+
+/* The least of any planner for a graph under each switch; false: not planned so. */
+typedef struct line {
+    uint64_t naive, planned[N_TURNS];
+    bool known[N_TURNS];
+} line;
+
+static line line_of(const mpl_rows *rows, const char *graph)
+{
+    line l = {0};
+
+    for (uint32_t i = 0; i < rows->n; i++) {
+        const mpl_record *row = rows->row[i];
+        turn t = turn_of(row);
+        uint64_t planned = 0;
+        char text[200];
+
+        if (strcmp(mpl_graph_label(row, text), graph) != 0 ||
+            strcmp(text_or(row, MPL_FIELD_status, ""), "ok") != 0 ||
+            !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned))
+            continue;
+        if (!l.known[t] || planned < l.planned[t])
+            l.planned[t] = planned;
+        l.known[t] = true;
+        if (t == BASE)
+            mpl_record_get_int(row, MPL_FIELD_naive_bytes, &l.naive);
+    }
+    return l;
+}
+
+/* How much less `with` is than `without`, as a part of that. */
+static mpl_status less_cell(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t without, uint64_t with)
+{
+    double less = known && without > 0 ? 1 - (double)with / (double)without : 0;
+
+    return known ? mpl_grid_cell(ctx, grid, without == with ? "0" : "%.1f %%", less * 100)
+                 : mpl_grid_cell(ctx, grid, "-");
+}
+
+static mpl_status add_line(mpl_ctx *ctx, mpl_grid *grid, const char *graph, const line *l)
+{
+    mpl_status st = MPL_OK;
+    uint64_t base = l->planned[BASE];
+
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", graph));
+    MPL_TRY(mpl_grid_mib(ctx, grid, true, l->naive));
+    MPL_TRY(mpl_grid_mib(ctx, grid, true, base));
+    MPL_TRY(less_cell(ctx, grid, true, l->naive, base));
+    for (turn t = IN_PLACE; t <= CONCAT; t++) /* on from the outset: their rows are without */
+        MPL_TRY(less_cell(ctx, grid, l->known[t], l->planned[t], base));
+    for (turn t = ORDER; t <= RECOMPUTE; t++)
+        MPL_TRY(less_cell(ctx, grid, l->known[t], base, l->planned[t]));
+    MPL_TRY(less_cell(ctx, grid, l->known[MANY], base, l->planned[MANY]));
+    MPL_TRY(l->known[PARALLEL] ? mpl_grid_gap(ctx, grid, true, l->planned[PARALLEL], base)
+                               : mpl_grid_cell(ctx, grid, "-"));
+out:
+    return st;
+}
+
+mpl_status mpl_table_savings(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                             bool tsv)
+{
+    static const char *const head[] = {"graph",       "nothing shared MiB",
+                                       "planned MiB", "sharing",
+                                       "in place",    "views",
+                                       "concat",      "order",
+                                       "fusion",      "again",
+                                       "several",     "parallel"};
+    mpl_status st = MPL_OK;
+    mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
+
+    for (size_t i = 0; i < grid.n_cols; i++)
+        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    for (uint32_t i = 0; i < rows->n; i++) {
+        char graph[200], other[200];
+        uint32_t k = 0;
+        line l;
+
+        mpl_graph_label(rows->row[i], graph);
+        while (k < i && strcmp(mpl_graph_label(rows->row[k], other), graph) != 0)
+            k++;
+        if (k < i)
+            continue;
+        l = line_of(rows, graph);
+        if (l.known[BASE])
+            MPL_TRY(add_line(ctx, &grid, graph, &l));
+    }
+    if (!tsv)
+        fprintf(to, "%s\n\n", kind->about);
+    mpl_grid_print(to, &grid, tsv);
+out:
+    mpl_grid_fini(ctx, &grid);
+    return st;
+}
