@@ -89,9 +89,12 @@ static bool follows_section(const char *text, size_t at)
 {
     size_t begin = at > 24 ? at - 24 : 0;
 
-    for (size_t i = begin; i < at; i++)
-        if (strncmp(text + i, "ection", 6) == 0 && memchr(text + i, '.', at - i) == NULL)
+    for (size_t i = begin; i < at; i++) {
+        const char *stop = strstr(text + i, ". ");
+
+        if (strncmp(text + i, "ection", 6) == 0 && (stop == NULL || stop >= text + at))
             return true;
+    }
     return false;
 }
 

@@ -43,6 +43,8 @@ static turn turn_of(const mpl_record *row)
 /* The least of any planner for a graph under each switch; false: not planned so. */
 typedef struct line {
     uint64_t naive, planned[N_TURNS];
+    uint64_t copied[2]; /* in a run, concats made inside their results, and copied */
+    bool ran[2];
     bool known[N_TURNS];
 } line;
 
@@ -56,6 +58,8 @@ static line line_of(const mpl_rows *rows, const char *graph)
         uint64_t planned = 0;
         char text[200];
 
+        if (strcmp(text_or(row, MPL_FIELD_concat, ""), "share") == 0)
+            continue; /* auto's, or worse */
         if (strcmp(mpl_graph_label(row, text), graph) != 0 ||
             strcmp(text_or(row, MPL_FIELD_status, ""), "ok") != 0 ||
             !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned))
@@ -65,6 +69,8 @@ static line line_of(const mpl_rows *rows, const char *graph)
         l.known[t] = true;
         if (t == BASE)
             mpl_record_get_int(row, MPL_FIELD_naive_bytes, &l.naive);
+        if (t == BASE || t == CONCAT)
+            l.ran[t == CONCAT] |= mpl_record_get_int(row, MPL_FIELD_copied_bytes, &l.copied[t == CONCAT]);
     }
     return l;
 }
@@ -84,11 +90,14 @@ static mpl_status add_line(mpl_ctx *ctx, mpl_grid *grid, const char *graph, cons
     uint64_t base = l->planned[BASE];
 
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", graph));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", strstr(graph, "mode=train") != NULL ? "training" : "inference"));
     MPL_TRY(mpl_grid_mib(ctx, grid, true, l->naive));
     MPL_TRY(mpl_grid_mib(ctx, grid, true, base));
     MPL_TRY(less_cell(ctx, grid, true, l->naive, base));
     for (turn t = IN_PLACE; t <= CONCAT; t++) /* on from the outset: their rows are without */
         MPL_TRY(less_cell(ctx, grid, l->known[t], l->planned[t], base));
+    MPL_TRY(mpl_grid_mib(ctx, grid, l->ran[0] && l->ran[1] && l->copied[1] >= l->copied[0],
+                         l->copied[1] - l->copied[0]));
     for (turn t = ORDER; t <= RECOMPUTE; t++)
         MPL_TRY(less_cell(ctx, grid, l->known[t], base, l->planned[t]));
     MPL_TRY(less_cell(ctx, grid, l->known[MANY], base, l->planned[MANY]));
@@ -101,12 +110,10 @@ out:
 mpl_status mpl_table_savings(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                              bool tsv)
 {
-    static const char *const head[] = {"graph",       "nothing shared MiB",
-                                       "planned MiB", "sharing",
-                                       "in place",    "views",
-                                       "concat",      "order",
-                                       "fusion",      "again",
-                                       "several",     "parallel"};
+    static const char *const head[] = {
+        "graph",   "kind",    "nothing shared MiB", "planned MiB", "sharing", "in place",
+        "views",   "concat",  "copies less MiB",    "order",       "fusion",  "again",
+        "several", "parallel"};
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
 

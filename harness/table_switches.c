@@ -43,6 +43,7 @@ static mpl_status row_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row,
     MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_planned_bytes));
     MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_bound_bytes));
     MPL_TRY(mpl_grid_gap(ctx, grid, has_gap, planned, bound));
+    MPL_TRY(mpl_text_cell(ctx, grid, row, MPL_FIELD_claim));
     MPL_TRY(mpl_beside_cell(ctx, grid, row, first, MPL_FIELD_planned_bytes));
     MPL_TRY(mpl_beside_cell(ctx, grid, first, row, MPL_FIELD_planned_bytes));
     MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_order_bound_bytes));
@@ -74,6 +75,7 @@ mpl_status mpl_table_switches(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
                                        "planned MiB",
                                        "bound MiB",
                                        "above bound",
+                                       "claim",
                                        "beside first",
                                        "times less",
                                        "least MiB",

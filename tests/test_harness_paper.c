@@ -43,6 +43,12 @@ static const struct {
     {"<!-- value:nothing/a/b --><!-- end -->", NULL, "asks for 'nothing'"},
     {"<!-- table:nothing --><!-- end -->", NULL, "asks for 'nothing'"},
     {"<!-- figure:t --><!-- end -->", NULL, "is a table"},
+    {"<!-- quoted:x -->9 %<!-- end -->", "<!-- quoted:x -->9 %<!-- end -->", NULL},
+    {"<!-- holds:t/worst/MiB = 9 -->", "<!-- holds:t/worst/MiB = 9 -->", NULL},
+    {"<!-- holds:t/worst/MiB 9 -->", NULL, "has none of"},
+    {"<!-- holds:t/worst/planner < 9 -->", NULL, "is no number"},
+    {"<!-- holds:u/worst/MiB = 9 -->", NULL, "names no cell"},
+    {"<!-- holds:t/none/MiB = 9 -->", NULL, "no line for"},
     {"<!-- valeu:t/worst/MiB --><!-- end -->", NULL, "'valeu' is none of"},
     {"<!-- value:t/worst/MiB -->9", NULL, "has no <!-- end -->"},
     {"<!-- value:t/worst/MiB -->9<!-- table:t --><!-- end -->", NULL, "has no <!-- end -->"},
@@ -57,9 +63,9 @@ static void test_markers(void **state)
     (void)state;
     mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof marked / sizeof *marked; i++) {
-        char *out = NULL, *again = NULL;
+        char *out = NULL, *again = NULL, *faults = NULL;
 
-        assert_status(&ctx, mpl_paper_fill(&ctx, &paper, "x.md", marked[i].text, &out),
+        assert_status(&ctx, mpl_paper_fill(&ctx, &paper, "x.md", marked[i].text, &out, &faults),
                       marked[i].filled != NULL ? MPL_OK : MPL_EINPUT);
         if (marked[i].filled == NULL) {
             if (strstr(ctx.message, marked[i].why) == NULL)
@@ -67,7 +73,10 @@ static void test_markers(void **state)
             continue;
         }
         assert_string_equal(out, marked[i].filled);
-        assert_ok(&ctx, mpl_paper_fill(&ctx, &paper, "x.md", out, &again)); /* twice changes nothing */
+        mpl_free(&ctx, faults);
+        assert_ok(&ctx,
+                  mpl_paper_fill(&ctx, &paper, "x.md", out, &again, &faults)); /* twice changes nothing */
+        mpl_free(&ctx, faults);
         assert_string_equal(again, out);
         mpl_free(&ctx, out);
         mpl_free(&ctx, again);
@@ -78,17 +87,65 @@ static void test_markers(void **state)
 static void test_memory_runs_out(void **state)
 {
     mpl_ctx ctx;
-    char *out = NULL;
+    char *out = NULL, *faults = NULL;
 
     (void)state;
     mpl_ctx_init(&ctx);
     for (int64_t k = 0; out == NULL; k++) {
         ctx.fail_after = k;
         ctx.n_allocs = 0;
-        if (mpl_paper_fill(&ctx, &paper, "x.md", marked[5].text, &out) != MPL_OK)
+        if (mpl_paper_fill(&ctx, &paper, "x.md", marked[5].text, &out, &faults) != MPL_OK)
             assert_int_equal(ctx.n_live, 0);
     }
     mpl_free(&ctx, out);
+    mpl_free(&ctx, faults);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* What a text says that the rows do not, or that nothing keeps true. */
+static const struct {
+    const char *text, *faults; /* what the message of the one fault holds; NULL: there is none */
+} said_wrong[] = {
+    {"<!-- holds:t/worst/MiB = 9 -->", NULL},
+    {"<!-- holds:t/worst/MiB != 8 -->", NULL},
+    {"<!-- holds:t/worst/MiB < 9.5 --> <!-- holds:t/worst/MiB <= 9.0 -->", NULL},
+    {"<!-- holds:t/worst/~plan ms > 8 --> <!-- holds:t/worst/MiB >= 9 -->", NULL},
+    {"a\n<!-- holds:t/worst/MiB = 8 -->", "x.md:2: t/worst/MiB = 8 does not hold: it is 9"},
+    {"<!-- holds:t/worst/MiB != 9 -->", "does not hold"},
+    {"<!-- holds:t/worst/MiB < 9 -->", "does not hold"},
+    {"<!-- holds:t/worst/MiB > 9 -->", "does not hold"},
+    {"<!-- holds:t/worst/MiB <= 8.9 -->", "does not hold"},
+    {"<!-- holds:t/worst/MiB >= 10 -->", "does not hold"},
+    {"<!-- holds:t/best/b/MiB < 2.6 -->", NULL},
+    {"In 7 of 9 graphs, in 2018.", NULL},
+    {"a\nb\nIt is 1.5 times as large", "x.md:3: '1.5' is a figure"},
+    {"by 40 % more", "'40' is a figure"},
+    {"by 40% more", "'40' is a figure"},
+    {"by <!-- quoted:book -->40 %<!-- end --> more than section 8.10 and `p:80%` say", NULL},
+    {"sections 8.1 to 8.6 and 9.2", NULL},
+    {"a section. 8.1 times", "'8.1' is a figure"},
+    {"### 8.1 Head\n| 1.5 |\n    memplan 1.5\n![f 1.5](x1.5.svg)\n*1.5*\n[a](b1.5.md)\n", NULL},
+    {"after `code` 1.5 comes", "'1.5' is a figure"},
+    {"<!-- value:t/best/b/MiB --><!-- end -->, 1.25", "'1.25' is a figure"},
+    {"It ends in 7.", NULL},
+};
+
+static void test_faults(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof said_wrong / sizeof *said_wrong; i++) {
+        char *out = NULL, *faults = NULL;
+        const char *part = said_wrong[i].faults;
+
+        assert_ok(&ctx, mpl_paper_fill(&ctx, &paper, "x.md", said_wrong[i].text, &out, &faults));
+        if (part == NULL ? faults[0] != '\0' : strstr(faults, part) == NULL)
+            fail_msg("'%s': '%s' where '%s' was expected", said_wrong[i].text, faults, part);
+        mpl_free(&ctx, out);
+        mpl_free(&ctx, faults);
+    }
     assert_int_equal(ctx.n_live, 0);
 }
 
@@ -257,6 +314,21 @@ static void test_touched_picture(void **state)
     ",\"naive_bytes\":4194304,\"measured_bytes\":" planned                                                   \
     ",\"run_ns\":[3000000,1000000,2000000],\"outputs\":\"equal\",\"plan_ns\":1500000}\n"
 
+#define PROBLEM(graph, planner, safety, hash, planned, bound)                                                \
+    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"problem_hash\":\"" hash                       \
+    "\",\"safety\":\"" safety "\",\"planner\":\"" planner "\",\"planned_bytes\":" planned                    \
+    ",\"bound_bytes\":" bound "}\n"
+#define OVERVIEW                                                                                             \
+    "planner\tinference serial: least\tinference serial: mean\tinference serial: most\tinference parallel: " \
+    "least\tinference parallel: mean\tinference parallel: most\ttraining serial: least\ttraining serial: "   \
+    "mean\ttraining serial: most\ttraining parallel: least\ttraining parallel: mean\ttraining parallel: "    \
+    "most\n"
+#define SWITCHED(graph, planner, planned, in_place, order, concat, optimise, safety, copied)                 \
+    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"safety\":\"" safety "\",\"order\":\"" order   \
+    "\",\"planner\":\"" planner "\",\"in_place\":" in_place ",\"concat\":\"" concat                          \
+    "\",\"optimise\":" optimise ",\"planned_bytes\":" planned                                                \
+    ",\"naive_bytes\":8388608,\"copied_bytes\":" copied "}\n"
+
 static const struct {
     const char *kind, *rows, *tsv;
 } tables[] = {
@@ -279,6 +351,26 @@ static const struct {
              SIDE("i", "p", "serial", "true", "1310720", "1048576"),
      "planner\tgraphs\tat the bound\tmean above bound\tmost above bound\ton\t~plan ms\n"
      "p\t3\t1\t25.00 %\t50.00 %\th\t4.500\n"},
+    {"overview",
+     PROBLEM("g", "p", "serial", "h1", "1048576", "1048576")
+         PROBLEM("g", "q", "serial", "h1", "1572864", "1048577")
+             PROBLEM("a:mode=train", "q", "parallel", "h2", "3145728", "2097152")
+                 PROBLEM("b:mode=train", "q", "parallel", "h3", "2097152", "2097152"),
+     OVERVIEW "p\t0 of 1\t-0.00 %\t-0.00 %\t-\t-\t-\t-\t-\t-\t-\t-\t-\n"
+              "q\t0 of 1\t50.00 %\t50.00 %\t-\t-\t-\t-\t-\t-\t1 of 2\t25.00 %\t50.00 %\n"},
+    {"savings",
+     SWITCHED("g", "p", "2097152", "true", "given", "auto", "null", "serial",
+              "100") SWITCHED("g", "q", "3145728", "true", "given", "auto", "null", "serial", "100")
+         SWITCHED("g", "p", "4194304", "false", "given", "auto", "null", "serial",
+                  "null") SWITCHED("g", "p", "2097152", "true", "given", "copy", "null", "serial", "1048676")
+             SWITCHED("g", "p", "1", "true", "given", "share", "null", "serial",
+                      "0") SWITCHED("g", "p", "1048576", "true", "best", "copy", "null", "serial", "null")
+                 SWITCHED("g", "p", "1572864", "true", "given", "auto", "\"all\"", "serial", "null")
+                     SWITCHED("g", "p", "524288", "true", "best", "copy", "\"all\"", "serial", "null")
+                         SWITCHED("g", "p", "4194304", "true", "given", "auto", "null", "parallel", "null"),
+     "graph\tkind\tnothing shared MiB\tplanned MiB\tsharing\tin place\tviews\tconcat\tcopies less "
+     "MiB\torder\tfusion\tagain\tseveral\tparallel\n"
+     "g\tinference\t8.000\t2.000\t75.0 %\t50.0 %\t-\t0\t1.000\t50.0 %\t25.0 %\t-\t75.0 %\t+100.00 %\n"},
     {"executed",
      SIDE("g", "none", "serial", "true", "4194304", "1048576")
          SIDE("g", "p", "serial", "true", "1048576", "1048576"),
@@ -330,6 +422,68 @@ static const struct {
     {"PAPER.md", "<!-- value:sums/high", "PAPER.md:1"},
 };
 
+/* Files of others: none, one, several of different columns. */
+static const struct {
+    const char *one, *two, *tsv; /* files or NULL; lines of the table */
+} files[] = {
+    {NULL, NULL, "**Not run**"},
+    {"what,count,failures,seconds,command\nruns,10,0,3,\"a \"\"b\"\", c | d\"\r\nlong,0,0,,x\nother,,,,y\n",
+     NULL,
+     "| what  |       count | failures | ~seconds |       command |\n"
+     "|-------|------------:|---------:|---------:|--------------:|\n"
+     "| runs  |          10 |        0 |        3 | a \"b\", c \\| d |\n"
+     "| long  | **not run** |        - |        - |             x |\n"
+     "| other | **not run** |        - |        - |             y |\n"},
+    {"what,count,failures,seconds,command\na,1,2,3,x\n", "what,command,more\nb,y,7\n",
+     "| b    | **not run** |        - |       - |       y |    7 |"},
+};
+
+static void test_files_of_others(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    skip_without("/usr/bin/gnuplot");
+    mpl_ctx_init(&ctx);
+    project();
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char *text = NULL;
+        size_t size;
+
+        put("results/paper/b.suite",
+            files[i].two == NULL
+                ? "#! table others other*.csv show=what,count,failures,~seconds,command | Others.\n"
+                : "#! table others other*.csv | Others.\n");
+        if (files[i].one != NULL)
+            put("results/other1.csv", files[i].one);
+        if (files[i].two != NULL)
+            put("results/other2.csv", files[i].two);
+        assert_int_equal(run("paper"), 0);
+        assert_ok(&ctx, mpl_file_read(&ctx, "results/tables/others.md", &text, &size));
+        if (strstr(text, files[i].tsv) == NULL)
+            fail_msg("'%s' is not in '%s'", files[i].tsv, text);
+        mpl_free(&ctx, text);
+    }
+    put("results/other2.csv", "what,count\nb\n");
+    assert_int_equal(run("paper"), 2);
+    check_said("a line has 1 cells where the head has 2");
+    assert_int_equal(
+        remove("results/other1.csv") | remove("results/other2.csv") | remove("results/paper/b.suite"), 0);
+}
+
+/* A claim that no longer holds: all is written, and the end says so. */
+static void test_claim_fails(void **state)
+{
+    (void)state;
+    skip_without("/usr/bin/gnuplot");
+    project();
+    put("PAPER.md", TEXT "<!-- holds:sums/high/graphs = 2 -->\n");
+    assert_int_equal(run("paper"), 1);
+    check_said("wrote PAPER.md");
+    check_said("PAPER.md:4: sums/high/graphs = 2 does not hold: it is 1");
+    assert_int_equal(run("paper --check"), 1);
+}
+
 static void test_wrong_input(void **state)
 {
     (void)state;
@@ -349,7 +503,8 @@ int main(void)
         cmocka_unit_test(test_markers),         cmocka_unit_test(test_memory_runs_out),
         cmocka_unit_test(test_made_and_fresh),  cmocka_unit_test(test_stale),
         cmocka_unit_test(test_touched_picture), cmocka_unit_test(test_wrong_input),
-        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_tables),          cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_files_of_others), cmocka_unit_test(test_claim_fails),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
