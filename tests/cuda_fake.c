@@ -311,8 +311,11 @@ static void touch_operands(const task *t)
 {
     const mpl_op_call *c = &t->call;
     const char *name = c->graph->op_name[c->op];
+    mpl_op_kind kind = (mpl_op_kind)c->graph->op_kind[c->op];
+    uint32_t n_read =
+        mpl_n_updates(kind) > 0 ? mpl_op_table[kind].min_in : c->n_in; /* others are waited for */
 
-    for (uint32_t i = 0; i < c->n_in; i++) {
+    for (uint32_t i = 0; i < n_read; i++) {
         bool in_place = false;
 
         for (uint32_t k = 0; k < c->n_out; k++)

@@ -8,12 +8,14 @@
 #include "planners/planner.h"
 #include "planners/verify.h"
 #include "runtime/exec.h"
+#include "tests/cuda_fake.h"
+#include "tests/cudnn_host.h"
 
 #include <math.h>
 
 typedef struct setting {
     const char *spec;
-    double tolerance; /* of cpu against ref, relative to the largest element of an output */
+    double tolerance; /* of others against ref, relative to the largest element of an output */
 } setting;
 
 static const setting settings[] = {
@@ -103,7 +105,8 @@ static void *run_graph(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph
     return run_pools(ctx, backend, g, planner, parallel, checked, iterate, n, 0, true);
 }
 
-static void check_near(const setting *s, const mpl_graph *g, const char *want, const char *got)
+static void check_near(const setting *s, const mpl_graph *g, const char *name, const char *want,
+                       const char *got)
 {
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         mpl_value v = g->output[i];
@@ -118,29 +121,47 @@ static void check_near(const setting *s, const mpl_graph *g, const char *want, c
             off = a == a && b == b ? fmax(off, fabs(a - b)) : INFINITY;
         }
         if (!(off <= s->tolerance * most))
-            fail_msg("%s: '%s' on cpu is off by %g of %g", s->spec, g->value_name[v], off, most);
+            fail_msg("%s: '%s' on %s is off by %g of %g", s->spec, g->value_name[v], name, off, most);
         want += slot(g, i), got += slot(g, i);
     }
 }
 
+/* The backends that are compared with ref, number 0; cuda on a fake device, by our own kernels and by calls that act as cuDNN's. */
+static const struct {
+    const char *name;
+    bool fake, cudnn;
+} others[] = {{"ref", false, false}, {"cpu", false, false}, {"cuda", true, false}, {"cuda", true, true}};
+enum { N_OTHERS = sizeof others / sizeof *others };
+
+/* NULL: not here. */
+static const mpl_backend *backend_of(int i)
+{
+    const mpl_backend *backend = others[i].fake ? fake_backend() : mpl_backend_find(others[i].name);
+
+    fake.cudnn = others[i].cudnn;
+    if (backend == NULL || (!others[i].fake && mpl_backend_absent(backend) != NULL) ||
+        (others[i].cudnn && !host.built))
+        return NULL;
+    return backend;
+}
+
 static void training_runs(void **state)
 {
-    static const char *const names[] = {"ref", "cpu"};
-
     (void)state;
+    fake_reset();
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         mpl_ctx ctx;
         mpl_graph *g = NULL;
-        char *whole[2] = {NULL, NULL};
+        char *whole[N_OTHERS] = {NULL};
 
         mpl_ctx_init(&ctx);
         assert_ok(&ctx, mpl_zoo_build(&ctx, settings[i].spec, &g));
-        for (int b = 0; b < 2; b++) {
-            const mpl_backend *backend = mpl_backend_find(names[b]);
+        for (int b = 0; b < N_OTHERS; b++) {
+            const mpl_backend *backend = backend_of(b);
             uint64_t bytes = outputs_bytes(g);
             char *planned, *parallel;
 
-            if (backend == NULL || mpl_backend_absent(backend) != NULL)
+            if (backend == NULL)
                 continue;
             whole[b] = run_graph(&ctx, backend, g, NULL, false, false, false, 1);
             planned = run_graph(&ctx, backend, g, "greedy_size", false, b == 1, false, 2);
@@ -149,14 +170,19 @@ static void training_runs(void **state)
             assert_memory_equal(whole[b], parallel, bytes);
             free(planned);
             free(parallel);
+            if (b > 0)
+                check_near(&settings[i], g, others[b].name, whole[0], whole[b]);
         }
-        if (whole[0] != NULL && whole[1] != NULL)
-            check_near(&settings[i], g, whole[0], whole[1]);
-        free(whole[0]);
-        free(whole[1]);
+        for (int b = 0; b < N_OTHERS; b++)
+            free(whole[b]);
         mpl_graph_free(&ctx, g);
         assert_int_equal(ctx.n_live, 0);
     }
+    if (fake.n_races > 0)
+        fail_msg("%s", fake.race);
+    if (host.n_misused > 0)
+        fail_msg("a call that cuDNN or cuBLAS forbids: %s", host.misuse);
+    assert_int_equal(fake.n_wild + fake.n_misused + fake.n_live + host.n_live, 0);
 }
 
 /* Several planners, several runs that carry weights on: the same weights to the last bit, and a loss that falls. */
