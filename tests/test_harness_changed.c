@@ -86,10 +86,16 @@ static void what_is_kept(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Numbers by the name alone, so that a graph and its second evaluation can be told the same. */
+/* Numbers by the name alone, so that a graph and its second evaluation can be told the same; labels 0 and 1. */
 static void fill(interpreter *it, mpl_value v, const char *name)
 {
     uint64_t seed = mpl_hash(MPL_HASH_SEED, name, strlen(name));
+
+    for (uint64_t i = 0; it->g->value_type[v] == MPL_TYPE_i64 && i < it->g->value_bytes[v] / sizeof(int64_t);
+         i++)
+        ((int64_t *)it->data[v])[i] = (int64_t)(mpl_hash(seed, &i, sizeof i) % 2);
+    if (it->g->value_type[v] == MPL_TYPE_i64)
+        return;
 
     for (uint64_t i = 0; i < it->g->value_bytes[v] / sizeof(float); i++) {
         uint64_t x = mpl_hash(seed, &i, sizeof i);
@@ -155,6 +161,53 @@ static void second_results(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* What updates leave is what one evaluation with the new contents leaves, and so is all else; only the second one updates. */
+static void updates_happen_once(void **state)
+{
+    static const char *const cases[][2] = {
+        {"mnist_conv:image=8,batch=2,mode=train,update=adam", "labels"},
+        {"mnist_conv:image=8,batch=2,mode=train,update=sgd", "data"},
+        {"mlp:batch=3,layers=2,input=5,hidden=4,classes=3,mode=train,update=momentum", "labels"},
+        {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train", "labels"},
+        {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train", "data"},
+        {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train,update=adagrad", "data"},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mpl_graph *whole = NULL, *g = NULL;
+        interpreter once, again;
+        uint32_t n_changed = 0;
+
+        assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &whole));
+        assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &g));
+        assert_ok(&ctx, twice(&ctx, cases[i][1], &g, NULL));
+        again = run(&ctx, g, "", false);
+        once = run(&ctx, whole, cases[i][1], true);
+        for (uint32_t k = 0; k < whole->n_outputs; k++) {
+            mpl_value want = whole->output[k], got;
+            char name[300];
+
+            snprintf(name, sizeof name, "%.250s" MPL_AGAIN, whole->value_name[want]);
+            got = mpl_graph_find(g, name);
+            n_changed += got != MPL_NONE;
+            if (mpl_n_updates((mpl_op_kind)whole->op_kind[whole->value_op[want]]) > 0 && got != MPL_NONE)
+                assert_int_equal(mpl_graph_find(g, whole->value_name[want]), MPL_NONE);
+            got = got != MPL_NONE ? got : mpl_graph_find(g, whole->value_name[want]);
+            if (memcmp(again.data[got], once.data[want], whole->value_bytes[want]) != 0)
+                fail_msg("%s, %s: '%s' differs", cases[i][0], cases[i][1], whole->value_name[want]);
+        }
+        assert_true(n_changed > 0);
+        interpret_end(&once);
+        interpret_end(&again);
+        mpl_graph_free(&ctx, g);
+        mpl_graph_free(&ctx, whole);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 static void wrong_ones_are_refused(void **state)
 {
     static const char *const cases[][3] = {
@@ -162,7 +215,9 @@ static void wrong_ones_are_refused(void **state)
         {"mlp", "fc.w", "no input 'fc.w'"},
         {"mlp", "data data", "twice"},
         {"lstm:form=while,steps=3,hidden=4", "layer0.h", "loops"},
-        {"mnist_conv:image=8,batch=2,mode=train,update=sgd", "labels", "writes over a weight"},
+        {"graph g\n" TWO
+         "weight w f32 [4,8]\nx = mul(a, w)\nv = sgd_update(x, w)\ny = relu(v)\noutput y\noutput v\n",
+         "a", "updated once"},
     };
     mpl_ctx ctx;
 
@@ -171,7 +226,10 @@ static void wrong_ones_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mpl_graph *g = NULL;
 
-        assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &g));
+        if (strncmp(cases[i][0], "graph", 5) == 0)
+            g = open_graph(&ctx, cases[i][0]);
+        else
+            assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &g));
         assert_status(&ctx, twice(&ctx, cases[i][1], &g, NULL), MPL_EINPUT);
         assert_non_null(strstr(ctx.message, cases[i][2]));
         mpl_graph_free(&ctx, g);
@@ -186,12 +244,14 @@ static void out_of_memory(void **state)
 
     (void)state;
     for (int64_t k = 0; st == MPL_EMEM; k++) {
-        mpl_graph *g;
+        mpl_graph *g = NULL;
 
         mpl_ctx_init(&ctx);
-        g = open_graph(&ctx, rows[0].graph);
+        assert_ok(&ctx,
+                  mpl_zoo_build(
+                      &ctx, "randwire:regime=cell,image=32,channels=1,nodes=2,mode=train,update=sgd", &g));
         ctx.fail_after = ctx.n_allocs + k;
-        st = twice(&ctx, "b", &g, NULL);
+        st = twice(&ctx, "labels", &g, NULL);
         mpl_graph_free(&ctx, g);
         assert_int_equal(ctx.n_live, 0);
     }
@@ -232,6 +292,15 @@ static void command_line(void **state)
         if (command(arguments, text, sizeof text) != 0 || strstr(text, "equal to a whole evaluation") == NULL)
             fail_msg("%s: %s", arguments, text);
     }
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        snprintf(arguments, sizeof arguments,
+                 "run randwire:regime=cell,batch=2,image=32,channels=4,nodes=5,mode=train,update=adam "
+                 "--changed data "
+                 "--planner greedy_size --repeat 2 %s",
+                 runs[i]);
+        if (command(arguments, text, sizeof text) != 0 || strstr(text, "equal to a whole evaluation") == NULL)
+            fail_msg("%s: %s", arguments, text);
+    }
     assert_int_equal(
         command("run mnist_conv:image=8,batch=2,mode=train --changed labels --planner owl --backend cpu",
                 text, sizeof text),
@@ -243,9 +312,9 @@ static void command_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept),           cmocka_unit_test(second_results),
-        cmocka_unit_test(wrong_ones_are_refused), cmocka_unit_test(out_of_memory),
-        cmocka_unit_test(command_line),
+        cmocka_unit_test(what_is_kept),        cmocka_unit_test(second_results),
+        cmocka_unit_test(updates_happen_once), cmocka_unit_test(wrong_ones_are_refused),
+        cmocka_unit_test(out_of_memory),       cmocka_unit_test(command_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,10 @@
  *
  * Idea     Owl's computation graph evaluates again only what an assignment invalidates (L. Wang, J. Zhao, "Functional Design of
  *          Computation Graph"). There nodes that may be needed again are excluded from sharing one by one; here both
- *          evaluations are one graph, so that orders, planners, the verifier and every backend take it like any other. */
+ *          evaluations are one graph, so that orders, planners, the verifier and every backend take it like any other.
+ * Updates  Weights are written over in place, so the first evaluation leaves those alone that the change decides about: their
+ *          updates stand in the second one only, behind all that reads what was there before, in both. Batch norm of the first
+ *          moves no running statistics then. Weights end as after one evaluation with the new contents. */
 #include "graphs/passes/incremental.h"
 
 #include "graphs/passes/copy_priv.h"
@@ -24,14 +27,9 @@ static mpl_status check(const twice *t)
     if (g->n_blocks > 1)
         MPL_FAIL(t->ctx, MPL_EINPUT,
                  "graph '%s': loops and branches are evaluated as a whole; nothing of them again", g->name);
-    for (mpl_op op = 0; op < g->n_ops; op++) {
-        if (mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0)
-            MPL_FAIL(t->ctx, MPL_EINPUT,
-                     "graph '%s': operation '%s' writes over a weight; evaluated again, it would do so twice",
-                     g->name, g->op_name[op]);
+    for (mpl_op op = 0; op < g->n_ops; op++)
         if ((mpl_op_table[g->op_kind[op]].traits & MPL_PROGRAM) != 0)
             MPL_FAIL(t->ctx, MPL_EINPUT, "graph '%s' is a program; make SSA of it first", g->name);
-    }
 out:
     return st;
 }
@@ -85,7 +83,7 @@ static void mark(twice *t)
         for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
             if (g->op_out[i] != MPL_NONE)
                 t->changed[g->op_out[i]] = true;
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
             mpl_value v =
                 g->op_in[i] != MPL_NONE && !t->changed[g->op_in[i]] ? root_of(g, g->op_in[i]) : MPL_NONE;
 
@@ -108,6 +106,63 @@ out:
     return st;
 }
 
+/* An update that the change decides about. */
+static bool is_deferred(const twice *t, mpl_op op)
+{
+    return mpl_n_updates((mpl_op_kind)t->g->op_kind[op]) > 0 && depends(t, op);
+}
+
+/* Inputs that the first evaluation reads. */
+static uint32_t n_read_first(const twice *t, mpl_op op)
+{
+    if (!is_deferred(t, op))
+        return mpl_n_read(t->g, op);
+    return t->g->op_kind[op] == MPL_OP_batch_norm_train ? 3 : 0;
+}
+
+/* Batch norm of the training form, its running statistics left alone. */
+static mpl_status copy_norm(twice *t, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = t->g;
+    const mpl_value *from_in = g->op_in + g->op_in_begin[op], *from_out = g->op_out + g->op_out_begin[op];
+    const mpl_attr epsilon = MPL_FLOAT(epsilon, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
+    mpl_value in[3], out[3];
+    const char *name[3];
+
+    for (int i = 0; i < 3; i++) {
+        in[i] = t->first[from_in[i]];
+        name[i] = from_out[i] != MPL_NONE ? g->value_name[from_out[i]] : NULL;
+    }
+    MPL_TRY(mpl_graph_add_op(t->ctx, t->to, MPL_OP_batch_norm_again, g->op_name[op], 3, in, 1, &epsilon, 3,
+                             name, out));
+    for (int i = 0; i < 3; i++)
+        if (from_out[i] != MPL_NONE)
+            t->first[from_out[i]] = out[i];
+out:
+    return st;
+}
+
+static mpl_status copy_first_op(twice *t, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = t->g;
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + n_read_first(t, op); i++)
+        if (g->op_in[i] != MPL_NONE && t->first[g->op_in[i]] == MPL_NONE)
+            MPL_FAIL(t->ctx, MPL_EINPUT,
+                     "graph '%s': operation '%s' reads what '%s' will be; its weight is updated once, by the "
+                     "second "
+                     "evaluation",
+                     g->name, g->op_name[op], g->value_name[g->op_in[i]]);
+    if (!is_deferred(t, op))
+        MPL_TRY(mpl_copy_op(t->ctx, g, op, t->to, t->first, NULL));
+    else if (g->op_kind[op] == MPL_OP_batch_norm_train)
+        MPL_TRY(copy_norm(t, op));
+out:
+    return st;
+}
+
 static mpl_status copy_first(twice *t)
 {
     mpl_status st = MPL_OK;
@@ -116,7 +171,7 @@ static mpl_status copy_first(twice *t)
 
     while ((item = mpl_walk_next(t->g, &walk)) != MPL_ITEM_END) {
         if (item == MPL_ITEM_OP)
-            MPL_TRY(mpl_copy_op(t->ctx, t->g, walk.op, t->to, t->first, NULL));
+            MPL_TRY(copy_first_op(t, walk.op));
         else if (item == MPL_ITEM_VALUE)
             MPL_TRY(mpl_copy_value(t->ctx, t->g, walk.value, t->to, &t->first[walk.value]));
     }
@@ -147,6 +202,44 @@ out:
     return st;
 }
 
+/* The weight whose contents v shows, itself or through views; else what made it. */
+static mpl_value shown_by(const mpl_graph *g, mpl_value v)
+{
+    while (g->value_op[v] != MPL_NONE && mpl_may_be_view(g, g->value_op[v]))
+        v = g->op_in[g->op_in_begin[g->value_op[v]]];
+    return v;
+}
+
+/* Whether the first evaluation of `op` reads what update `by` writes over. */
+static bool reads_updated(const twice *t, mpl_op op, mpl_op by)
+{
+    const mpl_graph *g = t->g;
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + n_read_first(t, op); i++)
+        for (uint32_t k = 0; g->op_in[i] != MPL_NONE && k < g->op_out_begin[by + 1] - g->op_out_begin[by];
+             k++)
+            if (mpl_updated(g, by, k) != MPL_NONE && mpl_updated(g, by, k) == shown_by(g, g->op_in[i]))
+                return true;
+    return false;
+}
+
+/* Appends to in[] a first result of each operation that is evaluated twice and reads what the second update writes over. */
+static uint32_t await_first(const twice *t, mpl_op update, uint32_t n_in, mpl_value *in)
+{
+    const mpl_graph *g = t->g;
+
+    for (mpl_op op = 0; op < g->n_ops && mpl_n_updates((mpl_op_kind)g->op_kind[update]) > 0; op++) {
+        uint32_t i = g->op_out_begin[op];
+
+        if (!depends(t, op) || !reads_updated(t, op, update))
+            continue;
+        while (g->op_out[i] == MPL_NONE)
+            i++;
+        in[n_in++] = t->first[g->op_out[i]];
+    }
+    return n_in;
+}
+
 /* The operation once more, on second values. */
 static mpl_status copy_again(twice *t, mpl_op op)
 {
@@ -161,7 +254,7 @@ static mpl_status copy_again(twice *t, mpl_op op)
     mpl_attr *attr = NULL;
     char *name = NULL, **out_name = NULL;
 
-    MPL_TRY(mpl_new(ctx, in, n_in));
+    MPL_TRY(mpl_new(ctx, in, (size_t)n_in + (mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0 ? g->n_ops : 0)));
     MPL_TRY(mpl_new(ctx, out, n_out));
     MPL_TRY(mpl_new(ctx, attr, n_attr));
     MPL_TRY(mpl_new(ctx, out_name, n_out));
@@ -173,6 +266,7 @@ static mpl_status copy_again(twice *t, mpl_op op)
     for (uint32_t i = 0; i < n_out; i++)
         if (from_out[i] != MPL_NONE)
             MPL_TRY(joined(ctx, g->value_name[from_out[i]], MPL_AGAIN, &out_name[i]));
+    n_in = await_first(t, op, n_in, in);
     MPL_TRY(mpl_graph_add_op(ctx, t->to, (mpl_op_kind)g->op_kind[op], name, n_in, in, n_attr, attr, n_out,
                              (const char *const *)out_name, out));
     for (uint32_t i = 0; i < n_out; i++)
@@ -195,7 +289,8 @@ static mpl_status add_outputs(twice *t)
     const mpl_graph *g = t->g;
 
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        MPL_TRY(mpl_graph_add_output(t->ctx, t->to, t->first[g->output[i]]));
+        if (t->first[g->output[i]] != MPL_NONE)
+            MPL_TRY(mpl_graph_add_output(t->ctx, t->to, t->first[g->output[i]]));
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         t->kept[g->output[i]] = false; /* it is one already */
         if (t->changed[g->output[i]])
@@ -219,6 +314,7 @@ mpl_status mpl_graph_incremental(mpl_ctx *ctx, mpl_graph **graph, uint32_t n, co
     MPL_TRY(mpl_new(ctx, t.kept, g->n_values));
     MPL_TRY(mpl_new(ctx, t.first, g->n_values));
     MPL_TRY(mpl_new(ctx, t.second, g->n_values));
+    memset(t.first, 0xff, g->n_values * sizeof *t.first);
     MPL_TRY(mpl_graph_new(ctx, g->name, &t.to));
     MPL_TRY(check(&t));
     for (uint32_t i = 0; i < n; i++)
