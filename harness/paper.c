@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "graphs/base/file.h"
 #include "harness/grid.h"
@@ -76,7 +77,7 @@ mpl_status mpl_paper_table(mpl_ctx *ctx, const mpl_paper_item *item, char **text
     if (item->caption != NULL)
         fprintf(f, "%s\n\n", item->caption);
     if (grid.n_cols == 0)
-        fputs("**Not run**: no such file yet.\n", f);
+        fputs("**Not run**: there are no rows yet.\n", f);
     else
         mpl_grid_print(f, &grid, false);
     if (fclose(f) != 0 || (*text = mpl_strdup(ctx, buffer)) == NULL)
@@ -144,11 +145,24 @@ static const char *setting(const asked *a, const char *key)
     return NULL;
 }
 
+static void rows_path(const char *suite, char path[300])
+{
+    snprintf(path, 300, "results/raw/%.200s.jsonl", suite);
+}
+
+static bool has_rows(const char *suite)
+{
+    char path[300];
+
+    rows_path(suite, path);
+    return access(path, F_OK) == 0;
+}
+
 static mpl_status read_rows(mpl_ctx *ctx, const char *suite, mpl_rows *rows)
 {
     char path[300];
 
-    snprintf(path, sizeof path, "results/raw/%.200s.jsonl", suite);
+    rows_path(suite, path);
     return mpl_rows_read(ctx, path, rows);
 }
 
@@ -164,6 +178,11 @@ static mpl_status from_rows(mpl_ctx *ctx, const asked *a, char **text)
 
     if (kind == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "no table '%s'; see memplan list tables", a->word[2]);
+    if (setting(a, "rows") != NULL && !has_rows(a->suite)) {
+        *text = mpl_strdup(ctx, "\n");
+        st = *text != NULL ? MPL_OK : MPL_EMEM;
+        goto out;
+    }
     if (!kind->rowless)
         MPL_TRY(read_rows(ctx, a->suite, &rows));
     for (uint32_t i = 3; i < a->n && !kind->rowless; i++)
@@ -195,7 +214,8 @@ static bool wanted(const asked *a, char *const head[], char *const cell[], uint3
         bool unlike;
         uint32_t c;
 
-        if (equals == NULL || strncmp(a->word[i], "show=", 5) == 0 || strncmp(a->word[i], "with=", 5) == 0)
+        if (equals == NULL || strncmp(a->word[i], "show=", 5) == 0 || strncmp(a->word[i], "with=", 5) == 0 ||
+            strncmp(a->word[i], "rows=", 5) == 0)
             continue;
         unlike = equals > a->word[i] && equals[-1] == '!';
         snprintf(name, sizeof name, "%.*s", (int)(equals - a->word[i]) - unlike, a->word[i]);

@@ -9,8 +9,8 @@
  *
  * KIND is a table's (memplan list tables), made from the rows of this suite and of those named; or FILE.tsv, a table of
  * results/tables that another program measured; or FILE.csv, one of results/, or all that match it as a pattern: the columns of
- * the first, then what later ones add. There need be none: the table then says so. A line of columns `count` and `failures` with
- * no count was not run, and says so. With COLUMN=VALUE or COLUMN!=VALUE among the words only such
+ * the first, then what later ones add. There need be none: the table then says so. A line of columns `count` and `failures` that
+ * counts nothing was not run, and says so. With rows=optional the rows, too, need not be there. With COLUMN=VALUE or COLUMN!=VALUE among the words only such
  * lines are kept, with show=COLUMN,.. only these columns; a ~ before a name of show marks times; an underscore in a name
  * may stand for a blank.
  *

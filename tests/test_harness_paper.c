@@ -434,6 +434,8 @@ static const struct {
      "| runs  |          10 |        0 |        3 | a \"b\", c \\| d |\n"
      "| long  | **not run** |        - |        - |             x |\n"
      "| other | **not run** |        - |        - |             y |\n"},
+    {"what,count,failures,seconds,command\nbroke,0,1,3,x\n", NULL,
+     "| broke |     0 |        1 |        3 |       x |"},
     {"what,count,failures,seconds,command\na,1,2,3,x\n", "what,command,more\nb,y,7\n",
      "| b    | **not run** |        - |       - |       y |    7 |"},
 };
@@ -471,6 +473,25 @@ static void test_files_of_others(void **state)
         remove("results/other1.csv") | remove("results/other2.csv") | remove("results/paper/b.suite"), 0);
 }
 
+/* Rows that need not be there. */
+static void test_optional_rows(void **state)
+{
+    (void)state;
+    skip_without("/usr/bin/gnuplot");
+    project();
+    put("results/paper/c.suite", "#! table later summary rows=optional | Later.\n");
+    put("PAPER.md", TEXT "<!-- table:later --><!-- end -->\n");
+    assert_int_equal(run("paper"), 0);
+    assert_int_equal(system("grep -q 'Not run' PAPER.md results/tables/later.md"), 0);
+    put("results/raw/c.jsonl", ROWS);
+    assert_int_equal(run("paper"), 0);
+    assert_int_equal(system("grep -q '| low ' PAPER.md && ! grep -q 'Not run' PAPER.md"), 0);
+    put("results/paper/c.suite", "#! table later summary | Later.\n");
+    assert_int_equal(remove("results/raw/c.jsonl"), 0);
+    assert_int_equal(run("paper"), 2);
+    assert_int_equal(remove("results/paper/c.suite"), 0);
+}
+
 /* A claim that no longer holds: all is written, and the end says so. */
 static void test_claim_fails(void **state)
 {
@@ -505,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_touched_picture), cmocka_unit_test(test_wrong_input),
         cmocka_unit_test(test_tables),          cmocka_unit_test(test_faults),
         cmocka_unit_test(test_files_of_others), cmocka_unit_test(test_claim_fails),
+        cmocka_unit_test(test_optional_rows),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
