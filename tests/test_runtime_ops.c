@@ -343,6 +343,12 @@ static const row rows[] = {
     {"batch_norm_again", "f16:4,3,5 f16:3 f16:3", "", 3, LOOPS},
     {"dropout_train", "f64:3,77 i64:1", "ratio=0.5 seed=9", 2, LOOPS},
     {"softmax_cross_entropy", "300,7*9 i64:300", "", 2, NULL},
+    {"mean", "3,7 7 3,7 3,7 3,7 3,7 3,7 3,7 3,7 3,1 3,7 3,7 3,7", "", 1, NULL},
+    {"max", "i32:2,3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3 i32:3", "", 1,
+     LOOPS},
+    {"sum", "f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9 f16:9", "", 1,
+     LOOPS},
+    {"sum", "4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4", "", 1, NULL},
     {"gemm", "5,6 6,7 1", "beta=0.5", 1, NULL},
     {"conv_act", "3,2,5,5 4,2,3,3 4", "activation=relu", 1, NULL},
     {"conv_sum", "3,4,3,3 3,2,5,5 4,2,3,3 4", "", 1, NULL},
@@ -350,6 +356,8 @@ static const row rows[] = {
 };
 
 /* ---- building a row's graph ---------------------------------------------------------------------------- */
+
+enum { MOST_OPERANDS = 24 };
 
 typedef struct operand {
     float scale;
@@ -440,7 +448,7 @@ static mpl_graph *build(mpl_ctx *ctx, const row *r, operand *how)
     static const char *const names[] = {"out0", "out1", "out2", "out3"};
     mpl_graph *g;
     mpl_op_kind kind;
-    mpl_value in[8], out[4];
+    mpl_value in[MOST_OPERANDS], out[4];
     char words[128], *save = NULL;
     uint32_t n_in = 0;
     attrs a;
@@ -571,7 +579,7 @@ static int check_row(mpl_ctx *ctx, const row *r)
 {
     const mpl_backend *backends[8] = {fake_backend(), fake_backend()};
     int bad = 0;
-    operand how[8] = {0};
+    operand how[MOST_OPERANDS] = {0};
     mpl_graph *g = build(ctx, r, how);
     char name[64];
     uint64_t bytes;

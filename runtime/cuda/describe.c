@@ -91,7 +91,62 @@ static void parameters(const mpl_maker *m, mpl_cuda_elementwise *e)
         e->i = attr_is(m, MPL_ATTR_approximate, "none", "tanh");
     } else if (m->kind == MPL_OP_bit_shift) {
         e->i = attr_is(m, MPL_ATTR_direction, "", "LEFT");
+    } else if (m->kind == MPL_OP_mean) {
+        e->i = m->n_in;
     }
+}
+
+/* One launch of those that fold more operands than one takes: what is there so far, and inputs [from, from + n). */
+static void fold_some(mpl_maker *m, mpl_cuda_part *p, uint32_t from, uint32_t n, mpl_type sum)
+{
+    const mpl_shape *to = out_shape(m, 0);
+    mpl_cuda_elementwise *e = &p->kernel.as.elementwise;
+    uint32_t first = from > 0;
+
+    p->kernel.n_in = (int32_t)(n + first);
+    e->rank = (int32_t)to->rank;
+    memcpy(e->dim, to->dim, sizeof e->dim);
+    for (uint32_t i = 0; i < MPL_CUDA_MAX_IN; i++)
+        p->in[i] = MPL_NONE;
+    if (first > 0) {
+        p->in[0] = MPL_CUDA_WORKSPACE;
+        p->kernel.type[0] = (int32_t)sum;
+        strides_of(to, e->stride[0]);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        p->in[first + i] = from + i;
+        p->kernel.type[first + i] = (int32_t)type_of(m, in_of(m, from + i));
+        broadcast_strides(in_shape(m, from + i), to, e->stride[first + i]);
+    }
+    merge_dims(e, p->kernel.n_in);
+    parameters(m, e);
+}
+
+/* sum, mean, min, max of any number: several launches, between which the result lies in the workspace in the type that it is
+ * computed in. The output may lie over an input, so only the last launch writes it. */
+static mpl_status fold_many(mpl_maker *m)
+{
+    mpl_status st = MPL_OK;
+    int64_t count_to = all(out_shape(m, 0));
+    mpl_type type = type_of(m, out_of(m, 0));
+    mpl_type sum = type > MPL_TYPE_bf16 ? MPL_TYPE_i64 : type == MPL_TYPE_f64 ? MPL_TYPE_f64 : MPL_TYPE_f32;
+    mpl_cuda_part *p;
+
+    for (uint32_t from = 0, n; from < m->n_in; from += n) {
+        n = MPL_CUDA_MAX_IN - (from > 0);
+        n = m->n_in - from < n ? m->n_in - from : n;
+        MPL_TRY(mpl_maker_add(m, MPL_CUDA_ELEMENTWISE, count_to, &p));
+        fold_some(m, p, from, n, sum);
+        if (!mpl_mul_bytes((uint64_t)count_to, mpl_type_bytes(sum), &p->workspace_bytes))
+            MPL_FAIL(m->ctx, MPL_EMEM, "out of memory: a sum of %" PRId64 " elements", count_to);
+        if (from + n < m->n_in) {
+            p->out = MPL_CUDA_WORKSPACE;
+            p->kernel.out_type = (int32_t)sum;
+            p->kernel.kind = m->kind == MPL_OP_mean ? MPL_OP_sum : (int32_t)m->kind;
+        }
+    }
+out:
+    return st;
 }
 
 static mpl_status elementwise(mpl_maker *m)
@@ -101,10 +156,8 @@ static mpl_status elementwise(mpl_maker *m)
     mpl_cuda_part *p;
     mpl_cuda_elementwise *e;
 
-    if (m->n_in > MPL_CUDA_MAX_IN) {
-        m->why = "the kernel takes at most 12 operands";
-        return MPL_OK;
-    }
+    if (m->n_in > MPL_CUDA_MAX_IN)
+        return fold_many(m);
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_ELEMENTWISE, all(to), &p));
     if (m->kind == MPL_OP_dropout || m->kind == MPL_OP_cast) /* one operand */
         p->kernel.n_in = 1;

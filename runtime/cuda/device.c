@@ -389,12 +389,16 @@ static void fill_in(mpl_device *dev, const mpl_cuda_part *part, const mpl_op_cal
     k->flag = dev->flag;
     k->work = call->workspace;
     for (uint32_t i = 0; i < MPL_CUDA_MAX_IN; i++)
-        k->in[i] = part->in[i] != MPL_NONE ? call->in[part->in[i]].data : NULL;
+        k->in[i] = part->in[i] == MPL_NONE             ? NULL
+                   : part->in[i] == MPL_CUDA_WORKSPACE ? call->workspace
+                                                       : call->in[part->in[i]].data;
     if (k->in[0] != NULL)
         k->in[0] = (const char *)k->in[0] + part->in_byte;
     for (uint32_t i = 0; i < MPL_CUDA_MAX_OUT && i < call->n_out && part->all_outputs; i++)
         k->out[i] = call->out[i].data;
-    if (!part->all_outputs)
+    if (part->out == MPL_CUDA_WORKSPACE)
+        k->out[0] = call->workspace;
+    else if (!part->all_outputs)
         k->out[0] = (char *)call->out[part->out].data + part->out_byte;
 }
 

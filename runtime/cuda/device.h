@@ -15,6 +15,8 @@ mpl_status mpl_cuda_replay(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, v
 
 /* ---- describe.c: operations as launches of our own kernels ------------------------------------------------- */
 
+#define MPL_CUDA_WORKSPACE (MPL_NONE - 1) /* in place of an operand's index: the operation's workspace */
+
 typedef struct mpl_cuda_part { /* one launch, and which operands it takes */
     mpl_cuda_kernel kernel;
     uint32_t in[MPL_CUDA_MAX_IN]; /* index into the operation's inputs; MPL_NONE: none */

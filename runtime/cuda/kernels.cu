@@ -313,7 +313,7 @@ DEVICE void elementwise_offsets(const mpl_cuda_kernel *k, int64_t i, int64_t *of
                         x = binary(x, get_one(k.type[n], k.in[n], at[n]));                                   \
                 }                                                                                            \
                 if (k.kind == MPL_OP_mean)                                                                   \
-                    x = mean(x, k.n_in);                                                                     \
+                    x = mean(x, k.as.elementwise.i);                                                            \
             }                                                                                                \
             put_one(k.out_type, k.out[0], i, x);                                                             \
         }                                                                                                    \

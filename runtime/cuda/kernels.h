@@ -59,7 +59,7 @@ typedef struct mpl_cuda_elementwise {
     int32_t rank;
     int64_t dim[MPL_MAX_RANK], stride[MPL_CUDA_MAX_IN][MPL_MAX_RANK];
     double a, b;  /* parameters, or epsilon of batch_norm */
-    int64_t i, j; /* of is_inf, mod, bit_shift, gelu */
+    int64_t i, j; /* of is_inf, mod, bit_shift, gelu; mean: how many */
 } mpl_cuda_elementwise;
 
 /* A chain of element-wise operations over a box: the words of a stack machine. Loads are the launch's operands. */
