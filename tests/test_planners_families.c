@@ -4,6 +4,7 @@
 
 #include "graphs/analysis/fold.h"
 #include "planners/exact_general.h"
+#include "planners/packing.h"
 #include "planners/planner.h"
 #include "planners/verify.h"
 
@@ -236,6 +237,93 @@ static void search_from_afar(void **state)
         mpl_plan_free(&ctx, plan);
         mpl_problem_free(&ctx, p);
     }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Whether some buffer of member a, at `at`, may not lie where one of member c does, as the problem says it. */
+static bool plainly_bars(const mpl_packing *q, mpl_plan *plan, uint32_t a, uint64_t at, uint32_t c)
+{
+    const mpl_problem *p = q->p;
+
+    for (mpl_buffer x = 0; x < p->n; x++)
+        for (mpl_buffer y = 0; y < p->n; y++) {
+            if (p->inside[x] != q->buffer[a] || p->inside[y] != q->buffer[c])
+                continue;
+            plan->offset[x] = at + p->inside_at[x];
+            plan->offset[y] = q->offset[c] + p->inside_at[y];
+            if (plain_conflict(p, plan, x, y))
+                return true;
+        }
+    return false;
+}
+
+/* Members at random places: each rival's walls bar exactly the starts that its buffers bar, and count once where they do. */
+static mpl_status compare_walls(mpl_packing *q)
+{
+    mpl_ctx *ctx = q->run->ctx;
+    mpl_plan *plan = NULL;
+    uint32_t in_way[MOST_BUFFERS], n_shared = 0;
+    mpl_rng rng;
+
+    if (q->p->inside == NULL) /* wholes */
+        return MPL_OK;
+    mpl_rng_init(&rng, q->run->seed);
+    assert_ok(ctx, mpl_plan_new(ctx, q->p, &plan));
+    for (uint32_t a = 0; a < q->n; a++)
+        q->offset[a] = random_below(&rng, 12);
+    for (uint32_t a = 0; a < q->n; a++) {
+        mpl_packing_sort(q, a);
+        for (uint32_t i = q->begin[a] + 1; i < q->begin[a + 1]; i++)
+            assert_true(mpl_packing_low(q, a, i - 1) <= mpl_packing_low(q, a, i));
+        for (uint64_t at = 0; at < 40; at++) {
+            uint32_t mixed[MOST_BUFFERS] = {0};
+
+            memset(in_way, 0, sizeof in_way);
+            for (uint32_t i = q->begin[a]; i < q->begin[a + 1]; i++) {
+                bool open = mpl_packing_shares(q, a, i, at);
+                bool covers = mpl_packing_low(q, a, i) < (int64_t)at && (int64_t)at < mpl_packing_high(q, i);
+
+                assert_true(covers || !open);
+                in_way[q->rival[i]] += covers && !open;
+                mixed[q->rival[i]] += q->wall[i].same != INT64_MAX;
+                n_shared += covers && open;
+            }
+            for (uint32_t c = 0; c < q->n; c++) {
+                assert_int_equal(in_way[c] > 0, c != a && plainly_bars(q, plan, a, at, c));
+                assert_true(in_way[c] <= 1 + mixed[c]);
+            }
+        }
+    }
+    mpl_plan_free(ctx, plan);
+    *(uint32_t *)q->run->watch->arg += n_shared;
+    return MPL_OK;
+}
+
+static void walls_say_what_conflicts(void **state)
+{
+    static const unsigned kinds[] = {0, RANDOM_PAIRS, RANDOM_GAPS, RANDOM_PARALLEL | RANDOM_PAIRS,
+                                     RANDOM_PAIRS | RANDOM_ALIGNED};
+    uint32_t n_shared = 0;
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 29);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        mpl_problem *p = random_families(&ctx, &rng, 5 + round % 4, kinds[round % 5]);
+        mpl_plan *plan = NULL;
+        mpl_run run;
+
+        mpl_run_init(&run, &ctx);
+        run.seed = round + 1;
+        run.watch = &(mpl_watch){.arg = &n_shared};
+        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+        assert_ok(&ctx, mpl_packing_run(&run, p, UINT64_MAX, compare_walls, plan));
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_true(n_shared > 20);
     assert_int_equal(ctx.n_live, 0);
 }
 
@@ -512,6 +600,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plan_all),
+        cmocka_unit_test(walls_say_what_conflicts),
         cmocka_unit_test(search_from_afar),
         cmocka_unit_test(parts_let_others_in),
         cmocka_unit_test(refuse_wrong),
