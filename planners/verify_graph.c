@@ -48,6 +48,12 @@ static bool is_later(const checker *c, mpl_op early, mpl_op late)
     return (c->later[(size_t)early * c->n_words + late / 64] >> (late % 64) & 1) != 0;
 }
 
+/* In how many buffers a value lies, from its first on. */
+static uint32_t n_buffers(const checker *c, mpl_value v)
+{
+    return c->map->value_buffers != NULL ? c->map->value_buffers[v] : 1;
+}
+
 /* Calls for every (buffer, operation) that touch: counts into begin[b + 2], or fills touch[] at begin[b + 1]. */
 static void visit_touches(checker *c, bool fill)
 {
@@ -59,19 +65,20 @@ static void visit_touches(checker *c, bool fill)
 
         for (uint32_t i = 0; i <= n_in + n_out && runs(c, op); i++) {
             mpl_buffer b = c->map->op_workspace != NULL ? c->map->op_workspace[op] : MPL_NONE;
+            uint32_t n = 1;
 
             if (i < n_in + n_out) {
                 mpl_value v =
                     i < n_in ? g->op_in[g->op_in_begin[op] + i] : g->op_out[g->op_out_begin[op] + i - n_in];
 
                 b = v != MPL_NONE ? c->map->value_buffer[v] : MPL_NONE;
+                n = v != MPL_NONE ? n_buffers(c, v) : 0;
             }
-            if (b == MPL_NONE)
-                continue;
-            if (fill)
-                c->touch[c->touch_begin[b + 1]++] = op;
-            else
-                c->touch_begin[b + 2]++;
+            for (; b != MPL_NONE && n > 0; b++, n--)
+                if (fill)
+                    c->touch[c->touch_begin[b + 1]++] = op;
+                else
+                    c->touch_begin[b + 2]++;
         }
     }
 }
@@ -110,6 +117,7 @@ static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
     const mpl_graph *g = c->g;
     mpl_op maker = MPL_NONE;
     mpl_value made;
+    uint64_t at = c->p->inside != NULL ? c->p->inside_at[in] : 0; /* of the buffer in its storage */
     bool reads = false;
 
     for (uint32_t i = c->touch_begin[out]; i < c->touch_begin[out + 1];
@@ -118,7 +126,7 @@ static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
     if (maker == MPL_NONE || g->op_out[g->op_out_begin[maker]] == MPL_NONE)
         return false;
     made = g->op_out[g->op_out_begin[maker]];
-    if (c->map->value_buffer[made] != out)
+    if (c->map->value_buffer[made] != out || n_buffers(c, made) != 1)
         return false;
     for (uint32_t i = g->op_in_begin[maker]; i < g->op_in_begin[maker + 1]; i++) {
         mpl_value v = g->op_in[i];
@@ -126,9 +134,12 @@ static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
         bool allowed = (traits & MPL_IN_PLACE_ANY) != 0 ||
                        ((traits & MPL_IN_PLACE_0) != 0 && i == g->op_in_begin[maker]);
 
-        reads |= v != MPL_NONE && c->map->value_buffer[v] == in && c->map->value_offset[v] == 0 && allowed &&
-                 g->value_type[v] == g->value_type[made] && g->value_bytes[v] == g->value_bytes[made];
+        reads |= v != MPL_NONE && c->map->value_buffer[v] == in && n_buffers(c, v) == 1 &&
+                 c->map->value_offset[v] == at && allowed && g->value_type[v] == g->value_type[made] &&
+                 g->value_bytes[v] == g->value_bytes[made];
     }
+    for (uint32_t i = c->touch_begin[out]; reads && i < c->touch_begin[out + 1]; i++)
+        reads = c->touch[i] == maker || is_later(c, maker, c->touch[i]);
     for (uint32_t i = c->touch_begin[in]; reads && i < c->touch_begin[in + 1]; i++)
         reads = c->touch[i] == maker || is_later(c, c->touch[i], maker);
     return reads && c->p->bytes[out] <= c->p->bytes[in];

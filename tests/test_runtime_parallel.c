@@ -9,15 +9,20 @@
 
 enum { N_ORDERS = 20, N_CONCURRENT = 5 };
 
-static const char *const graphs[] = {
-    "resnet18:image=64",
-    "densenet121:image=32",
-    "inception_v1:image=64",
-    "mobilenet_v2:image=64",
-    "lstm:layers=2,steps=4,hidden=32,batch=2",
+static const struct {
+    const char *name;
+    mpl_concat concat;
+    bool families; /* storage that is needed part by part */
+} graphs[] = {
+    {"resnet18:image=64", MPL_CONCAT_AUTO, false},
+    {"densenet121:image=32", MPL_CONCAT_SHARE, true},
+    {"inception_v1:image=64", MPL_CONCAT_AUTO, true},
+    {"shufflenet_v2:image=64", MPL_CONCAT_SHARE, true},
+    {"mobilenet_v2:image=64", MPL_CONCAT_AUTO, false},
+    {"lstm:layers=2,steps=4,hidden=32,batch=2", MPL_CONCAT_AUTO, false},
 };
 
-static const char *const planners[] = {"greedy_size", "nnc_2018", "nnc_2019", "nnc_arena"};
+static const char *const planners[] = {"greedy_size", "nnc_2018", "nnc_2019", "nnc_arena", "local_search"};
 
 /* One graph on one backend, with what all plans share. */
 typedef struct bench {
@@ -33,7 +38,7 @@ typedef struct bench {
     uint64_t output_bytes;
 } bench;
 
-static void open_bench(bench *b, const char *graph, const char *backend)
+static void open_bench(bench *b, const char *graph, mpl_concat concat, const char *backend)
 {
     mpl_problem_options options = mpl_problem_options_default();
     mpl_exec *exec = NULL;
@@ -50,6 +55,7 @@ static void open_bench(bench *b, const char *graph, const char *backend)
     assert_ok(&b->ctx, mpl_order_of(&b->ctx, b->g, mpl_order_find("given"), b->order));
     assert_ok(&b->ctx, mpl_exec_workspaces(&b->ctx, b->backend, b->dev, b->g, b->workspace));
     options.parallel = true;
+    options.concat = concat;
     options.op_workspace_bytes = b->workspace;
     assert_ok(&b->ctx, mpl_problem_from_graph(&b->ctx, b->g, b->order, &options, &b->p, &b->map));
 
@@ -127,7 +133,10 @@ static void any_order_and_at_once(void **state)
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         bench b;
 
-        open_bench(&b, graphs[i], "cpu");
+        open_bench(&b, graphs[i].name, graphs[i].concat, "cpu");
+        if ((b.p->inside != NULL) != graphs[i].families)
+            fail_msg("%s: families %s", graphs[i].name,
+                     b.p->inside != NULL ? "that were not expected" : "are missing");
         for (size_t k = 0; k < sizeof planners / sizeof *planners; k++) {
             mpl_plan *plan = make_plan(&b, planners[k]);
 
@@ -149,7 +158,7 @@ static void serial_plans_are_refused(void **state)
     mpl_problem_options options = mpl_problem_options_default();
 
     (void)state;
-    open_bench(&b, "inception_v1:image=64", "cpu");
+    open_bench(&b, "inception_v1:image=64", MPL_CONCAT_AUTO, "cpu");
     options.op_workspace_bytes = b.workspace;
     assert_ok(&b.ctx, mpl_problem_from_graph(&b.ctx, b.g, b.order, &options, &serial, &map));
     mpl_run_init(&run, &b.ctx);
@@ -170,7 +179,7 @@ static void both_verifiers_agree(void **state)
     uint32_t n_refused = 0;
 
     (void)state;
-    open_bench(&b, "lstm:layers=2,steps=4,hidden=32,batch=2", "cpu");
+    open_bench(&b, "lstm:layers=2,steps=4,hidden=32,batch=2", MPL_CONCAT_AUTO, "cpu");
     plan = make_plan(&b, "nnc_arena");
     plan->n_witness = 0; /* of the plan as it was */
     plan->bound_bytes = 0;

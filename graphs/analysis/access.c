@@ -73,44 +73,51 @@ out:
     return st;
 }
 
+/* One operation touches n buffers from b on: counted, or entered at at[]. */
+static void touch_buffers(tracer *t, mpl_op op, mpl_buffer b, uint32_t n, uint32_t *at)
+{
+    for (uint32_t k = 0; b != MPL_NONE && k < n; k++)
+        if (at == NULL)
+            t->touch_begin[b + k + 1]++;
+        else
+            t->touch[at[b + k]++] = op;
+}
+
+static void visit(tracer *t, const mpl_touches *by, uint32_t *at)
+{
+    const mpl_graph *g = t->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        const uint32_t begin[] = {g->op_in_begin[op], g->op_out_begin[op]},
+                       end[] = {g->op_in_begin[op] + mpl_n_read(g, op), g->op_out_begin[op + 1]};
+        const mpl_value *item[] = {g->op_in, g->op_out};
+
+        for (int side = 0; side < 2 && (by->nothing == NULL || !by->nothing[op]); side++)
+            for (uint32_t i = begin[side]; i < end[side]; i++) {
+                mpl_value v = item[side][i];
+
+                if (v != MPL_NONE)
+                    touch_buffers(t, op, by->value_buffer[v],
+                                  by->value_buffers != NULL ? by->value_buffers[v] : 1, at);
+            }
+        touch_buffers(t, op, by->op_workspace[op], 1, at);
+    }
+}
+
 /* Events of each buffer: who makes its values, and who reads them. */
-static mpl_status collect(tracer *t, uint32_t n, const mpl_buffer *value_buffer,
-                          const mpl_buffer *op_workspace)
+static mpl_status collect(tracer *t, uint32_t n, const mpl_touches *by)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = t->g;
     uint32_t *at = NULL;
 
     MPL_TRY(mpl_new(t->ctx, t->touch_begin, (size_t)n + 1));
     MPL_TRY(mpl_new(t->ctx, at, (size_t)n + 1));
-    for (int pass = 0; pass < 2; pass++) { /* count, then fill */
-        for (mpl_op op = 0; op < g->n_ops; op++) {
-            const uint32_t *begin[] = {g->op_in_begin, g->op_out_begin};
-            const mpl_value *item[] = {g->op_in, g->op_out};
-
-            const uint32_t end[] = {g->op_in_begin[op] + mpl_n_read(g, op), g->op_out_begin[op + 1]};
-
-            for (int side = 0; side < 2; side++)
-                for (uint32_t i = begin[side][op]; i < end[side]; i++) {
-                    mpl_buffer b = item[side][i] == MPL_NONE ? MPL_NONE : value_buffer[item[side][i]];
-
-                    if (b != MPL_NONE && pass == 0)
-                        t->touch_begin[b + 1]++;
-                    else if (b != MPL_NONE)
-                        t->touch[at[b]++] = op;
-                }
-            if (op_workspace[op] != MPL_NONE && pass == 0)
-                t->touch_begin[op_workspace[op] + 1]++;
-            else if (op_workspace[op] != MPL_NONE)
-                t->touch[at[op_workspace[op]]++] = op;
-        }
-        if (pass == 1)
-            break;
-        for (uint32_t b = 0; b < n; b++)
-            t->touch_begin[b + 1] += t->touch_begin[b];
-        memcpy(at, t->touch_begin, n * sizeof *at);
-        MPL_TRY(mpl_new(t->ctx, t->touch, t->touch_begin[n]));
-    }
+    visit(t, by, NULL);
+    for (uint32_t b = 0; b < n; b++)
+        t->touch_begin[b + 1] += t->touch_begin[b];
+    memcpy(at, t->touch_begin, n * sizeof *at);
+    MPL_TRY(mpl_new(t->ctx, t->touch, t->touch_begin[n]));
+    visit(t, by, at);
     tidy(n, t->touch_begin, t->touch);
 out:
     mpl_free(t->ctx, at);
@@ -170,8 +177,8 @@ out:
     return st;
 }
 
-mpl_status mpl_access_new(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_buffer *value_buffer,
-                          const mpl_buffer *op_workspace, mpl_access **out)
+mpl_status mpl_access_new(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_touches *touches,
+                          mpl_access **out)
 {
     mpl_status st = MPL_OK;
     tracer t = {.ctx = ctx, .g = g};
@@ -179,7 +186,7 @@ mpl_status mpl_access_new(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mp
     MPL_TRY(mpl_new(ctx, t.a, 1));
     t.a->n_events = g->n_ops;
     MPL_TRY(make_edges(&t));
-    MPL_TRY(collect(&t, n, value_buffer, op_workspace));
+    MPL_TRY(collect(&t, n, touches));
     MPL_TRY(mpl_new(ctx, t.seen, g->n_ops));
     MPL_TRY(mpl_new(ctx, t.target, g->n_ops));
     MPL_TRY(mpl_new(ctx, t.stack, (size_t)g->n_ops + 1));

@@ -50,12 +50,12 @@ static void find_needed(cutter *c)
 }
 
 /* Roots that stay in one piece whatever lies in them. */
-static void find_whole(cutter *c, bool cut)
+static void find_whole(cutter *c)
 {
     const mpl_graph *g = c->g;
 
     for (mpl_value v = 0; v < g->n_values; v++)
-        c->whole[v] = !cut || g->value_op[v] == MPL_NONE || g->n_blocks > 1;
+        c->whole[v] = g->value_op[v] == MPL_NONE || g->n_blocks > 1;
 }
 
 static void put_mark(cutter *c, mpl_value root, uint64_t at)
@@ -166,7 +166,7 @@ out:
     return st;
 }
 
-mpl_status mpl_cuts_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias *alias, bool cut, bool in_place,
+mpl_status mpl_cuts_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias *alias, bool in_place,
                         uint32_t align, mpl_cuts *out)
 {
     mpl_status st = MPL_OK;
@@ -175,7 +175,7 @@ mpl_status mpl_cuts_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias *alias
 
     MPL_TRY(parts_alloc(&c));
     find_needed(&c);
-    find_whole(&c, cut);
+    find_whole(&c);
     do {
         set_marks(&c);
         fill_parts(&c);

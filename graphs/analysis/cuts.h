@@ -17,8 +17,8 @@ typedef struct mpl_cuts {
 } mpl_cuts;
 
 /* Parts begin at multiples of `align`. Cut are roots that some operation makes, none of whose values that lie in several parts might be overwritten in place as a whole
- * (looked at with in_place only): those would lose that. `cut` false: none are. O(size log size). */
-mpl_status mpl_cuts_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias *alias, bool cut, bool in_place,
+ * (looked at with in_place only): those would lose that. O(size log size). */
+mpl_status mpl_cuts_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias *alias, bool in_place,
                         uint32_t align, mpl_cuts *out);
 void mpl_cuts_free(mpl_ctx *ctx, mpl_cuts *parts);
 

@@ -1,7 +1,7 @@
 /* from_graph.c -- the problem of a graph and an order. See problem.h.
  *
  * Storage that others lie in (pieces of a split, operands of a concat) is cut where they begin and end; its parts are a family,
- * each there for as long as something in it is needed. Not under parallel.
+ * each there for as long as something in it is needed.
  * Buffers come in the order of their values' ids, workspaces behind them in the order of their operations. A root that
  * a graph output is a view of is an output itself: its storage is what the caller gets. */
 #include "graphs/analysis/access.h"
@@ -690,8 +690,12 @@ static mpl_status make_problem(maker *m, const mpl_op *order)
         MPL_TRY(fill_points(m));
     if (o->in_place)
         MPL_TRY(add_pairs(m, order));
-    if (m->storage == NULL && !m->any_cut)
-        MPL_TRY(mpl_access_new(m->ctx, m->g, p->n, m->map->value_buffer, m->map->op_workspace, &access));
+    if (m->storage == NULL && (!m->any_cut || o->parallel))
+        MPL_TRY(
+            mpl_access_new(m->ctx, m->g, p->n,
+                           &(mpl_touches){m->map->value_buffer, m->map->value_buffers, m->map->op_workspace,
+                                          m->any_cut ? m->ranges->alias.nothing : NULL},
+                           &access));
     p->access = access;
     if (m->extents == NULL) /* a workspace can be too large: that is the backend's word, not ours */
         MPL_TRY(mpl_problem_check(m->ctx, p));
@@ -713,11 +717,16 @@ static mpl_status parallel_values(maker *m)
 
     MPL_TRY(mpl_new(m->ctx, held, p->n));
     MPL_TRY(mpl_new(m->ctx, given, p->n));
-    for (mpl_value v = 0; v < m->g->n_values; v++)
-        if (m->map->value_buffer[v] != MPL_NONE && m->ranges->alias.root[v] == v) {
-            held[m->map->value_buffer[v]] = is_kept(m, v);
-            given[m->map->value_buffer[v]] = m->g->value_op[v] == MPL_NONE;
-        }
+    for (mpl_value v = 0; v < m->g->n_values; v++) {
+        mpl_buffer b = m->map->value_buffer[v];
+
+        if (b == MPL_NONE || m->ranges->alias.root[v] != v)
+            continue;
+        held[b] = is_kept(m, v);
+        given[b] = m->g->value_op[v] == MPL_NONE;
+        for (uint32_t k = 0; m->cuts.count[v] > 1 && k < m->cuts.count[v]; k++)
+            held[b + k] = m->part_kept[m->cuts.first[v] + k];
+    }
     MPL_TRY(mpl_before_from_access(m->ctx, p->n, p->access, &before));
     MPL_TRY(mpl_new(m->ctx, rows, (size_t)p->n * n_words));
     for (uint32_t a = 0; a < p->n; a++)
@@ -803,10 +812,10 @@ out:
     return st;
 }
 
-/* The problem with the operands of the concats `shared` inside their results; cut: storage is there part by part. */
+/* The problem with the operands of the concats `shared` inside their results. */
 static mpl_status build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                        const mpl_problem_options *options, const uint8_t *shared, bool cut,
-                        mpl_problem **problem, mpl_value_map **map)
+                        const mpl_problem_options *options, const uint8_t *shared, mpl_problem **problem,
+                        mpl_value_map **map)
 {
     mpl_status st = MPL_OK;
     maker m = {.ctx = ctx, .g = g, .options = options};
@@ -819,7 +828,7 @@ static mpl_status build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
         m.is_output[m.ranges->alias.root[g->output[i]]] = 1;
     MPL_TRY(find_parts(&m));
     MPL_TRY(mpl_program_new(ctx, g, order, &m.program));
-    MPL_TRY(mpl_cuts_new(ctx, g, &m.ranges->alias, cut, options->in_place, options->align, &m.cuts));
+    MPL_TRY(mpl_cuts_new(ctx, g, &m.ranges->alias, options->in_place, options->align, &m.cuts));
     MPL_TRY(find_lives(&m));
     if (g->n_blocks > 1)
         MPL_TRY(assign_storage(&m));
@@ -865,7 +874,6 @@ typedef struct chooser {
     const mpl_graph *g;
     const mpl_op *order;
     mpl_problem_options options; /* serial: what decides is the peak of this order */
-    bool cut;                    /* as the problem will be */
     uint8_t *shared;             /* [n_ops] the choice at hand */
     uint8_t *best;               /* [n_ops] */
     uint64_t copying;            /* peak when all of them copy [byte] */
@@ -876,7 +884,7 @@ static mpl_status peak_of(chooser *c, uint64_t *peak, uint32_t *step, mpl_value_
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(build(c->ctx, c->g, c->order, &c->options, c->shared, c->cut, p, map));
+    MPL_TRY(build(c->ctx, c->g, c->order, &c->options, c->shared, p, map));
     MPL_TRY(mpl_peak_live(c->ctx, *p, 0, peak, NULL, step));
 out:
     return st;
@@ -1066,7 +1074,7 @@ mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op
                                   mpl_value_map **map)
 {
     mpl_status st = MPL_OK;
-    chooser c = {.ctx = ctx, .g = g, .order = order, .options = *options, .cut = !options->parallel};
+    chooser c = {.ctx = ctx, .g = g, .order = order, .options = *options};
     uint8_t *sharable = NULL;
     uint32_t n = 0;
 
@@ -1082,7 +1090,7 @@ mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op
         MPL_TRY(choose(&c, sharable, n));
         memcpy(sharable, c.best, g->n_ops);
     }
-    MPL_TRY(build(ctx, g, order, options, n > 0 ? sharable : NULL, c.cut, problem, map));
+    MPL_TRY(build(ctx, g, order, options, n > 0 ? sharable : NULL, problem, map));
 out:
     mpl_free(ctx, sharable);
     mpl_free(ctx, c.shared);
