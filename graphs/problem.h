@@ -160,8 +160,8 @@ const char *mpl_copy_name(mpl_copy_when when); /* "entry", "slice", "carried", "
 
 /* Operands of a concat: copied into its result, or made inside it wherever their bytes follow one another there (`inside`). */
 typedef enum mpl_concat {
-    MPL_CONCAT_AUTO, /* those made inside that do not raise the peak live bytes of the order above that of copying all; of up to
-                      * 12, the choice of the lowest peak, then of the fewest bytes copied, all of them looked at */
+    MPL_CONCAT_AUTO, /* those made inside that do not raise the bound (peak live bytes, or the heaviest antichain) above that of copying
+                      * all; of a few, the choice of the lowest bound, then of the fewest bytes copied, all of them looked at */
     MPL_CONCAT_SHARE, /* all that can be */
     MPL_CONCAT_COPY,
 } mpl_concat;
@@ -172,6 +172,8 @@ typedef struct mpl_problem_options {
         views; /* a view, and a piece of a split or slice that is one run of bytes, takes no memory; false: each is copied,
                     * operands of concats too */
     mpl_concat concat;
+    const uint8_t *
+        concat_shared; /* [n_ops] with MPL_CONCAT_AUTO: 1 what shares, if it can: decided before; NULL: by bounds */
     bool pin_weights, pin_inputs, pin_outputs;
     unsigned
         own_pools;  /* bit k: values that are mpl_part k are planned, pinned or not, in a pool of their own */
@@ -228,6 +230,38 @@ mpl_status mpl_problem_set_times(mpl_ctx *ctx, const uint64_t *birth, const uint
 
 /* Checks ranges: bytes > 0, birth < death <= n_steps, align a power of two, pools, pairs. MPL_EINPUT naming the buffer. */
 mpl_status mpl_problem_check(mpl_ctx *ctx, const mpl_problem *p);
+
+/* ---- which concats share ----------------------------------------------------------------------------------------- */
+
+/* How that was decided; by exact plans: planners/concat.h. */
+typedef enum mpl_concat_by {
+    MPL_CONCAT_BY_NOTHING, /* there was nothing to decide */
+    MPL_CONCAT_BY_GREEDY,  /* by what stands at the peak, again and again */
+    MPL_CONCAT_BY_BOUND,   /* by the bound of every choice */
+    MPL_CONCAT_BY_EXACT,   /* by the least bytes of every choice that its bound does not exclude */
+} mpl_concat_by;
+
+typedef struct mpl_concat_choice {
+    uint64_t bytes;        /* its bound, or what its best plan needs [byte] */
+    uint64_t shared_bytes; /* of the results of those that share [byte] */
+    uint32_t set;          /* bit i: op[i] shares */
+} mpl_concat_choice;
+
+typedef struct mpl_concats {
+    uint32_t n;                /* that can share */
+    uint8_t *shared;           /* [n_ops] what the options, or the bounds, choose */
+    mpl_concat_by by;          /* those two are there for an open MPL_CONCAT_AUTO only: */
+    mpl_op *op;                /* [n] ascending */
+    uint32_t n_choices;        /* 2^n, or 0: too many to look at each */
+    mpl_concat_choice *choice; /* [n_choices] by set, with their bounds */
+} mpl_concats;
+
+mpl_status mpl_concats_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                           const mpl_problem_options *options, mpl_concats **out);
+void mpl_concats_free(mpl_ctx *ctx, mpl_concats *concats);
+/* Fewer bytes; of as many, more that need no copy; then the lower set. */
+bool mpl_concat_better(const mpl_concat_choice *a, const mpl_concat_choice *b);
+const char *mpl_concat_by_name(mpl_concat_by by); /* "the bounds of all choices", .. */
 
 /* A name for the contents: all that decides which plans are valid. Left out are names and what only guides planners
  * (type and shape ids, no_reuse, access), so that a plan file, which embeds no more, can be checked against it. */

@@ -242,6 +242,16 @@ static void show_order(const mpl_options *options, const mpl_job *job)
            mpl_gap_text(found->live_bytes, found->bound_bytes, gap), found->ticks, (double)found->ns / 1e9);
 }
 
+/* Which concats have their operands inside their results, and why those. */
+static void show_concats(const mpl_concat_found *f)
+{
+    printf("concats      %6" PRIu32 " of %" PRIu32 " that could do so have their operands in place, by %s",
+           f->n_shared, f->n, mpl_concat_by_name(f->by));
+    if (f->by == MPL_CONCAT_BY_EXACT)
+        printf(" (%" PRIu32 " planned, %" PRIu64 " ticks)", f->n_planned, f->ticks);
+    printf("\n");
+}
+
 /* The buffers that prove the bound: pairwise in each other's way, they add up to it. */
 static mpl_status show_witness(mpl_ctx *ctx, const mpl_problem *p)
 {
@@ -508,6 +518,8 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
         show_order(options, &job);
     if (job.source.graph != NULL && job.source.graph->n_blocks > 1)
         MPL_TRY(show_copies(ctx, &job));
+    if (job.concats.n > 0)
+        show_concats(&job.concats);
     MPL_TRY(show_witness(ctx, job.problem));
     MPL_TRY(show_device(ctx, options, &job, workspaces));
     MPL_TRY(job.problem->before == NULL ? show_serial(ctx, &job) : show_parallel(ctx, &job));

@@ -378,12 +378,19 @@ static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *options, mpl_jo
 {
     mpl_status st = MPL_OK;
     mpl_problem_options po;
+    uint8_t *shared = NULL;
 
     MPL_TRY(whole_options(ctx, options, job->backend, job, &po));
     po.op_workspace_bytes = job->workspace_bytes;
+    if (po.concat == MPL_CONCAT_AUTO) {
+        MPL_TRY(mpl_new(ctx, shared, job->source.graph->n_ops));
+        MPL_TRY(mpl_concat_decide(ctx, job->source.graph, job->order, &po, shared, &job->concats));
+        po.concat_shared = shared;
+    }
     MPL_TRY(mpl_problem_from_graph(ctx, job->source.graph, job->order, &po, &job->own_problem, &job->map));
     job->problem = job->own_problem;
 out:
+    mpl_free(ctx, shared);
     return st;
 }
 

@@ -8,9 +8,10 @@
 #include "graphs/source.h"
 #include "harness/options.h"
 #include "harness/record.h"
-#include "planners/ways.h"
+#include "planners/concat.h"
 #include "planners/planner.h"
 #include "planners/recompute.h"
+#include "planners/ways.h"
 #include "runtime/backend.h"
 #include "runtime/machine.h"
 
@@ -60,6 +61,7 @@ typedef struct mpl_job {
     const mpl_problem *problem;
     mpl_problem *own_problem; /* NULL where the problem is the source's */
     mpl_value_map *map;       /* NULL for a list */
+    mpl_concat_found concats; /* of --concat=auto */
     uint64_t naive_bytes, bound_bytes;
     uint32_t peak_step;
     const char *bound_kind;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "graphs/analysis/before.h"
+#include "planners/concat.h"
 
 /* ---- loaded ---- */
 
@@ -11,7 +12,9 @@ static mpl_status graph_problem(mpl_ctx *ctx, const library_settings *set, mempl
 {
     mpl_status st = MPL_OK;
     mpl_problem_options options = mpl_problem_options_default();
+    mpl_concat_found concats;
     mpl_op *order = NULL;
+    uint8_t *shared = NULL;
 
     options.parallel = set->parallel;
     options.in_place = set->in_place;
@@ -23,9 +26,13 @@ static mpl_status graph_problem(mpl_ctx *ctx, const library_settings *set, mempl
     options.capacity = set->capacity;
     MPL_TRY(mpl_new(ctx, order, t->graph->n_ops));
     MPL_TRY(mpl_order_of(ctx, t->graph, set->order, order));
+    MPL_TRY(mpl_new(ctx, shared, t->graph->n_ops));
+    MPL_TRY(mpl_concat_decide(ctx, t->graph, order, &options, shared, &concats));
+    options.concat_shared = shared;
     MPL_TRY(mpl_problem_from_graph(ctx, t->graph, order, &options, &t->problem, &t->map));
 out:
     mpl_free(ctx, order);
+    mpl_free(ctx, shared);
     return st;
 }
 

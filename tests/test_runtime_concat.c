@@ -4,6 +4,7 @@
 
 #include "graphs/base/rng.h"
 #include "graphs/source.h"
+#include "planners/concat.h"
 #include "planners/planner.h"
 #include "planners/verify.h"
 #include "runtime/exec.h"
@@ -307,6 +308,108 @@ static void short_lives_are_caught(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* ---- which share ----------------------------------------------------------------------------------------------------- */
+
+/* The least bytes of one choice: by `exact`, which tests of its own hold to brute force. */
+static uint64_t least_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                         const mpl_problem_options *options, const uint8_t *shared)
+{
+    mpl_problem_options o = *options;
+    mpl_value_map *map = NULL;
+    mpl_problem *p = NULL;
+    mpl_plan *plan = NULL;
+    uint64_t bytes;
+    mpl_run call;
+
+    o.concat_shared = shared;
+    assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
+    mpl_run_init(&call, ctx);
+    assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), &call, p, &plan));
+    assert_int_equal(plan->claim, MPL_OPTIMAL);
+    bytes = plan->pool_bytes[0];
+    mpl_plan_free(ctx, plan);
+    mpl_value_map_free(ctx, map);
+    mpl_problem_free(ctx, p);
+    return bytes;
+}
+
+/* Every set of the concats that can share, planned: the best by bytes, then by bytes that need no copy, then the lowest set. */
+static uint32_t best_of_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                            const mpl_problem_options *o, const mpl_op *op, uint32_t n, uint64_t *bytes)
+{
+    uint32_t best = 0;
+    uint64_t least = UINT64_MAX, most = 0;
+
+    for (uint32_t set = 0; set < 1u << n; set++) {
+        uint8_t shared[64] = {0};
+        uint64_t got, saved = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+            if (set >> i & 1) {
+                shared[op[i]] = 1;
+                saved += g->value_bytes[g->op_out[g->op_out_begin[op[i]]]];
+            }
+        got = least_of(ctx, g, order, o, shared);
+        if (got < least || (got == least && saved > most)) {
+            least = got;
+            most = saved;
+            best = set;
+        }
+    }
+    *bytes = least;
+    return best;
+}
+
+/* The choice that is made by exact plans is the best of all, of either safety; by bounds alone it is not always. */
+static void choices_are_the_best(void **state)
+{
+    uint32_t n_graphs = 0, n_choices = 0, n_other = 0, n_lower = 0, n_undecided = 0;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        mpl_problem_options o = mpl_problem_options_default();
+        mpl_graph *g = random_rows(&ctx, seed);
+        mpl_concats *concats = NULL;
+        mpl_concat_found found;
+        uint8_t shared[64];
+        uint64_t least;
+        uint32_t best;
+        mpl_op order[64];
+
+        o.in_place = seed % 4 != 3;
+        o.pin_outputs = seed % 3 != 0;
+        o.parallel = seed % 5 == 4;
+        assert_ok(&ctx, mpl_order_random(&ctx, g, seed, order));
+        assert_ok(&ctx, mpl_concats_new(&ctx, g, order, &o, &concats));
+        assert_ok(&ctx, mpl_concat_decide(&ctx, g, order, &o, shared, &found));
+        assert_int_equal(found.n, concats->n);
+        n_undecided += concats->n > 0 && concats->n <= 4 && found.by != MPL_CONCAT_BY_EXACT;
+        if (concats->n > 0 && concats->n <= 4 && found.by == MPL_CONCAT_BY_EXACT) {
+            bool other = memcmp(shared, concats->shared, g->n_ops) != 0;
+
+            best = best_of_all(&ctx, g, order, &o, concats->op, concats->n, &least);
+            for (uint32_t i = 0; i < concats->n; i++)
+                if (shared[concats->op[i]] != (best >> i & 1))
+                    fail_msg("seed %" PRIu64 ": concat %u shares: %u; the best choice is %x of %u", seed, i,
+                             shared[concats->op[i]], best, concats->n);
+            n_graphs++;
+            n_choices += concats->n_choices;
+            n_other += other;
+            n_lower += other && least_of(&ctx, g, order, &o, concats->shared) > least;
+        }
+        mpl_concats_free(&ctx, concats);
+        mpl_graph_free(&ctx, g);
+    }
+    print_message(
+        "%u graphs, %u choices: exact plans choose otherwise than bounds in %u, lower in %u; %u are left to "
+        "bounds\n",
+        n_graphs, n_choices, n_other, n_lower, n_undecided);
+    assert_true(n_graphs > 150 && n_choices > 400 && n_lower > 3 && n_undecided < 5);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* Moves the family of buffer x so that x lies `by` bytes behind c; false: it cannot. */
 static bool move_onto(const mpl_problem *p, mpl_plan *plan, mpl_buffer x, mpl_buffer c, uint64_t by)
 {
@@ -477,6 +580,7 @@ int main(void)
         cmocka_unit_test(shared_operands_keep_the_outputs),
         cmocka_unit_test(parts_make_room),
         cmocka_unit_test(short_lives_are_caught),
+        cmocka_unit_test(choices_are_the_best),
         cmocka_unit_test(relations_of_parts_are_the_graphs),
         cmocka_unit_test(orders_count_parts),
         cmocka_unit_test(zoo_copies_little),

@@ -1,4 +1,4 @@
-/* from_graph.c -- the problem of a graph and an order. See problem.h.
+/* from_graph.c -- the problem of a graph and an order, once it is known which concats share. See problem.h.
  *
  * Storage that others lie in (pieces of a split, operands of a concat) is cut where they begin and end; its parts are a family,
  * each there for as long as something in it is needed.
@@ -7,6 +7,7 @@
 #include "graphs/analysis/access.h"
 #include "graphs/analysis/before.h"
 #include "graphs/analysis/liveness.h"
+#include "graphs/analysis/concats.h"
 #include "graphs/analysis/cuts.h"
 #include "graphs/analysis/storage.h"
 #include "graphs/analysis/units.h"
@@ -77,13 +78,6 @@ static bool is_pinned(const maker *m, mpl_value root)
 static bool is_kept(const maker *m, mpl_value root)
 {
     return m->is_output[root] || m->g->value_role[root] == MPL_WEIGHT;
-}
-
-static mpl_status check_options(mpl_ctx *ctx, const mpl_problem_options *o)
-{
-    if (o->align != 0 && (o->align & (o->align - 1)) == 0)
-        return MPL_OK;
-    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "alignment %u is no power of two", o->align);
 }
 
 /* The lowest of as many ids as v has parts. */
@@ -812,10 +806,9 @@ out:
     return st;
 }
 
-/* The problem with the operands of the concats `shared` inside their results. */
-static mpl_status build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                        const mpl_problem_options *options, const uint8_t *shared, mpl_problem **problem,
-                        mpl_value_map **map)
+mpl_status mpl_problem_build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                             const mpl_problem_options *options, const uint8_t *shared, mpl_problem **problem,
+                             mpl_value_map **map)
 {
     mpl_status st = MPL_OK;
     maker m = {.ctx = ctx, .g = g, .options = options};
@@ -862,238 +855,5 @@ out:
     mpl_free(ctx, m.part);
     mpl_value_map_free(ctx, m.map);
     mpl_problem_free(ctx, m.p);
-    return st;
-}
-
-/* ---- which concats copy ------------------------------------------------------------------------------------------- */
-
-enum { MOST_TRIED = 12 }; /* concats of which every choice is looked at */
-
-typedef struct chooser {
-    mpl_ctx *ctx;
-    const mpl_graph *g;
-    const mpl_op *order;
-    mpl_problem_options options; /* serial: what decides is the peak of this order */
-    uint8_t *shared;             /* [n_ops] the choice at hand */
-    uint8_t *best;               /* [n_ops] */
-    uint64_t copying;            /* peak when all of them copy [byte] */
-} chooser;
-
-/* Live bytes at the peak of the choice at hand; *step: where. */
-static mpl_status peak_of(chooser *c, uint64_t *peak, uint32_t *step, mpl_value_map **map, mpl_problem **p)
-{
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(build(c->ctx, c->g, c->order, &c->options, c->shared, p, map));
-    MPL_TRY(mpl_peak_live(c->ctx, *p, 0, peak, NULL, step));
-out:
-    return st;
-}
-
-static mpl_status try_choice(chooser *c, uint64_t *peak, uint32_t *step)
-{
-    mpl_status st = MPL_OK;
-    mpl_value_map *map = NULL;
-    mpl_problem *p = NULL;
-
-    MPL_TRY(peak_of(c, peak, step, &map, &p));
-out:
-    mpl_problem_free(c->ctx, p);
-    mpl_value_map_free(c->ctx, map);
-    return st;
-}
-
-static uint64_t result_bytes(const mpl_graph *g, mpl_op op)
-{
-    return g->value_bytes[g->op_out[g->op_out_begin[op]]];
-}
-
-/* Every choice of a few concats: the lowest peak; then the most bytes that need no copy; then the first choice in the order of
- * binary numbers. */
-static mpl_status choose_of_all(chooser *c, uint32_t n, const mpl_op *op)
-{
-    mpl_status st = MPL_OK;
-    uint64_t most = 0, least = c->copying;
-
-    for (uint32_t set = 1; set < UINT32_C(1) << n; set++) {
-        uint64_t bytes = 0, peak;
-
-        for (uint32_t i = 0; i < n; i++) {
-            c->shared[op[i]] = set >> i & 1;
-            bytes += c->shared[op[i]] ? result_bytes(c->g, op[i]) : 0;
-        }
-        MPL_TRY(try_choice(c, &peak, NULL));
-        if (peak > least || (peak == least && bytes <= most))
-            continue;
-        most = bytes;
-        least = peak;
-        memcpy(c->best, c->shared, c->g->n_ops);
-    }
-out:
-    return st;
-}
-
-/* The shared concat whose result is alive at `step` and saves the least by sharing; MPL_NONE: none is. */
-static mpl_op least_at(const chooser *c, const mpl_value_map *map, const mpl_problem *p, uint32_t step)
-{
-    const mpl_graph *g = c->g;
-    mpl_op found = MPL_NONE;
-
-    for (mpl_op op = 0; op < g->n_ops; op++) {
-        mpl_value out = c->shared[op] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
-        mpl_buffer b = out != MPL_NONE ? map->value_buffer[out] : MPL_NONE;
-
-        for (uint32_t k = 0; b != MPL_NONE && k < (map->value_buffers != NULL ? map->value_buffers[out] : 1);
-             k++)
-            if (p->birth[b + k] <= step && step < p->death[b + k] &&
-                (found == MPL_NONE || result_bytes(g, op) < result_bytes(g, found)))
-                found = op;
-    }
-    return found;
-}
-
-/* The largest sharable concat that copies, with a smaller result than `after` (or as large, and a higher id); MPL_NONE: none. */
-static mpl_op next_copying(const chooser *c, const uint8_t *sharable, mpl_op after)
-{
-    const mpl_graph *g = c->g;
-    mpl_op found = MPL_NONE;
-
-    for (mpl_op op = 0; op < g->n_ops; op++) {
-        if (!sharable[op] || c->shared[op] ||
-            (after != MPL_NONE && (result_bytes(g, op) > result_bytes(g, after) ||
-                                   (result_bytes(g, op) == result_bytes(g, after) && op <= after))))
-            continue;
-        if (found == MPL_NONE || result_bytes(g, op) > result_bytes(g, found))
-            found = op;
-    }
-    return found;
-}
-
-/* Concats that were given up though others made room: the largest first, each shares again if the peak stays. */
-static mpl_status share_again(chooser *c, const uint8_t *sharable)
-{
-    mpl_status st = MPL_OK;
-    mpl_op op = MPL_NONE;
-    uint64_t peak;
-
-    while ((op = next_copying(c, sharable, op)) != MPL_NONE) {
-        c->shared[op] = 1;
-        MPL_TRY(try_choice(c, &peak, NULL));
-        c->shared[op] = peak <= c->copying;
-    }
-out:
-    return st;
-}
-
-/* All share at first; while that costs peak, the one at the peak that saves least copies after all. */
-static mpl_status choose_by_peak(chooser *c, const uint8_t *sharable)
-{
-    mpl_status st = MPL_OK;
-    mpl_value_map *map = NULL;
-    mpl_problem *p = NULL;
-    uint64_t peak;
-    uint32_t step;
-    mpl_op op;
-
-    for (;;) {
-        MPL_TRY(peak_of(c, &peak, &step, &map, &p));
-        if (peak <= c->copying)
-            break;
-        op = least_at(c, map, p, step);
-        for (mpl_op any = 0; op == MPL_NONE && any < c->g->n_ops; any++)
-            op = c->shared[any] ? any : MPL_NONE;
-        mpl_assert(op != MPL_NONE);
-        c->shared[op] = 0;
-        mpl_problem_free(c->ctx, p), p = NULL;
-        mpl_value_map_free(c->ctx, map), map = NULL;
-    }
-    MPL_TRY(share_again(c, sharable));
-    memcpy(c->best, c->shared, c->g->n_ops);
-out:
-    mpl_problem_free(c->ctx, p);
-    mpl_value_map_free(c->ctx, map);
-    return st;
-}
-
-static mpl_status choose(chooser *c, const uint8_t *sharable, uint32_t n)
-{
-    mpl_status st = MPL_OK;
-    mpl_op op[MOST_TRIED] = {0};
-    uint32_t k = 0;
-
-    MPL_TRY(try_choice(c, &c->copying, NULL));
-    for (mpl_op i = 0; i < c->g->n_ops && n <= MOST_TRIED; i++)
-        if (sharable[i])
-            op[k++] = i;
-    if (n <= MOST_TRIED) {
-        MPL_TRY(choose_of_all(c, n, op));
-    } else {
-        memcpy(c->shared, sharable, c->g->n_ops);
-        MPL_TRY(choose_by_peak(c, sharable));
-    }
-out:
-    return st;
-}
-
-typedef struct fixed {
-    const mpl_graph *g;
-    const uint8_t *is_output; /* [n_values] */
-} fixed;
-
-static bool cannot_move(const void *arg, mpl_value root)
-{
-    const fixed *f = arg;
-
-    return f->is_output[root] || f->g->value_role[root] == MPL_INPUT || f->g->value_role[root] == MPL_WEIGHT;
-}
-
-/* Concats that can share, by the options; *n: how many. */
-static mpl_status find_sharable(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                                uint8_t *sharable, uint32_t *n)
-{
-    mpl_status st = MPL_OK;
-    mpl_alias_options o = {options->views, options->align, NULL, options->in_place && options->pin_outputs};
-    mpl_alias alias = {NULL, NULL, NULL};
-    uint8_t *is_output = NULL, *taken = NULL;
-
-    MPL_TRY(mpl_alias_new(ctx, g, &o, &alias));
-    MPL_TRY(mpl_new(ctx, is_output, g->n_values));
-    MPL_TRY(mpl_new(ctx, taken, g->n_values));
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        is_output[alias.root[g->output[i]]] = 1;
-    *n = mpl_concat_sharable(g, &o, &alias, cannot_move, &(fixed){g, is_output}, taken, sharable);
-out:
-    mpl_alias_free(ctx, &alias);
-    mpl_free(ctx, is_output);
-    mpl_free(ctx, taken);
-    return st;
-}
-
-mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                                  const mpl_problem_options *options, mpl_problem **problem,
-                                  mpl_value_map **map)
-{
-    mpl_status st = MPL_OK;
-    chooser c = {.ctx = ctx, .g = g, .order = order, .options = *options};
-    uint8_t *sharable = NULL;
-    uint32_t n = 0;
-
-    MPL_TRY(mpl_graph_check_ssa(ctx, g));
-    MPL_TRY(check_options(ctx, options));
-    c.options.parallel = false;
-    MPL_TRY(mpl_new(ctx, sharable, g->n_ops));
-    if (options->concat != MPL_CONCAT_COPY)
-        MPL_TRY(find_sharable(ctx, g, options, sharable, &n));
-    if (n > 0 && options->concat == MPL_CONCAT_AUTO) {
-        MPL_TRY(mpl_new(ctx, c.shared, g->n_ops));
-        MPL_TRY(mpl_new(ctx, c.best, g->n_ops));
-        MPL_TRY(choose(&c, sharable, n));
-        memcpy(sharable, c.best, g->n_ops);
-    }
-    MPL_TRY(build(ctx, g, order, options, n > 0 ? sharable : NULL, problem, map));
-out:
-    mpl_free(ctx, sharable);
-    mpl_free(ctx, c.shared);
-    mpl_free(ctx, c.best);
     return st;
 }
