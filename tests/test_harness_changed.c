@@ -178,7 +178,7 @@ static void updates_happen_once(void **state)
     mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mpl_graph *whole = NULL, *g = NULL;
-        interpreter once, again;
+        interpreter once, again, before;
         uint32_t n_changed = 0;
 
         assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &whole));
@@ -186,21 +186,25 @@ static void updates_happen_once(void **state)
         assert_ok(&ctx, twice(&ctx, cases[i][1], &g, NULL));
         again = run(&ctx, g, "", false);
         once = run(&ctx, whole, cases[i][1], true);
+        before = run(&ctx, whole, cases[i][1], false);
         for (uint32_t k = 0; k < whole->n_outputs; k++) {
-            mpl_value want = whole->output[k], got;
+            mpl_value want = whole->output[k], got, first = mpl_graph_find(g, whole->value_name[want]);
             char name[300];
 
             snprintf(name, sizeof name, "%.250s" MPL_AGAIN, whole->value_name[want]);
             got = mpl_graph_find(g, name);
             n_changed += got != MPL_NONE;
             if (mpl_n_updates((mpl_op_kind)whole->op_kind[whole->value_op[want]]) > 0 && got != MPL_NONE)
-                assert_int_equal(mpl_graph_find(g, whole->value_name[want]), MPL_NONE);
-            got = got != MPL_NONE ? got : mpl_graph_find(g, whole->value_name[want]);
+                assert_int_equal(first, MPL_NONE);
+            if (first != MPL_NONE)
+                assert_memory_equal(again.data[first], before.data[want], whole->value_bytes[want]);
+            got = got != MPL_NONE ? got : first;
             if (memcmp(again.data[got], once.data[want], whole->value_bytes[want]) != 0)
                 fail_msg("%s, %s: '%s' differs", cases[i][0], cases[i][1], whole->value_name[want]);
         }
         assert_true(n_changed > 0);
         interpret_end(&once);
+        interpret_end(&before);
         interpret_end(&again);
         mpl_graph_free(&ctx, g);
         mpl_graph_free(&ctx, whole);

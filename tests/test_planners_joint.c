@@ -1,4 +1,5 @@
 /* Order and placement together: the least arena over every order of small graphs, each placed by the exact planner. */
+#include "tests/all_orders.h"
 #include "tests/random_training.h"
 
 #include "graphs/orders/orders.h"
@@ -25,59 +26,39 @@ static uint64_t placed(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, co
     return bytes;
 }
 
-typedef struct brute {
-    mpl_ctx *ctx;
-    const mpl_graph *g;
-    const mpl_problem_options *o;
-    mpl_op order[16];
-    bool done[16];
-    uint64_t arena, live, n; /* the least of either; orders */
-    uint64_t most;           /* orders */
-} brute;
+/* The least of either over all orders. */
+typedef struct leasts {
+    uint64_t arena, live;
+} leasts;
 
-static void try_all(brute *b, uint32_t n)
+static void judge(all_orders *all)
 {
-    const mpl_graph *g = b->g;
+    leasts *least = all->arg;
 
-    if (n == g->n_ops) {
-        b->live = mpl_min_u64(b->live, live_peak(b->ctx, g, b->order, b->o));
-        b->arena = mpl_min_u64(b->arena, placed(b->ctx, g, b->order, b->o));
-        b->n++;
-        return;
-    }
-    for (mpl_op op = 0; op < g->n_ops && b->n < b->most; op++) {
-        bool ready = !b->done[op];
-
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            ready = ready && (g->value_op[g->op_in[i]] == MPL_NONE || b->done[g->value_op[g->op_in[i]]]);
-        if (!ready)
-            continue;
-        b->done[op] = true;
-        b->order[n] = op;
-        try_all(b, n + 1);
-        b->done[op] = false;
-    }
+    least->live = mpl_min_u64(least->live, live_peak(all->ctx, all->g, all->order, all->o));
+    least->arena = mpl_min_u64(least->arena, placed(all->ctx, all->g, all->order, all->o));
 }
 
 /* joint against all orders of g; false: there are more orders than that. */
 static bool check_joint(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o, uint64_t most,
                         uint64_t *apart, uint64_t *listed)
 {
-    brute all = {.ctx = ctx, .g = g, .o = o, .arena = UINT64_MAX, .live = UINT64_MAX, .most = most};
+    leasts least = {UINT64_MAX, UINT64_MAX};
+    all_orders all = {.ctx = ctx, .g = g, .o = o, .each = judge, .arg = &least, .most = most};
     mpl_order_run run;
     mpl_op order[16];
 
     assert_true(g->n_ops <= 16);
-    try_all(&all, 0);
+    visit_orders(&all);
     if (all.n == most)
         return false;
     mpl_order_run_init(&run, ctx);
     run.options = o;
     assert_ok(ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
-    assert_int_equal(run.live_bytes, all.arena);
-    assert_int_equal(run.bound_bytes, all.arena);
-    assert_int_equal(placed(ctx, g, order, o), all.arena);
-    *apart += all.arena > all.live;
+    assert_int_equal(run.live_bytes, least.arena);
+    assert_int_equal(run.bound_bytes, least.arena);
+    assert_int_equal(placed(ctx, g, order, o), least.arena);
+    *apart += least.arena > least.live;
     *listed += run.method != NULL && strcmp(run.method, "orders") == 0;
     return true;
 }
@@ -185,33 +166,23 @@ static bool within(const uint64_t *a, const uint64_t *b)
     return true;
 }
 
+/* Pairs of each listed order that are alive at once. */
+typedef struct listing {
+    uint64_t (*set)[PAIR_WORDS];
+    uint32_t n;
+} listing;
+
 /* What is alive at once in any order is so in one that is listed, or more is not. */
-static void every_order(brute *b, uint32_t n, uint64_t (*listed)[PAIR_WORDS], uint32_t n_listed)
+static void is_listed(all_orders *all)
 {
-    const mpl_graph *g = b->g;
+    const listing *listed = all->arg;
     uint64_t set[PAIR_WORDS];
     bool found = false;
 
-    if (n == g->n_ops) {
-        conflicts_of(b->ctx, g, b->order, b->o, set);
-        for (uint32_t i = 0; i < n_listed && !found; i++)
-            found = within(listed[i], set);
-        assert_true(found);
-        b->n++;
-        return;
-    }
-    for (mpl_op op = 0; op < g->n_ops; op++) {
-        bool ready = !b->done[op];
-
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            ready = ready && (g->value_op[g->op_in[i]] == MPL_NONE || b->done[g->value_op[g->op_in[i]]]);
-        if (!ready)
-            continue;
-        b->done[op] = true;
-        b->order[n] = op;
-        every_order(b, n + 1, listed, n_listed);
-        b->done[op] = false;
-    }
+    conflicts_of(all->ctx, all->g, all->order, all->o, set);
+    for (uint32_t i = 0; i < listed->n && !found; i++)
+        found = within(listed->set[i], set);
+    assert_true(found);
 }
 
 static void listed_orders_suffice(void **state)
@@ -225,7 +196,8 @@ static void listed_orders_suffice(void **state)
     for (uint64_t seed = 0; seed < 600; seed++) {
         mpl_graph *g = random_graph(&ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
         mpl_problem_options o = random_options(seed);
-        brute all = {.ctx = &ctx, .g = g, .o = &o};
+        listing those = {.set = listed};
+        all_orders all = {.ctx = &ctx, .g = g, .o = &o, .each = is_listed, .arg = &those};
         mpl_order_list *list = NULL;
         mpl_op order[16];
         uint64_t ticks = 0;
@@ -244,7 +216,8 @@ static void listed_orders_suffice(void **state)
                 conflicts_of(&ctx, g, order, &o, listed[n++]);
         }
         assert_true(ended);
-        every_order(&all, 0, listed, n);
+        those.n = n;
+        visit_orders(&all);
         n_listed += n;
         there_are += all.n;
         mpl_order_list_free(list);

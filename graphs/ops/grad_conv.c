@@ -234,8 +234,8 @@ MPL_INLINE void weight_all(mpl_type type, const conv_dims *d, const void *dy, co
                 weight_one(type, d, dy, x, i / taps / d->in_channels, i / taps % d->in_channels, i % taps));
 }
 
-/* The sum of dy over all but its channels. */
-MPL_INLINE void bias_all(mpl_type type, const mpl_shape *y, const void *dy, void *db)
+/* factor times the sum of dy over all but its channels, axis 1. */
+MPL_INLINE void channel_sums(mpl_type type, const mpl_shape *y, const void *dy, double factor, void *db)
 {
     int64_t plane = mpl_count_dims(y, 2, y->rank);
 
@@ -245,7 +245,7 @@ MPL_INLINE void bias_all(mpl_type type, const mpl_shape *y, const void *dy, void
         for (int64_t n = 0; n < y->dim[0]; n++)
             for (int64_t i = 0; i < plane; i++)
                 sum += mpl_get(type, dy, (n * y->dim[1] + c) * plane + i);
-        mpl_put(type, db, c, sum);
+        mpl_put(type, db, c, factor * sum);
     }
 }
 
@@ -281,7 +281,7 @@ mpl_status mpl_eval_conv_grad(mpl_ctx *ctx, const mpl_op_call *call)
     MPL_TRY(dims_of(ctx, call->graph, call->op, &call->in[1].shape, &call->in[2].shape, &d));
     MPL_FOR_FLOAT(type, weight_all, &d, dy, call->in[1].data, call->out[0].data)
     if (call->n_out > 1 && call->out[1].data != NULL)
-        MPL_FOR_FLOAT(type, bias_all, &d.y, dy, call->out[1].data)
+        MPL_FOR_FLOAT(type, channel_sums, &d.y, dy, 1, call->out[1].data)
     if (call->n_out > 2 && call->out[2].data != NULL)
         MPL_FOR_FLOAT(type, input_all, &d, dy, call->in[2].data, call->out[2].data)
 out:
@@ -336,17 +336,6 @@ MPL_INLINE void product_all(mpl_type type, const product_map *m, const void *lef
         }
 }
 
-MPL_INLINE void columns_all(mpl_type type, const mpl_shape *y, const void *dy, double factor, void *dc)
-{
-    for (int64_t j = 0; j < y->dim[1]; j++) {
-        double sum = 0;
-
-        for (int64_t i = 0; i < y->dim[0]; i++)
-            sum += mpl_get(type, dy, i * y->dim[1] + j);
-        mpl_put(type, dc, j, factor * sum);
-    }
-}
-
 mpl_status mpl_eval_gemm_grad(mpl_ctx *ctx, const mpl_op_call *call)
 {
     const mpl_tensor *dy = &call->in[0], *a = &call->in[1], *b = &call->in[2];
@@ -363,7 +352,7 @@ mpl_status mpl_eval_gemm_grad(mpl_ctx *ctx, const mpl_op_call *call)
     (void)ctx;
     MPL_FOR_FLOAT(dy->type, product_all, &for_b, a->data, dy->data, call->out[0].data)
     if (call->n_out > 1 && call->out[1].data != NULL)
-        MPL_FOR_FLOAT(dy->type, columns_all, &dy->shape, dy->data, beta, call->out[1].data)
+        MPL_FOR_FLOAT(dy->type, channel_sums, &dy->shape, dy->data, beta, call->out[1].data)
     if (call->n_out > 2 && call->out[2].data != NULL)
         MPL_FOR_FLOAT(dy->type, product_all, &for_a, dy->data, b->data, call->out[2].data)
     return MPL_OK;
