@@ -292,6 +292,8 @@ const mpl_table_kind mpl_tables[] = {
      "a line a planner: inference and training, serial and parallel: how many graphs it plans at the least, "
      "how far above the others are",
      mpl_table_overview, MPL_N_FIELDS, false},
+    {"families", "the same by family of networks: chains, residual, dense, inception, recurrent",
+     mpl_table_families, MPL_N_FIELDS, false},
     {"savings",
      "a line a graph: how much less memory it needs by sharing, in-place pairs, views, concats, order, "
      "fusion, "

@@ -51,8 +51,11 @@ mpl_status mpl_table_recompute(mpl_ctx *ctx, const mpl_table_kind *kind, const m
 mpl_status mpl_table_gpu(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv);
 mpl_status mpl_table_allocators(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                                 bool tsv);
-/* table_overview.c: planners over inference and training, serial and parallel; the graphs' names say which train. */
+/* table_overview.c: planners over inference and training, serial and parallel, and over families of networks; the graphs' names
+ * say which they are. */
 mpl_status mpl_table_overview(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                              bool tsv);
+mpl_status mpl_table_families(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                               bool tsv);
 /* table_savings.c: graphs, and what each switch of their rows saves. */
 mpl_status mpl_table_savings(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,

@@ -1,19 +1,30 @@
-/* table_overview.c -- a line a planner, over inference and training, serial and parallel: how many plans nothing can be below,
- * and how far from that the others are. See table.h. */
+/* table_overview.c -- a line a planner, over inference and training, serial and parallel, or over families of networks: how many
+ * plans nothing can be below, and how far from that the others are. See table.h. */
 #include "harness/grid.h"
 #include "harness/table.h"
 
-/* Four groups of rows; a row of none of them (an option of its own) must not be among the rows. */
-static const struct {
+/* A column's rows: all that are of this safety (NULL: either), that train or not (where that counts), and whose graph's name
+ * begins with one of the words (NULL: any). */
+typedef struct group {
     const char *name, *safety;
-    bool train;
-} groups[] = {
-    {"inference serial", "serial", false},
-    {"inference parallel", "parallel", false},
-    {"training serial", "serial", true},
-    {"training parallel", "parallel", true},
+    bool kinds, train;
+    const char *begins;
+} group;
+
+static const group uses[] = {
+    {"inference serial", "serial", true, false, NULL},
+    {"inference parallel", "parallel", true, false, NULL},
+    {"training serial", "serial", true, true, NULL},
+    {"training parallel", "parallel", true, true, NULL},
 };
-enum { N_GROUPS = sizeof groups / sizeof *groups };
+static const group families[] = {
+    {"chains", NULL, false, false, "vgg mobilenet mlp mnist"},
+    {"residual", NULL, false, false, "resnet"},
+    {"dense", NULL, false, false, "densenet"},
+    {"inception", NULL, false, false, "inception"},
+    {"recurrent", NULL, false, false, "lstm gru"},
+};
+enum { MOST_GROUPS = 5 };
 
 static bool is_text(const mpl_record *row, mpl_field field, const char *value)
 {
@@ -22,12 +33,26 @@ static bool is_text(const mpl_record *row, mpl_field field, const char *value)
     return text != NULL && strcmp(text, value) == 0;
 }
 
-static bool in_group(const mpl_record *row, int group)
+static bool begins(const char *graph, const char *words)
+{
+    for (const char *word = words; *word != '\0'; word += strspn(word, " ")) {
+        size_t n = strcspn(word, " ");
+
+        if (strncmp(graph, word, n) == 0)
+            return true;
+        word += n;
+    }
+    return false;
+}
+
+static bool in_group(const mpl_record *row, const group *g)
 {
     const char *graph = mpl_record_get_text(row, MPL_FIELD_graph);
-    bool train = graph != NULL && strstr(graph, "mode=train") != NULL;
 
-    return train == groups[group].train && is_text(row, MPL_FIELD_safety, groups[group].safety);
+    if (graph == NULL || (g->kinds && (strstr(graph, "mode=train") != NULL) != g->train))
+        return false;
+    return (g->safety == NULL || is_text(row, MPL_FIELD_safety, g->safety)) &&
+           (g->begins == NULL || begins(graph, g->begins));
 }
 
 /* No plan of this row's problem is below it: the highest bound that any planner proved. */
@@ -48,7 +73,7 @@ typedef struct summary {
     double sum, most;       /* of planned bytes over the least */
 } summary;
 
-static summary summarise(const mpl_rows *rows, const char *planner, int group)
+static summary summarise(const mpl_rows *rows, const char *planner, const group *g)
 {
     summary s = {0};
     char text[120];
@@ -57,7 +82,7 @@ static summary summarise(const mpl_rows *rows, const char *planner, int group)
         const mpl_record *row = rows->row[i];
         uint64_t planned, least;
 
-        if (!in_group(row, group) || strcmp(mpl_planner_label(row, text), planner) != 0 ||
+        if (!in_group(row, g) || strcmp(mpl_planner_label(row, text), planner) != 0 ||
             !is_text(row, MPL_FIELD_status, "ok") ||
             !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned) || (least = least_of(rows, row)) == 0)
             continue;
@@ -85,34 +110,34 @@ out:
     return st;
 }
 
-mpl_status mpl_table_overview(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
-                              bool tsv)
+static mpl_status print(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, const group *groups,
+                        uint32_t n, FILE *to, bool tsv)
 {
     mpl_status st = MPL_OK;
-    mpl_grid grid = {.n_cols = 1 + 3 * N_GROUPS};
+    mpl_grid grid = {.n_cols = 1 + 3 * n};
 
     MPL_TRY(mpl_grid_cell(ctx, &grid, "planner"));
-    for (int g = 0; g < N_GROUPS; g++) {
+    for (uint32_t g = 0; g < n; g++) {
         MPL_TRY(mpl_grid_cell(ctx, &grid, "%s: least", groups[g].name));
         MPL_TRY(mpl_grid_cell(ctx, &grid, "%s: mean", groups[g].name));
         MPL_TRY(mpl_grid_cell(ctx, &grid, "%s: most", groups[g].name));
     }
     for (uint32_t i = 0; i < rows->n; i++) {
         char planner[120], other[120];
-        summary all[N_GROUPS];
+        summary all[MOST_GROUPS] = {{0}};
         uint32_t k = 0, graphs = 0;
 
         mpl_planner_label(rows->row[i], planner);
         while (k < i && strcmp(mpl_planner_label(rows->row[k], other), planner) != 0)
             k++;
-        for (int g = 0; k == i && g < N_GROUPS; g++) {
-            all[g] = summarise(rows, planner, g);
+        for (uint32_t g = 0; k == i && g < n; g++) {
+            all[g] = summarise(rows, planner, &groups[g]);
             graphs += all[g].graphs;
         }
         if (graphs == 0)
             continue;
         MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", planner));
-        for (int g = 0; g < N_GROUPS; g++)
+        for (uint32_t g = 0; g < n; g++)
             MPL_TRY(group_cells(ctx, &all[g], &grid));
     }
     if (!tsv)
@@ -121,4 +146,16 @@ mpl_status mpl_table_overview(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
 out:
     mpl_grid_fini(ctx, &grid);
     return st;
+}
+
+mpl_status mpl_table_overview(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                              bool tsv)
+{
+    return print(ctx, kind, rows, uses, sizeof uses / sizeof *uses, to, tsv);
+}
+
+mpl_status mpl_table_families(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                              bool tsv)
+{
+    return print(ctx, kind, rows, families, sizeof families / sizeof *families, to, tsv);
 }

@@ -358,6 +358,15 @@ static const struct {
                  PROBLEM("b:mode=train", "q", "parallel", "h3", "2097152", "2097152"),
      OVERVIEW "p\t0 of 1\t-0.00 %\t-0.00 %\t-\t-\t-\t-\t-\t-\t-\t-\t-\n"
               "q\t0 of 1\t50.00 %\t50.00 %\t-\t-\t-\t-\t-\t-\t1 of 2\t25.00 %\t50.00 %\n"},
+    {"families",
+     PROBLEM("resnet7", "p", "serial", "h1", "1572864", "1048576")
+         PROBLEM("gru:mode=train", "p", "parallel", "h2", "1048576", "1048576")
+             PROBLEM("mlp", "p", "parallel", "h3", "1048576", "1048576")
+                 PROBLEM("other", "q", "serial", "h4", "2", "2"),
+     "planner\tchains: least\tchains: mean\tchains: most\tresidual: least\tresidual: mean\tresidual: "
+     "most\tdense: least\tdense: mean\tdense: most\tinception: least\tinception: mean\tinception: "
+     "most\trecurrent: least\trecurrent: mean\trecurrent: most\n"
+     "p\t1 of 1\t0.00 %\t0.00 %\t0 of 1\t50.00 %\t50.00 %\t-\t-\t-\t-\t-\t-\t1 of 1\t0.00 %\t0.00 %\n"},
     {"savings",
      SWITCHED("g", "p", "2097152", "true", "given", "auto", "null", "serial",
               "100") SWITCHED("g", "q", "3145728", "true", "given", "auto", "null", "serial", "100")
