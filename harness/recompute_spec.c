@@ -34,8 +34,8 @@ mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recomput
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
     spec.method = n < sizeof name ? mpl_recompute_find(name) : NULL;
     if (spec.method == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "--recompute: no method '%.40s'; there are sqrt, budget, round, pebble, none",
-                 text);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--recompute: no method '%.40s'; there are sqrt, budget, round, pebble, none", text);
     if (text[n] == ':')
         MPL_TRY(parse_budget(ctx, text + n + 1, &spec));
     if (spec.method->needs_budget && text[n] != ':')

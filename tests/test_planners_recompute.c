@@ -403,6 +403,20 @@ static void methods_agree(void **state)
                 fail_msg("method %d: %" PRIu64 " bytes within %" PRIu64, m, found[m].peak_bytes, budget);
             mpl_graph_free(&ctx, made);
         }
+        if (st[0] == MPL_OK) {
+            mpl_recompute_found program = {.before_bytes = before};
+            mpl_rerun_facts facts;
+            uint64_t peak;
+            uint32_t n;
+            mpl_op *run = NULL;
+
+            assert_ok(&ctx, mpl_recompute_exact(&ctx, g, &options, budget, &n, &run, &program));
+            assert_ok(&ctx, mpl_rerun_peak(&ctx, g, n, run, &options, &peak, &facts));
+            assert_int_equal(program.claim, MPL_RECOMPUTE_OPTIMAL);
+            assert_int_equal(found[0].claim, MPL_RECOMPUTE_OPTIMAL);
+            assert_int_equal(facts.extra_work, found[0].facts.extra_work);
+            mpl_free(&ctx, run);
+        }
         for (int m = 1; m < 3 && st[0] != MPL_EUNAVAIL; m++) {
             assert_true(st[0] == MPL_OK || st[m] != MPL_OK);
             if (st[m] == MPL_OK && found[0].claim == MPL_RECOMPUTE_OPTIMAL)
