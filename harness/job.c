@@ -117,10 +117,6 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     MPL_TRY(parse_names(ctx, "--pools", options->pools, pool_names, &bits));
     MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
     MPL_TRY(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
-    if (passes.on[MPL_PASS_conv_bn] && options->weights != NULL)
-        MPL_FAIL(
-            ctx, MPL_EINPUT,
-            "--weights: the pass conv_bn computes with the weights that there are; name passes without it");
 out:
     mpl_order_spec_fini(ctx, &order);
     return st;
@@ -284,6 +280,27 @@ static mpl_status fill_weight(void *arg, const mpl_graph *g, mpl_value v, void *
     return MPL_OK;
 }
 
+/* Under --weights, what the file has is replaced when the graph is read, so that a pass computes with what will run. */
+static mpl_status make_weights(mpl_ctx *ctx, mpl_graph *g, mpl_exec_options *run)
+{
+    mpl_status st = MPL_OK;
+    void *data = NULL;
+
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL || !mpl_exec_is_random(g, run, v))
+            continue;
+        if ((data = mpl_alloc(ctx, g->value_bytes[v], 1)) == NULL)
+            MPL_TRY(MPL_EMEM);
+        mpl_exec_make_weight(g, run, v, data);
+        mpl_free(ctx, g->value_data[v]);
+        g->value_data[v] = data, data = NULL;
+        g->value_splat[v] = 0;
+    }
+out:
+    mpl_free(ctx, data);
+    return st;
+}
+
 static mpl_status optimise(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
 {
     mpl_status st = MPL_OK;
@@ -295,6 +312,10 @@ static mpl_status optimise(mpl_ctx *ctx, const mpl_options *options, mpl_job *jo
     MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &set));
     MPL_TRY(mpl_measure_options(ctx, options, &run));
     job->n_ops_before = job->source.graph->n_ops;
+    if (set.on[MPL_PASS_conv_bn] && options->weights != NULL) {
+        run.random_weights = true;
+        MPL_TRY(make_weights(ctx, job->source.graph, &run));
+    }
     MPL_TRY(mpl_graph_optimise(ctx, &job->source.graph, &set, &(mpl_weight_source){fill_weight, &run},
                                job->passes));
 out:

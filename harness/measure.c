@@ -99,13 +99,15 @@ mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exe
 {
     static const char prefix[] = "random:";
     mpl_status st = MPL_OK;
+    mpl_pass_set passes;
 
     *out = (mpl_exec_options){.checked = options->checked, .weight_seed = 1};
     if (options->weights == NULL)
         goto out;
     if (strncmp(options->weights, prefix, sizeof prefix - 1) != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--weights: '%s' is not random:SEED", options->weights);
-    out->random_weights = true;
+    MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
+    out->random_weights = !passes.on[MPL_PASS_conv_bn];
     MPL_TRY(mpl_parse_count(ctx, "--weights", options->weights + sizeof prefix - 1, 0, INT64_MAX,
                             &out->weight_seed));
 out:

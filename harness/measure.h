@@ -19,7 +19,7 @@ typedef struct mpl_inputs {
 mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_job *job, mpl_inputs *out);
 void mpl_inputs_fini(mpl_ctx *ctx, mpl_inputs *inputs);
 
-/* --checked and --weights. */
+/* --checked and --weights. Where the pass conv_bn runs, weights of files were made random when the graph was read (job.c). */
 mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exec_options *out);
 
 /* The job's graph bound to the device, in the plan's arenas or with nothing shared (plan NULL), inputs set. */

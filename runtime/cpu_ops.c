@@ -419,8 +419,8 @@ static void copy_sum(const mpl_op_call *call)
                call->graph->value_bytes[call->graph->op_out[call->graph->op_out_begin[call->op]]]);
 }
 
-/* Attributes of a convolution that does more at its end; NULL: it does nothing more, or oneDNN cannot. */
-static dnnl_primitive_attr_t conv_attr(const recipe *r, bool sums, mpl_activation activation)
+/* Attributes of a convolution or product that does more at its end; NULL: it does nothing more, or oneDNN cannot. */
+static dnnl_primitive_attr_t fused_attr(const recipe *r, bool sums, mpl_activation activation)
 {
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t ops = NULL;
@@ -446,7 +446,7 @@ static dnnl_primitive_attr_t conv_attr(const recipe *r, bool sums, mpl_activatio
 static void choose_conv(recipe *r, const_dnnl_op_desc_t desc)
 {
     mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
-    dnnl_primitive_attr_t attr = conv_attr(r, kind == MPL_OP_conv_sum, mpl_activation_of(r->g, r->op));
+    dnnl_primitive_attr_t attr = fused_attr(r, kind == MPL_OP_conv_sum, mpl_activation_of(r->g, r->op));
 
     if (attr == NULL)
         return;
@@ -457,7 +457,7 @@ static void choose_conv(recipe *r, const_dnnl_op_desc_t desc)
 
 static void conv(recipe *r)
 {
-    const uint32_t first = mpl_conv_first((mpl_op_kind)r->g->op_kind[r->op]);
+    const uint32_t first = mpl_fused_first((mpl_op_kind)r->g->op_kind[r->op]);
     const mpl_shape *const *in = r->in + first;
     dnnl_convolution_desc_t desc;
     dnnl_memory_desc_t src, filter, bias, dst, any;
@@ -601,7 +601,8 @@ static void global_pool(recipe *r)
 
 /* ---- products ------------------------------------------------------------------------------------------ */
 
-static void product(recipe *r, const_dnnl_primitive_attr_t attr, const dnnl_memory_desc_t *a,
+/* first: which input is a. */
+static void product(recipe *r, const_dnnl_primitive_attr_t attr, uint32_t first, const dnnl_memory_desc_t *a,
                     const dnnl_memory_desc_t *b, const dnnl_memory_desc_t *bias, const dnnl_memory_desc_t *y)
 {
     dnnl_matmul_desc_t desc;
@@ -609,10 +610,10 @@ static void product(recipe *r, const_dnnl_primitive_attr_t attr, const dnnl_memo
     if (dnnl_matmul_desc_init(&desc, a, b, bias, y) != dnnl_success)
         return;
     choose_with(r, &desc, attr);
-    arg(r, DNNL_ARG_SRC, a, MPL_FROM_IN, 0);
-    arg(r, DNNL_ARG_WEIGHTS, b, MPL_FROM_IN, 1);
+    arg(r, DNNL_ARG_SRC, a, MPL_FROM_IN, first);
+    arg(r, DNNL_ARG_WEIGHTS, b, MPL_FROM_IN, first + 1);
     if (bias != NULL)
-        arg(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, 2);
+        arg(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, first + 2);
     arg(r, DNNL_ARG_DST, y, MPL_FROM_OUT, 0);
 }
 
@@ -648,7 +649,7 @@ static void matmul(recipe *r)
     a_md = plain(rank, a);
     b_md = plain(rank, b);
     y_md = plain(rank, y);
-    product(r, r->attr, &a_md, &b_md, NULL, &y_md);
+    product(r, r->attr, 0, &a_md, &b_md, NULL, &y_md);
 }
 
 static dnnl_memory_desc_t matrix(const mpl_shape *s, bool turned)
@@ -677,24 +678,32 @@ void mpl_cpu_product(recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in, cons
     arg(r, DNNL_ARG_DST, y, MPL_FROM_OUT, y_out);
 }
 
-/* alpha A B + C with C read once for each row. */
+/* alpha A B + C with C read once for each row; then what gemm_act and gemm_sum do at the end. */
 static void gemm(recipe *r)
 {
+    const mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
+    const uint32_t first = mpl_fused_first(kind);
+    const mpl_shape *const *in = r->in + first;
+    dnnl_primitive_attr_t attr;
     dnnl_memory_desc_t a, b, c, y;
     int64_t row[2] = {1, r->out[0]->dim[1]};
-    bool has_c = r->n_in > 2 && r->in[2] != NULL;
+    bool has_c = r->n_in > first + 2 && in[2] != NULL;
 
     if (attr_float(r, MPL_ATTR_alpha, 1) != 1)
         return;
-    if (has_c &&
-        (attr_float(r, MPL_ATTR_beta, 1) != 1 || r->in[2]->rank == 0 || r->in[2]->rank > 2 ||
-         count(r->in[2], 0, r->in[2]->rank) != row[1] || r->in[2]->dim[r->in[2]->rank - 1] != row[1]))
+    if (has_c && (attr_float(r, MPL_ATTR_beta, 1) != 1 || in[2]->rank == 0 || in[2]->rank > 2 ||
+                  count(in[2], 0, in[2]->rank) != row[1] || in[2]->dim[in[2]->rank - 1] != row[1]))
         return;
-    a = matrix(r->in[0], attr_int(r, MPL_ATTR_trans_a, 0) != 0);
-    b = matrix(r->in[1], attr_int(r, MPL_ATTR_trans_b, 0) != 0);
+    attr = fused_attr(r, kind == MPL_OP_gemm_sum, mpl_activation_of(r->g, r->op));
+    if (attr == NULL)
+        return;
+    a = matrix(in[0], attr_int(r, MPL_ATTR_trans_a, 0) != 0);
+    b = matrix(in[1], attr_int(r, MPL_ATTR_trans_b, 0) != 0);
     c = plain(2, row);
     y = plain_shape(r->out[0]);
-    product(r, r->attr, &a, &b, has_c ? &c : NULL, &y);
+    product(r, attr, first, &a, &b, has_c ? &c : NULL, &y);
+    dnnl_primitive_attr_destroy(attr);
+    r->begin = kind == MPL_OP_gemm_sum ? copy_sum : NULL;
 }
 
 /* ---- normalisation ------------------------------------------------------------------------------------- */
@@ -966,6 +975,8 @@ static void (*const describe[MPL_N_OPS])(recipe *r) = {
     [MPL_OP_global_max_pool] = global_pool,
     [MPL_OP_matmul] = matmul,
     [MPL_OP_gemm] = gemm,
+    [MPL_OP_gemm_act] = gemm,
+    [MPL_OP_gemm_sum] = gemm,
     [MPL_OP_batch_norm] = batch_norm,
     [MPL_OP_lrn] = lrn,
     [MPL_OP_layer_norm] = layer_norm,

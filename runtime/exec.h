@@ -94,6 +94,8 @@ mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts);
 /* What computes an operation: the backend's `how`, or "nothing: a view". Valid until mpl_exec_free. */
 const char *mpl_exec_how(const mpl_exec *exec, mpl_op op);
 
+/* Whether the contents of weight v are drawn from the seed, not what the graph has. */
+bool mpl_exec_is_random(const mpl_graph *g, const mpl_exec_options *options, mpl_value v);
 /* Contents of weight v, value_bytes of them, as mpl_exec_new would fill it in. */
 void mpl_exec_make_weight(const mpl_graph *g, const mpl_exec_options *options, mpl_value v, void *data);
 

@@ -7,6 +7,7 @@
  * begins with all classes about equally likely; scales and variances lie in [0.5, 1.5], shifts, means and biases in
  * [-0.1, 0.1]. */
 #include "graphs/base/rng.h"
+#include "graphs/ops/conv.h"
 #include "runtime/exec_priv.h"
 
 #include <math.h>
@@ -40,7 +41,7 @@ static double product(const mpl_shape *s, uint32_t from)
 /* Length of the sums in which a weight of a matrix product takes part. */
 static double product_depth(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
 {
-    bool gemm = g->op_kind[op] == MPL_OP_gemm;
+    bool gemm = mpl_is_gemm((mpl_op_kind)g->op_kind[op]);
     bool turned = gemm && mpl_attr_int(g, op, operand == 0 ? MPL_ATTR_trans_a : MPL_ATTR_trans_b, 0) != 0;
 
     if (s->rank < 2)
@@ -87,6 +88,12 @@ static range conv_range(uint32_t operand, const mpl_shape *s)
     return operand == 1 ? he(product(s, 1)) : operand == 2 ? SHIFT : (range){-1, 1, true};
 }
 
+static range product_range(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
+{
+    return operand == 2 ? SHIFT
+                        : he(product_depth(g, op, operand, s) * (is_logits(g, op, operand) ? 100 : 1));
+}
+
 static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
 {
     switch (g->op_kind[op]) {
@@ -100,9 +107,11 @@ static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl
                : operand == 2 ? SHIFT
                               : (range){-1, 1, true};
     case MPL_OP_gemm:
+    case MPL_OP_gemm_act:
     case MPL_OP_matmul:
-        return operand == 2 ? SHIFT
-                            : he(product_depth(g, op, operand, s) * (is_logits(g, op, operand) ? 100 : 1));
+        return product_range(g, op, operand, s);
+    case MPL_OP_gemm_sum:
+        return operand == 0 ? arithmetic(s, SHIFT) : product_range(g, op, operand - 1, s);
     case MPL_OP_batch_norm:
     case MPL_OP_batch_norm_train:
     case MPL_OP_batch_norm_again:
@@ -234,6 +243,12 @@ static void seed_by_name(mpl_rng *rng, uint64_t seed, const char *name)
     mpl_rng_init(rng, mpl_hash(mpl_hash(MPL_HASH_SEED, &seed, sizeof seed), name, strlen(name)));
 }
 
+bool mpl_exec_is_random(const mpl_graph *g, const mpl_exec_options *options, mpl_value v)
+{
+    return g->value_data[v] == NULL ||
+           (options->random_weights && weight_range(g, v).parameter && is_float((mpl_type)g->value_type[v]));
+}
+
 mpl_status mpl_weights_make(const mpl_graph *g, const mpl_exec_options *options, mpl_value v,
                             mpl_weight_sink *sink, void *arg)
 {
@@ -241,7 +256,7 @@ mpl_status mpl_weights_make(const mpl_graph *g, const mpl_exec_options *options,
     mpl_type type = (mpl_type)g->value_type[v];
     uint64_t size = mpl_type_bytes(type), n = g->value_bytes[v] / size;
     range r = weight_range(g, v);
-    bool random = g->value_data[v] == NULL || (options->random_weights && r.parameter && is_float(type));
+    bool random = mpl_exec_is_random(g, options, v);
     mpl_rng rng;
     double piece[2048]; /* aligned for every type */
     uint64_t piece_n = sizeof piece / size;

@@ -293,7 +293,7 @@ static const char *const several[] = {
 static const char inputs[] = "graph small\ninput a f32 [2,6]\ninput m f32 [6,4]\ninput v f32 [1,4,6,6]\n"
                              "input f f32 [4,4,3,3]\ninput c f32 [4]\ninput d f32 [6]\ninput k i32 [2,6]\n"
                              "input u u8 [3]\ninput b bool [2,6]\ninput x i64 [2]\ninput i i64 [2,6]\n"
-                             "input z f32 []\ninput e f32 [2]\n";
+                             "input z f32 []\ninput e f32 [2]\ninput n f32 [6,6]\n";
 
 static mpl_graph *one_operation(mpl_ctx *ctx, const char *line, const char *outputs)
 {
@@ -743,6 +743,9 @@ static void test_convolutions(void **state)
         {"conv_act(v, f) strides=[2,1] activation=relu6", "conv clip"},
         {"conv_act(v, f) activation=none", "conv"},
         {"conv_sum(v, v, f, c) pads=[1,1,1,1]", "conv add"},
+        {"gemm_act(a, m, c) activation=relu", "gemm relu"},
+        {"gemm_sum(a, a, n, d) activation=relu6", "gemm add clip"},
+        {"gemm_sum(a, a, n)", "gemm add"},
         {"conv_sum(v, v, f) kernel_shape=[3,3] pads=[1,1,1,1] activation=relu", "conv add relu"},
         {"conv_sum(v, v, f, c) pads=[1,1,1,1] activation=relu6", "conv add clip"},
     };

@@ -721,6 +721,26 @@ static void times_are_drawn(void **state)
     assert_null(strstr(text, "[ms]"));
 }
 
+/* A norm goes into weights that --weights replaces: the same outputs as without, of that seed. */
+static void folded_weights(void **state)
+{
+    static const char graph[] =
+        "graph g\ninput x f32 [1,2,4,4]\nweight w f32 [3,2,1,1] = splat 1\nweight b f32 [3] = data 1 2 3\n"
+        "weight p f32 [3] = splat 1\nweight q f32 [3] = splat 2\na = conv(x, w, b)\n"
+        "y = batch_norm(a, p, b, b, q)\noutput y\n";
+
+    (void)state;
+    folder_put("bn.graph", graph, sizeof graph - 1);
+    assert_int_equal(run("run @/bn.graph -b ref -p pool --weights random:5 --dump @/plain"), 0);
+    assert_int_equal(run("run @/bn.graph -b ref -p pool --weights random:5 --optimise conv_bn "
+                         "--expect @/plain/y.npy"),
+                     0);
+    assert_int_equal(run("run @/bn.graph -b ref -p pool --weights random:6 --optimise conv_bn "
+                         "--expect @/plain/y.npy"),
+                     1);
+    assert_int_equal(run("run @/bn.graph -b ref -p pool --optimise conv_bn --expect @/plain/y.npy"), 1);
+}
+
 /* Lists below --data, their twins, and one that is not there. */
 static void data_folders(void **state)
 {
@@ -779,6 +799,7 @@ int main(void)
         cmocka_unit_test(tables_from_rows),
         cmocka_unit_test(failures_are_rows),
         cmocka_unit_test(times_are_drawn),
+        cmocka_unit_test(folded_weights),
         cmocka_unit_test(data_folders),
         cmocka_unit_test(own_options),
     };

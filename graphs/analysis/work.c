@@ -68,7 +68,10 @@ static double work(const mpl_graph *g, mpl_op op)
         return PAIR * elements(g, input(g, op, 0), 0) * elements(g, input(g, op, 1), 1);
     case MPL_OP_matmul:
     case MPL_OP_gemm:
+    case MPL_OP_gemm_act:
         return PAIR * elements(g, output(g, op, 0), 0) * depth(g, op, 0);
+    case MPL_OP_gemm_sum:
+        return PAIR * elements(g, output(g, op, 0), 0) * depth(g, op, 1);
     case MPL_OP_conv_grad_input:
         return PAIR * elements(g, input(g, op, 0), 0) * elements(g, input(g, op, 1), 1);
     case MPL_OP_conv_grad_weight:

@@ -29,7 +29,7 @@ static const onnx_rule *rule_of(const mpl_graph *g, mpl_op op, int64_t opset)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
-    return onnx_rule_for(mpl_is_conv(kind) ? MPL_OP_conv : kind, opset);
+    return onnx_rule_for(mpl_is_conv(kind) ? MPL_OP_conv : mpl_is_gemm(kind) ? MPL_OP_gemm : kind, opset);
 }
 
 /* The item of the rule that stands for attribute `key`; false: none does. */
@@ -203,7 +203,7 @@ static mpl_status add_inputs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
-    uint32_t at = g->op_in_begin[op] + mpl_conv_first((mpl_op_kind)g->op_kind[op]);
+    uint32_t at = g->op_in_begin[op] + mpl_fused_first((mpl_op_kind)g->op_kind[op]);
     uint32_t end = g->op_in_begin[op + 1];
     bool taken[MOST_INPUTS] = {false};
     const char *item = rule->attrs;

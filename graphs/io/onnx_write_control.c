@@ -679,8 +679,8 @@ out:
     return st;
 }
 
-/* Conv, then Add, then Relu or Clip; the last one makes the operation's value. */
-static mpl_status add_conv(writer *w, mpl_op op, onnx_nodes *to)
+/* Conv or Gemm, then Add, then Relu or Clip; the last one makes the operation's value. */
+static mpl_status add_fused(writer *w, mpl_op op, onnx_nodes *to)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
@@ -692,8 +692,8 @@ static mpl_status add_conv(writer *w, mpl_op op, onnx_nodes *to)
 
     MPL_TRY(onnx_make_node(w, op, &node));
     MPL_TRY(add_node(w, to, node));
-    if (g->op_kind[op] == MPL_OP_conv_sum) {
-        MPL_TRY(new_name(w, base, "conv", &in[0]));
+    if (mpl_fused_first((mpl_op_kind)g->op_kind[op]) > 0) {
+        MPL_TRY(new_name(w, base, "product", &in[0]));
         in[1] = g->value_name[g->op_in[g->op_in_begin[op]]];
         node->output[0] = in[0];
         MPL_TRY(new_node(w, to, "Add", 2, in, 1, &g->value_name[made], &node));
@@ -728,7 +728,9 @@ mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to)
         return only_scans(w->g, &l) ? add_scan(w, &l, to) : add_loop(w, &l, to);
     case MPL_OP_conv_act:
     case MPL_OP_conv_sum:
-        return add_conv(w, op, to);
+    case MPL_OP_gemm_act:
+    case MPL_OP_gemm_sum:
+        return add_fused(w, op, to);
     case MPL_OP_exit_unless: /* the loop's condition sees to it */
         return MPL_OK;
     default:

@@ -82,13 +82,22 @@ mpl_activation mpl_activation_of(const mpl_graph *g, mpl_op op)
     return (mpl_activation)a;
 }
 
+mpl_status mpl_check_activation(mpl_ctx *ctx, const mpl_graph *g, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+
+    if (mpl_activation_of(g, op) == MPL_N_ACTIVATIONS)
+        MPL_FAIL(ctx, MPL_EINPUT, "activation '%.40s' is none of none, relu, relu6",
+                 mpl_attr_text(g, op, MPL_ATTR_activation, ""));
+out:
+    return st;
+}
+
 mpl_status mpl_shape_conv_act(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
 
-    if (mpl_activation_of(call->graph, call->op) == MPL_N_ACTIVATIONS)
-        MPL_FAIL(ctx, MPL_EINPUT, "activation '%.40s' is none of none, relu, relu6",
-                 mpl_attr_text(call->graph, call->op, MPL_ATTR_activation, ""));
+    MPL_TRY(mpl_check_activation(ctx, call->graph, call->op));
     MPL_TRY(mpl_shape_conv(ctx, call));
 out:
     return st;
@@ -120,15 +129,10 @@ typedef struct conv_form {
 
 static conv_form form_of(const mpl_op_call *call)
 {
-    uint32_t first = mpl_conv_first((mpl_op_kind)call->graph->op_kind[call->op]);
+    uint32_t first = mpl_fused_first((mpl_op_kind)call->graph->op_kind[call->op]);
 
     return (conv_form){call->in + first, call->n_in - first, first > 0 ? call->in[0].data : NULL,
                        mpl_activation_of(call->graph, call->op)};
-}
-
-MPL_INLINE double activate(mpl_activation a, double x)
-{
-    return a == MPL_ACT_NONE ? x : x < 0 ? 0 : a == MPL_ACT_RELU6 && x > 6 ? 6 : x;
 }
 
 /* ---- f32 convolution: the kernels times a matrix of the input elements that each output element sees --- */
@@ -224,7 +228,7 @@ static void conv_f32(const mpl_op_call *call, const conv_form *f, const mpl_wind
         }
         conv_tiles(&part);
         for (int64_t j = 0; j < n && f->activation != MPL_ACT_NONE; j++)
-            part.y[j] = (float)activate(f->activation, (double)part.y[j]);
+            part.y[j] = (float)mpl_activate(f->activation, (double)part.y[j]);
     }
 }
 
@@ -293,8 +297,8 @@ MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_fo
             double begin = first + (f->sum != NULL ? mpl_get(type, f->sum, at) : 0);
 
             mpl_put(type, call->out[0].data, at++,
-                    activate(f->activation, sum_of(type, s, part * s->in_channels * s->in_plane,
-                                                   part % group * group_step + c * out_step, o, begin)));
+                    mpl_activate(f->activation, sum_of(type, s, part * s->in_channels * s->in_plane,
+                                                       part % group * group_step + c * out_step, o, begin)));
         }
     }
 }

@@ -1,4 +1,4 @@
-/* conv.h -- convolutions that have taken in what followed them: conv_act, conv_sum. */
+/* conv.h -- convolutions and matrix products that have taken in what followed them: conv_act, conv_sum, gemm_act, gemm_sum. */
 #ifndef MPL_OPS_CONV_H
 #define MPL_OPS_CONV_H
 
@@ -18,10 +18,25 @@ static inline bool mpl_is_conv(mpl_op_kind kind)
     return kind == MPL_OP_conv || kind == MPL_OP_conv_act || kind == MPL_OP_conv_sum;
 }
 
-/* Which input of such an operation is x; weight and bias stand behind it, what is added before it. */
-static inline uint32_t mpl_conv_first(mpl_op_kind kind)
+/* gemm, gemm_act or gemm_sum. */
+static inline bool mpl_is_gemm(mpl_op_kind kind)
 {
-    return kind == MPL_OP_conv_sum ? 1 : 0;
+    return kind == MPL_OP_gemm || kind == MPL_OP_gemm_act || kind == MPL_OP_gemm_sum;
+}
+
+/* x within what the activation lets through. */
+static inline double mpl_activate(mpl_activation a, double x)
+{
+    return a == MPL_ACT_NONE ? x : x < 0 ? 0 : a == MPL_ACT_RELU6 && x > 6 ? 6 : x;
+}
+
+/* MPL_EINPUT: the attribute is another word. */
+mpl_status mpl_check_activation(mpl_ctx *ctx, const mpl_graph *g, mpl_op op);
+
+/* Which input of such an operation is x, or a; weight and bias, or b and c, stand behind it, what is added before it. */
+static inline uint32_t mpl_fused_first(mpl_op_kind kind)
+{
+    return kind == MPL_OP_conv_sum || kind == MPL_OP_gemm_sum ? 1 : 0;
 }
 
 #endif

@@ -1,8 +1,9 @@
-/* matmul.c -- matmul and gemm.
+/* matmul.c -- matmul, gemm, and gemm with what follows it.
  *
  * Order of accumulation: the products of an output element are added in order of k; f32 in tiles
  * (product_priv.h), the other floating types in double, rounded once; integers wrap. gemm then takes alpha
- * times the sum plus beta times c, in double. */
+ * times the sum plus beta times c, in double. What gemm_sum adds is where its sum begins; an activation comes last. */
+#include "graphs/ops/conv.h"
 #include "graphs/ops/ops_priv.h"
 #include "graphs/ops/product_priv.h"
 
@@ -16,6 +17,8 @@ typedef struct matrices {
     int64_t rows, columns, terms;
     int64_t a0, a_row, a_column, b0, b_row, b_column, c_row, c_column, y0;
     double alpha, beta;
+    const void *sum; /* of the output's form, may be it: what the sums begin with; NULL: 0 */
+    mpl_activation activation;
 } matrices;
 
 /* What becomes of the sum of the products of element (i, j). */
@@ -23,7 +26,7 @@ MPL_INLINE double finish_float(mpl_type type, const matrices *m, int64_t i, int6
 {
     double add = m->c != NULL ? m->beta * mpl_get(type, m->c, i * m->c_row + j * m->c_column) : 0;
 
-    return m->alpha * sum + add;
+    return mpl_activate(m->activation, m->alpha * sum + add);
 }
 MPL_INLINE uint64_t finish_int(mpl_type type, const matrices *m, int64_t i, int64_t j, uint64_t sum)
 {
@@ -49,7 +52,10 @@ static void multiply_f32(const matrices *m)
     float *y = (float *)m->y + m->y0;
     mpl_tile tile;
 
-    memset(y, 0, (size_t)m->rows * (size_t)m->columns * sizeof *y);
+    if (m->sum == NULL)
+        memset(y, 0, (size_t)m->rows * (size_t)m->columns * sizeof *y);
+    else if (m->sum != y)
+        memcpy(y, m->sum, (size_t)m->rows * (size_t)m->columns * sizeof *y);
     for (int64_t j = 0; j < m->columns; j += MPL_TILE_N) {
         int64_t n = m->columns - j < MPL_TILE_N ? m->columns - j : MPL_TILE_N;
 
@@ -61,7 +67,7 @@ static void multiply_f32(const matrices *m)
                              m->columns);
         }
     }
-    for (int64_t i = 0; i < m->rows && (m->c != NULL || m->alpha != 1); i++)
+    for (int64_t i = 0; i < m->rows && (m->c != NULL || m->alpha != 1 || m->activation != MPL_ACT_NONE); i++)
         for (int64_t j = 0; j < m->columns; j++)
             y[i * m->columns + j] = (float)finish_float(MPL_TYPE_f32, m, i, j, (double)y[i * m->columns + j]);
 }
@@ -70,7 +76,7 @@ MPL_INLINE void multiply_float(mpl_type type, const matrices *m)
 {
     for (int64_t i = 0; i < m->rows; i++)
         for (int64_t j = 0; j < m->columns; j++) {
-            double sum = 0;
+            double sum = m->sum != NULL ? mpl_get(type, m->sum, i * m->columns + j) : 0;
 
             for (int64_t k = 0; k < m->terms; k++)
                 sum += mpl_get(type, m->a, m->a0 + i * m->a_row + k * m->a_column) *
@@ -214,13 +220,45 @@ out:
     return st;
 }
 
+/* Floats alone: integers have no use for it. */
+mpl_status mpl_shape_gemm_act(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_check_activation(ctx, call->graph, call->op));
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_TRY(mpl_shape_gemm(ctx, call));
+out:
+    return st;
+}
+
+mpl_status mpl_shape_gemm_sum(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    mpl_shape_call gemm = *call;
+
+    gemm.n_in--;
+    gemm.in_shape++;
+    gemm.in_type++;
+    MPL_TRY(mpl_shape_gemm_act(ctx, &gemm));
+    MPL_TRY(mpl_check_same_type(ctx, call, 0, 1));
+    if (mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1) != 1)
+        MPL_FAIL(ctx, MPL_EINPUT, "alpha must be 1 where something is added before the product");
+    if (!mpl_shape_equal(call->in_shape[0], &call->out_shape[0]))
+        MPL_FAIL(ctx, MPL_EINPUT, "what is added has other dims than the product");
+out:
+    return st;
+}
+
 mpl_status mpl_eval_gemm(mpl_ctx *ctx, const mpl_op_call *call)
 {
     bool trans_a = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_a, 0) != 0;
     bool trans_b = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_b, 0) != 0;
-    const int64_t *a = call->in[0].shape.dim, *b = call->in[1].shape.dim;
+    const uint32_t first = mpl_fused_first((mpl_op_kind)call->graph->op_kind[call->op]);
+    const mpl_tensor *in = call->in + first;
+    const int64_t *a = in[0].shape.dim, *b = in[1].shape.dim;
     int64_t stride[MPL_MAX_RANK] = {0};
-    matrices m = {.a = call->in[0].data, .b = call->in[1].data, .y = call->out[0].data};
+    matrices m = {.a = in[0].data, .b = in[1].data, .y = call->out[0].data};
 
     (void)ctx;
     if (mpl_count(&call->out[0].shape) == 0)
@@ -230,10 +268,12 @@ mpl_status mpl_eval_gemm(mpl_ctx *ctx, const mpl_op_call *call)
     m.b_row = trans_b ? 1 : b[1], m.b_column = trans_b ? b[1] : 1;
     m.alpha = mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1);
     m.beta = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 1);
-    m.c = call->n_in > 2 ? call->in[2].data : NULL;
+    m.sum = first > 0 ? call->in[0].data : NULL;
+    m.activation = mpl_activation_of(call->graph, call->op);
+    m.c = call->n_in > first + 2 ? in[2].data : NULL;
     if (m.c != NULL)
-        mpl_broadcast_strides(&call->in[2].shape, &call->out[0].shape, stride);
+        mpl_broadcast_strides(&in[2].shape, &call->out[0].shape, stride);
     m.c_row = stride[0], m.c_column = stride[1];
-    multiply(call->in[0].type, &m);
+    multiply(in[0].type, &m);
     return MPL_OK;
 }

@@ -153,7 +153,7 @@ out:
 static bool is_cheap(const mpl_graph *g, const operation *o, const mpl_graph *s, const mpl_value *out)
 {
     uint64_t bytes = 0, largest = 1, made = 1, work;
-    bool product = o->kind == MPL_OP_matmul || o->kind == MPL_OP_gemm || mpl_is_conv(o->kind) ||
+    bool product = o->kind == MPL_OP_matmul || mpl_is_gemm(o->kind) || mpl_is_conv(o->kind) ||
                    o->kind == MPL_OP_conv_transpose || o->kind == MPL_OP_max_pool ||
                    o->kind == MPL_OP_avg_pool || o->kind == MPL_OP_lp_pool || o->kind == MPL_OP_lrn ||
                    o->kind == MPL_OP_top_k;

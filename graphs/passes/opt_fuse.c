@@ -181,7 +181,7 @@ out:
     return st;
 }
 
-/* ---- what follows a convolution, into it ---- */
+/* ---- what follows a convolution or matrix product, into it ---- */
 
 /* Operands of operation `from` go behind those that the edit has. */
 static void take_operands(const mpl_graph *g, mpl_op from, mpl_edit *edit)
@@ -192,29 +192,92 @@ static void take_operands(const mpl_graph *g, mpl_op from, mpl_edit *edit)
         edit->in[edit->n_in++] = mpl_op_input(g, from, i);
 }
 
-mpl_status mpl_match_conv_sum(mpl_match *m, mpl_op op, mpl_edit *edit)
+/* A sum of two in floats that are not rounded once less: *other is what is added to what an operation of one of the kinds made. */
+static mpl_op summed(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind, mpl_value *other)
 {
-    const mpl_graph *g = m->g;
-    mpl_value out = mpl_op_output(g, op, 0), other = MPL_NONE;
-    mpl_op conv = MPL_NONE;
+    mpl_value out = mpl_op_output(g, op, 0);
+    mpl_op found = MPL_NONE;
 
     if ((g->op_kind[op] != MPL_OP_add && (g->op_kind[op] != MPL_OP_sum || mpl_op_n_in(g, op) != 2)) ||
         !mpl_type_in((mpl_type)g->value_type[out], MPL_SET(f32) | MPL_SET(f64)))
-        return MPL_OK; /* narrow floats would be rounded once less */
-    for (uint32_t i = 0; i < 2; i++) {
-        mpl_value b = mpl_op_input(g, op, 1 - i);
-        mpl_op c = mpl_only_for(g, mpl_op_input(g, op, i), MPL_OP_conv);
+        return MPL_NONE;
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        mpl_value b = mpl_op_input(g, op, 1 - i % 2);
+        mpl_op c = mpl_only_for(g, mpl_op_input(g, op, i % 2), kind[i / 2]);
 
         /* The later of two: what it reads then lives no longer than before. Weights keep their reader, which decides their range. */
-        if (c != MPL_NONE && (conv == MPL_NONE || c > conv) && g->value_role[b] != MPL_WEIGHT &&
+        if (c != MPL_NONE && (found == MPL_NONE || c > found) && g->value_role[b] != MPL_WEIGHT &&
             mpl_same_form(g, b, out) && mpl_same_form(g, mpl_op_output(g, c, 0), out))
-            conv = c, other = b;
+            found = c, *other = b;
     }
+    return found;
+}
+
+mpl_status mpl_match_conv_sum(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    static const mpl_op_kind kind[] = {MPL_OP_conv};
+    mpl_value other = MPL_NONE;
+    mpl_op conv = summed(m->g, op, 1, kind, &other);
+
     if (conv == MPL_NONE)
         return MPL_OK;
     edit->op_kind = MPL_OP_conv_sum;
     edit->in[edit->n_in++] = other;
-    take_operands(g, conv, edit);
+    take_operands(m->g, conv, edit);
+    return MPL_OK;
+}
+
+/* A matmul that gemm does as well. */
+static bool is_plain_matmul(const mpl_graph *g, mpl_op op)
+{
+    return g->op_kind[op] == MPL_OP_matmul && g->value_shape[mpl_op_input(g, op, 0)].rank == 2 &&
+           g->value_shape[mpl_op_input(g, op, 1)].rank == 2;
+}
+
+mpl_status mpl_match_gemm_sum(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul};
+    const mpl_graph *g = m->g;
+    mpl_value other = MPL_NONE;
+    mpl_op product = summed(g, op, 2, kind, &other);
+
+    if (product == MPL_NONE || (g->op_kind[product] == MPL_OP_matmul && !is_plain_matmul(g, product)) ||
+        (g->op_kind[product] == MPL_OP_gemm && mpl_attr_float(g, product, MPL_ATTR_alpha, 1) != 1))
+        return MPL_OK;
+    edit->op_kind = MPL_OP_gemm_sum;
+    edit->in[edit->n_in++] = other;
+    take_operands(g, product, edit);
+    return MPL_OK;
+}
+
+/* A weight of one number a column, as c of a gemm without one. */
+mpl_status mpl_match_gemm_bias(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul};
+    const mpl_graph *g = m->g;
+    mpl_value out = mpl_op_output(g, op, 0);
+
+    if ((g->op_kind[op] != MPL_OP_add && (g->op_kind[op] != MPL_OP_sum || mpl_op_n_in(g, op) != 2)) ||
+        !mpl_type_in((mpl_type)g->value_type[out], MPL_SET(f32) | MPL_SET(f64)))
+        return MPL_OK; /* narrow floats would be rounded once less */
+    for (uint32_t i = 0; i < 4 && edit->kind == MPL_EDIT_NONE; i++) {
+        mpl_value c = mpl_op_input(g, op, 1 - i % 2);
+        mpl_op product = mpl_only_for(g, mpl_op_input(g, op, i % 2), kind[i / 2]);
+        const mpl_shape *s = &g->value_shape[c];
+
+        if (product == MPL_NONE || mpl_op_input(g, product, 2) != MPL_NONE ||
+            g->value_role[c] != MPL_WEIGHT ||
+            (g->op_kind[product] == MPL_OP_matmul && !is_plain_matmul(g, product)) || s->rank == 0 ||
+            s->rank > 2 || (s->rank == 2 && s->dim[0] != 1) ||
+            s->dim[s->rank - 1] != g->value_shape[out].dim[1] ||
+            !mpl_same_form(g, mpl_op_output(g, product, 0), out) ||
+            mpl_attr_float(g, product, MPL_ATTR_beta, 1) != 1)
+            continue;
+        edit->op_kind = MPL_OP_gemm;
+        take_operands(g, product, edit);
+        edit->n_in = 2;
+        edit->in[edit->n_in++] = c;
+    }
     return MPL_OK;
 }
 
@@ -234,22 +297,41 @@ static mpl_activation activation_of(const mpl_graph *g, mpl_op op)
     return mpl_is_uniform(g, most, &high) && high == 6 ? MPL_ACT_RELU6 : MPL_ACT_NONE;
 }
 
+/* The activation goes into the operation of one of the kinds that `op` alone reads, which becomes to[] of that. */
+static void match_activation(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind,
+                             const mpl_op_kind *to, mpl_edit *edit)
+{
+    mpl_activation activation = activation_of(g, op);
+
+    for (uint32_t i = 0; i < n && activation != MPL_ACT_NONE; i++) {
+        mpl_op from = mpl_only_for(g, mpl_op_input(g, op, 0), kind[i]);
+
+        if (from == MPL_NONE || mpl_activation_of(g, from) != MPL_ACT_NONE ||
+            (kind[i] == MPL_OP_matmul && !is_plain_matmul(g, from)) ||
+            !mpl_is_float(g, mpl_op_output(g, op, 0)))
+            continue;
+        edit->op_kind = to[i];
+        edit->attr[edit->n_attr++] = (mpl_attr){.key = MPL_ATTR_activation,
+                                                .n = (uint32_t)strlen(mpl_activation_name(activation)),
+                                                .text = mpl_activation_name(activation)};
+        take_operands(g, from, edit);
+    }
+}
+
 mpl_status mpl_match_conv_relu(mpl_match *m, mpl_op op, mpl_edit *edit)
 {
     static const mpl_op_kind kind[] = {MPL_OP_conv, MPL_OP_conv_sum};
-    const mpl_graph *g = m->g;
-    mpl_activation activation = activation_of(g, op);
-    const char *name;
+    static const mpl_op_kind to[] = {MPL_OP_conv_act, MPL_OP_conv_sum};
 
-    for (size_t i = 0; i < sizeof kind / sizeof *kind && activation != MPL_ACT_NONE; i++) {
-        mpl_op conv = mpl_only_for(g, mpl_op_input(g, op, 0), kind[i]);
+    match_activation(m->g, op, 2, kind, to, edit);
+    return MPL_OK;
+}
 
-        if (conv == MPL_NONE || mpl_activation_of(g, conv) != MPL_ACT_NONE)
-            continue;
-        name = mpl_activation_name(activation);
-        edit->op_kind = kind[i] == MPL_OP_conv ? MPL_OP_conv_act : kind[i];
-        edit->attr[edit->n_attr++] = MPL_TEXT(activation, name);
-        take_operands(g, conv, edit);
-    }
+mpl_status mpl_match_gemm_relu(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul, MPL_OP_gemm_sum};
+    static const mpl_op_kind to[] = {MPL_OP_gemm_act, MPL_OP_gemm_act, MPL_OP_gemm_sum};
+
+    match_activation(m->g, op, 3, kind, to, edit);
     return MPL_OK;
 }

@@ -16,6 +16,8 @@ mpl_status mpl_maker_add(mpl_maker *m, mpl_cuda_kernel_id id, int64_t n, mpl_cud
     *p = (mpl_cuda_part){.kernel = {.id = id, .kind = (int32_t)m->kind, .n = n}};
     p->kernel.n_in = (int32_t)(m->n_in < MPL_CUDA_MAX_IN ? m->n_in : MPL_CUDA_MAX_IN);
     p->kernel.out_type = (int32_t)type_of(m, out_of(m, 0));
+    if (id == MPL_CUDA_PRODUCT)
+        p->kernel.as.product.least = -INFINITY, p->kernel.as.product.most = INFINITY;
     for (uint32_t i = 0; i < MPL_CUDA_MAX_IN; i++) {
         p->in[i] = in_of(m, i) != MPL_NONE ? i : MPL_NONE;
         p->kernel.type[i] = in_of(m, i) != MPL_NONE ? (int32_t)type_of(m, in_of(m, i)) : 0;
@@ -446,7 +448,7 @@ out:
     return st;
 }
 
-/* What conv_sum adds stands behind x, weight and bias. */
+/* What conv_sum and gemm_sum add stands behind x, weight and bias. */
 static void sum_last(const mpl_maker *m, mpl_cuda_part *p)
 {
     for (uint32_t i = 0; i < 4; i++) {
@@ -479,7 +481,7 @@ static void place_output(const mpl_maker *m, mpl_cuda_window *w)
 static mpl_status conv(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
-    const uint32_t first = mpl_conv_first(m->kind);
+    const uint32_t first = mpl_fused_first(m->kind);
     const mpl_shape *in = in_shape(m, first), *weight = in_shape(m, first + 1), *to = out_shape(m, 0);
     mpl_activation activation = mpl_activation_of(m->g, m->op);
     mpl_cuda_window *w;
@@ -520,8 +522,10 @@ out:
 static mpl_status gemm(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
+    const uint32_t first = mpl_fused_first(m->kind);
     bool trans_a = attr_int(m, MPL_ATTR_trans_a, 0) != 0, trans_b = attr_int(m, MPL_ATTR_trans_b, 0) != 0;
-    const int64_t *a = in_shape(m, 0)->dim, *b = in_shape(m, 1)->dim;
+    const int64_t *a = in_shape(m, first)->dim, *b = in_shape(m, first + 1)->dim;
+    mpl_activation activation = mpl_activation_of(m->g, m->op);
     int64_t stride[MPL_MAX_RANK] = {0};
     mpl_cuda_part *p;
     mpl_cuda_product *d;
@@ -533,9 +537,15 @@ static mpl_status gemm(mpl_maker *m)
     d->b_row = trans_b ? 1 : b[1], d->b_column = trans_b ? b[1] : 1;
     d->alpha = attr_float(m, MPL_ATTR_alpha, 1);
     d->beta = attr_float(m, MPL_ATTR_beta, 1);
-    if (in_of(m, 2) != MPL_NONE)
-        broadcast_strides(in_shape(m, 2), out_shape(m, 0), stride);
+    if (in_of(m, first + 2) != MPL_NONE)
+        broadcast_strides(in_shape(m, first + 2), out_shape(m, 0), stride);
     d->c_row = stride[0], d->c_column = stride[1];
+    if (activation != MPL_ACT_NONE)
+        d->least = 0;
+    if (activation == MPL_ACT_RELU6)
+        d->most = 6;
+    if (first > 0)
+        sum_last(m, p);
 out:
     return st;
 }
@@ -666,6 +676,8 @@ static mpl_describe *describe_of(mpl_op_kind kind)
     case MPL_OP_matmul:
         return matmul;
     case MPL_OP_gemm:
+    case MPL_OP_gemm_act:
+    case MPL_OP_gemm_sum:
         return gemm;
     case MPL_OP_lp_norm:
     case MPL_OP_mean_variance_norm:

@@ -91,7 +91,7 @@ static mpl_status add_product(mpl_maker *m, turned a, turned b, int64_t terms, u
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_PRODUCT, all(to), &p));
     p->in[0] = a.in;
     p->in[1] = b.in;
-    p->in[2] = MPL_NONE;
+    p->in[2] = p->in[3] = MPL_NONE;
     p->out = out;
     p->kernel.as.product = (mpl_cuda_product){.rows = to->dim[0],
                                               .columns = to->dim[1],
@@ -100,7 +100,9 @@ static mpl_status add_product(mpl_maker *m, turned a, turned b, int64_t terms, u
                                               .a_column = a.column,
                                               .b_row = b.row,
                                               .b_column = b.column,
-                                              .alpha = attr_float(m, MPL_ATTR_alpha, 1)};
+                                              .alpha = attr_float(m, MPL_ATTR_alpha, 1),
+                                              .least = -INFINITY,
+                                              .most = INFINITY};
 out:
     return st;
 }

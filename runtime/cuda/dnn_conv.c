@@ -194,7 +194,7 @@ static bool fits_one_call(const mpl_dnn_maker *m, mpl_activation activation)
 
 bool mpl_dnn_conv(mpl_dnn_maker *m)
 {
-    const uint32_t first = mpl_conv_first(m->kind);
+    const uint32_t first = mpl_fused_first(m->kind);
     mpl_shape y = with_planes(mpl_dnn_out_shape(m, 0));
     mpl_activation activation = mpl_activation_of(m->g, m->op);
     bool fused;

@@ -889,7 +889,9 @@ KERNEL product(const mpl_cuda_kernel k)
             sum *= p->alpha;
             if (k.in[2] != NULL)
                 sum += p->beta * get(k.type[2], k.in[2], c);
-            put(k.out_type, k.out[0], at, sum);
+            if (k.in[3] != NULL) /* its own element of the output, where they lie in one place */
+                sum += get(k.type[3], k.in[3], at);
+            put(k.out_type, k.out[0], at, sum < p->least ? p->least : sum > p->most ? p->most : sum);
         } else {
             uint64_t sum = 0;
 

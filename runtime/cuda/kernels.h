@@ -200,6 +200,7 @@ typedef struct mpl_cuda_product {
     int64_t dim[MPL_MAX_RANK], a_stack[MPL_MAX_RANK], b_stack[MPL_MAX_RANK];
     int64_t rows, columns, terms, a_row, a_column, b_row, b_column, c_row, c_column;
     double alpha, beta;
+    double least, most; /* what the result is clipped to */
 } mpl_cuda_product;
 
 /* Batch norm in training: each channel of [batch, channels, inner]. */
