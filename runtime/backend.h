@@ -28,6 +28,9 @@ typedef struct mpl_sequence_spec {
     uint32_t
         most_lanes; /* operations at the same time, as the graph's edges allow; 1: one after another; 0: the
                             device's choice */
+    bool
+        as_it_stands; /* for sequence_put: it has run once, its operands and arrays need not last, and it is captured with the
+                          operands where they are now */
 } mpl_sequence_spec;
 
 /* How fast a device runs, and why no faster; a figure that it does not tell is 0. */
@@ -117,6 +120,12 @@ typedef struct mpl_backend {
     mpl_status (*sequence_new)(mpl_device *dev, const mpl_sequence_spec *spec, mpl_sequence **out);
     void (*sequence_free)(mpl_device *dev, mpl_sequence *sequence); /* NULL is allowed */
     mpl_status (*sequence_run)(mpl_device *dev, mpl_sequence *sequence, int64_t *ns);
+    /* Optional (both NULL): whether this device captures runs, and puts one that was captured as it stands behind all that run_op put,
+     * without waiting. */
+    bool (*captures)(const mpl_device *dev);
+    mpl_status (*sequence_put)(mpl_device *dev, mpl_sequence *sequence);
+    /* Optional: as upload of an i64, but in the order of run_op, without waiting for the device. */
+    mpl_status (*put_number)(mpl_device *dev, void *to, int64_t number);
     void (*facts)(mpl_device *dev, mpl_device_facts *facts); /* NULL: it has none */
     /* Plays the requests once; gives everything back. Optional. MPL_EMEM: the device ran out. */
     mpl_status (*replay)(mpl_device *dev, const mpl_request *request, uint32_t n, mpl_replay_mode mode,

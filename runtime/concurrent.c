@@ -148,6 +148,7 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
     MPL_TRY(mpl_exec_arrive_all(exec));
     mpl_control_reset(exec);
     begin = mpl_clock_ns();
+    n_workers = exec->backend->sequence_new != NULL ? 1 : n_workers; /* a device has one host thread */
     while (n_started + 1 < n_workers && pthread_create(&thread[n_started], NULL, work, &c) == 0)
         n_started++;
     work(&c);

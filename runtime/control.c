@@ -159,6 +159,14 @@ static mpl_spot slice_spot(const mpl_exec *exec, mpl_value whole, uint64_t numbe
     return spot;
 }
 
+static mpl_status put_round(mpl_exec *exec, mpl_value v, int64_t round)
+{
+    char *at = mpl_exec_value_at(exec, v);
+
+    return exec->backend->put_number != NULL ? exec->backend->put_number(exec->dev, at, round)
+                                             : exec->backend->upload(exec->dev, at, &round, sizeof round);
+}
+
 static mpl_status begin_round(mpl_exec *exec, uint32_t b, uint32_t *next)
 {
     mpl_status st = MPL_OK;
@@ -170,7 +178,7 @@ static mpl_status begin_round(mpl_exec *exec, uint32_t b, uint32_t *next)
 
     mpl_control_bind(exec, param[0], mpl_control_spot(exec, param[0]));
     if (exec->value_slab[param[0]] != MPL_NONE) {
-        MPL_TRY(exec->backend->upload(exec->dev, mpl_exec_value_at(exec, param[0]), &round, sizeof round));
+        MPL_TRY(put_round(exec, param[0], round));
         MPL_TRY(mpl_witness_wrote(exec, mpl_exec_spot(exec, param[0]), sizeof round));
     }
     for (uint32_t i = 0; i + 1 + n < g->block_n_params[b]; i++) {
@@ -183,6 +191,7 @@ static mpl_status begin_round(mpl_exec *exec, uint32_t b, uint32_t *next)
         mpl_control_bind(exec, slice, to);
     }
     *next = exec->control->program->begin_step[b] + 1;
+    MPL_TRY(mpl_residues_round(exec, b, next));
 out:
     return st;
 }
@@ -488,7 +497,7 @@ out:
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-static mpl_status plain_op(mpl_exec *exec, mpl_op op)
+void mpl_control_bind_outputs(mpl_exec *exec, mpl_op op)
 {
     const mpl_graph *g = exec->g;
 
@@ -496,6 +505,11 @@ static mpl_status plain_op(mpl_exec *exec, mpl_op op)
         if (g->op_out[i] != MPL_NONE && mpl_control_moves(exec, g->op_out[i]) &&
             exec->control->holder[g->op_out[i]] == g->op_out[i])
             mpl_control_bind(exec, g->op_out[i], mpl_control_spot(exec, g->op_out[i]));
+}
+
+static mpl_status plain_op(mpl_exec *exec, mpl_op op)
+{
+    mpl_control_bind_outputs(exec, op);
     if (exec->control->op_copied_bytes[op] > 0)
         exec->control->copied_bytes += exec->control->op_copied_bytes[op];
     return mpl_exec_run_op(exec, op);

@@ -394,6 +394,7 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
         MPL_TRY(mpl_witness_new(exec, p));
     if (mpl_exec_takes_whole(exec))
         MPL_TRY(make_sequence(exec, exec->parallel ? 0 : 1));
+    MPL_TRY(mpl_residues_new(exec));
     *out = exec, exec = NULL;
 out:
     mpl_exec_free(ctx, exec);
@@ -406,6 +407,7 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
         return;
     if (exec->sequence != NULL)
         exec->backend->sequence_free(exec->dev, exec->sequence);
+    mpl_residues_free(exec);
     for (mpl_op op = 0; exec->op_prepared != NULL && op < exec->g->n_ops; op++)
         exec->backend->release(exec->dev, exec->op_prepared[op]);
     for (uint32_t i = 0; exec->slab != NULL && i < exec->n_slabs; i++)

@@ -81,7 +81,8 @@ typedef struct mpl_control {
     _Atomic uint64_t copied_bytes, carried_bytes; /* in this run */
 } mpl_control;
 
-typedef struct mpl_witness mpl_witness; /* private to checked_control.c */
+typedef struct mpl_witness mpl_witness;   /* private to checked_control.c */
+typedef struct mpl_residues mpl_residues; /* private to residues.c */
 
 struct mpl_exec {
     mpl_ctx *ctx;
@@ -120,7 +121,8 @@ struct mpl_exec {
     mpl_value *arrival_value;
     char **arrival_home;
 
-    mpl_control *control; /* NULL: no control flow, step i is operation order[i] */
+    mpl_residues *residues; /* NULL: rounds are run operation by operation */
+    mpl_control *control;   /* NULL: no control flow, step i is operation order[i] */
 
     /* --checked */
     uint32_t *by_place; /* [n_blocks] by slab, offset, id */
@@ -192,6 +194,13 @@ void mpl_control_bind(mpl_exec *exec, mpl_value v, mpl_spot spot);
 /* control.c: steps [from, to) of the program of a graph with control flow. *apart_ns grows by the time that arrivals and checks
  * take; NULL: there are none, all has arrived. */
 mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *apart_ns);
+/* Puts what `op` makes, and moves, where it has to lie from now on. */
+void mpl_control_bind_outputs(mpl_exec *exec, mpl_op op);
+/* residues.c: rounds of loops that are replayed: exec->residues, where the device can and nothing is checked or arrives. */
+mpl_status mpl_residues_new(mpl_exec *exec);
+void mpl_residues_free(mpl_exec *exec);
+/* Round of block b, begun: puts it on the device as a whole, *next then being its end; nothing if it cannot. */
+mpl_status mpl_residues_round(mpl_exec *exec, uint32_t b, uint32_t *next);
 /* What control->needs calls the point that control comes to with `step`, from where it is. */
 uint32_t mpl_control_point(const mpl_exec *exec, uint32_t step);
 /* Whether result i of block b is copied to where it goes, if that is elsewhere. */

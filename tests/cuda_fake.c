@@ -185,6 +185,7 @@ typedef struct event {
     bool timed;
     bool recorded;
     uint64_t clock[MOST_STREAMS];
+    uint64_t n_graph_launches;
 } event;
 
 typedef struct graph {
@@ -700,6 +701,7 @@ static int stream_finish(mpl_cuda *c, void *handle)
     size_t kept = 0;
 
     (void)c;
+    fake.n_host_waits++;
     if (code != 0 || own == NULL)
         return code != 0 ? code : 1;
     run_until(own->clock);
@@ -757,6 +759,7 @@ static int event_record(mpl_cuda *c, void *what, void *handle)
         return put_or_capture(t);
     }
     e->recorded = true;
+    e->n_graph_launches = fake.n_graph_launches;
     join(own->clock, host_clock);
     memcpy(e->clock, own->clock, sizeof e->clock);
     return 0;
@@ -775,7 +778,8 @@ static int event_time(mpl_cuda *c, float *ms, void *begin, void *end)
         fake.n_misused++;
         return 1;
     }
-    *ms = 1;
+    *ms = 1 + (float)(b->n_graph_launches -
+                      a->n_graph_launches); /* so that the ways of a run can be told apart */
     return 0;
 }
 

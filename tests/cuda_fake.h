@@ -30,6 +30,7 @@ typedef struct fake_world {
     uint64_t granularity;     /* what the device is taken of at once; 0: bytes */
 
     /* what it saw */
+    uint64_t n_host_waits; /* that the host made for a stream */
     uint64_t n_calls, n_allocations, n_runs, n_graph_launches, n_waits, n_streams_used;
     uint64_t live_bytes, peak_bytes;
     uint64_t

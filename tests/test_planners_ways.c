@@ -239,6 +239,7 @@ static void equal_to_every_choice(void **state)
         assert_true(t.kept > 500 && t.refused > 50);
         assert_true(k == 1 || t.undecided == 0);
         assert_true(t.undecided * 20 < t.kept);
+        assert_true((double)t.cost < 1.015 * (double)t.least); /* greedy, but not blind */
     }
 }
 

@@ -10,6 +10,8 @@
 
 #define MOST_ARENAS       64
 #define DEFAULT_STREAMS   4
+#define N_NUMBERS         4096
+#define NUMBERS_AT        16 /* behind the flag [byte] */
 #define DEFAULT_WORKSPACE (UINT64_C(256) << 20)
 #define GRANULARITY       (UINT64_C(2) << 20) /* of cudaMalloc: what it takes of the device at once */
 #define TOLERANCE         1e-4 /* of outputs against `ref`, as mpl_compare has it: sums in another order */
@@ -31,6 +33,7 @@ struct mpl_device {
     uint32_t n_streams;
     void *stream[MPL_CUDA_MOST_STREAMS];
     uint32_t *flag;   /* on the device: an index was out of range */
+    int64_t *numbers; /* on the device, behind it: 0 .. N_NUMBERS - 1, for what counts rounds */
     bool flag_in_use; /* an operation that may raise it was prepared */
     uint32_t n_arenas;
     arena arena[MOST_ARENAS];
@@ -246,6 +249,13 @@ static mpl_status copy_within(mpl_device *dev, void *to, const void *from, uint6
                        "copying", "data");
 }
 
+static mpl_status put_number(mpl_device *dev, void *to, int64_t number)
+{
+    if (number < 0 || number >= N_NUMBERS)
+        return upload(dev, to, &number, sizeof number);
+    return copy_within(dev, to, dev->numbers + number, sizeof number);
+}
+
 /* By how much the device's own count fell when the arena was taken; a part of it: no more than the part. */
 static mpl_status resident(mpl_device *dev, const void *base, uint64_t bytes, uint64_t *out)
 {
@@ -280,12 +290,18 @@ static mpl_status make_flag(mpl_device *dev)
 {
     mpl_status st = MPL_OK;
     void *flag = NULL;
+    int64_t *numbers = NULL;
 
-    MPL_TRY(take_memory(dev, &flag, sizeof *dev->flag));
+    MPL_TRY(mpl_new(dev->ctx, numbers, N_NUMBERS));
+    for (int64_t i = 0; i < N_NUMBERS; i++)
+        numbers[i] = i;
+    MPL_TRY(take_memory(dev, &flag, NUMBERS_AT + N_NUMBERS * sizeof *numbers));
     dev->flag = flag;
+    dev->numbers = (int64_t *)(void *)((char *)flag + NUMBERS_AT);
     MPL_TRY(fill(dev, flag, 0, sizeof *dev->flag));
-    MPL_TRY(check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), "opening", "the device"));
+    MPL_TRY(upload(dev, dev->numbers, numbers, N_NUMBERS * sizeof *numbers));
 out:
+    mpl_free(dev->ctx, numbers);
     return st;
 }
 
@@ -509,23 +525,33 @@ static void sequence_free(mpl_device *dev, mpl_sequence *s)
     mpl_free(dev->ctx, s);
 }
 
-/* Runs once before it captures, on whatever the memory holds: code that is loaded at its first use must not be loaded
- * inside of a capture. One that failed on the way must still be ended, or the stream stays in it. */
+/* One that failed on the way must still be ended, or the stream stays in it. */
 static mpl_status capture(mpl_device *dev, mpl_sequence *s)
 {
     mpl_status st = MPL_OK, put;
     void *graph = NULL;
     int code;
 
-    MPL_TRY(put_all(dev, s));
-    MPL_TRY(fill(dev, dev->flag, 0, sizeof *dev->flag));
-    MPL_TRY(check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), "waiting for", "a run"));
     MPL_TRY(check(dev, dev->api->capture_begin(dev->c, dev->stream[0]), "beginning", "a capture"));
     put = put_all(dev, s);
     code = dev->api->capture_end(dev->c, dev->stream[0], &graph);
     s->graph = graph;
     MPL_TRY(put);
     MPL_TRY(check(dev, code, "ending", "a capture"));
+out:
+    return st;
+}
+
+/* Runs once before it captures, on whatever the memory holds: code that is loaded at its first use must not be loaded
+ * inside of a capture. */
+static mpl_status run_and_capture(mpl_device *dev, mpl_sequence *s)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(put_all(dev, s));
+    MPL_TRY(fill(dev, dev->flag, 0, sizeof *dev->flag));
+    MPL_TRY(check(dev, dev->api->stream_finish(dev->c, dev->stream[0]), "waiting for", "a run"));
+    MPL_TRY(capture(dev, s));
 out:
     return st;
 }
@@ -547,12 +573,24 @@ static mpl_status sequence_new(mpl_device *dev, const mpl_sequence_spec *spec, m
         MPL_TRY(check(dev, dev->api->event_new(dev->c, &s->event[i], false), "making", "an event"));
     MPL_TRY(check(dev, dev->api->event_new(dev->c, &s->begin, true), "making", "an event"));
     MPL_TRY(check(dev, dev->api->event_new(dev->c, &s->end, true), "making", "an event"));
-    if (dev->way != AS_STREAMS)
+    if (spec->as_it_stands)
         MPL_TRY(capture(dev, s));
+    else if (dev->way != AS_STREAMS)
+        MPL_TRY(run_and_capture(dev, s));
     *out = s, s = NULL;
 out:
     sequence_free(dev, s);
     return st;
+}
+
+static bool captures(const mpl_device *dev)
+{
+    return dev->way != AS_STREAMS;
+}
+
+static mpl_status sequence_put(mpl_device *dev, mpl_sequence *s)
+{
+    return check(dev, dev->api->graph_launch(dev->c, s->graph, dev->stream[0]), "launching", "a graph");
 }
 
 static mpl_status sequence_run(mpl_device *dev, mpl_sequence *s, int64_t *ns)
@@ -631,6 +669,9 @@ const mpl_backend mpl_backend_cuda = {
     .sequence_new = sequence_new,
     .sequence_free = sequence_free,
     .sequence_run = sequence_run,
+    .captures = captures,
+    .sequence_put = sequence_put,
+    .put_number = put_number,
     .facts = facts,
     .replay = replay,
     .computes = mpl_cuda_has_kernel,
