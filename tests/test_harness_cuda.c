@@ -2,7 +2,7 @@
  *
  * Catches: memory taken in runs that passes unseen, figures that do not add up, algorithms that are not those planned for,
  * limits that are not kept, rows without what names the machine's state. */
-#include "tests/test.h"
+#include "tests/folder.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,20 +13,7 @@
 #define NET "mnist_conv"
 
 static const char *program;
-static char folder[] = "/tmp/memplan-cuda-XXXXXX";
 static char out[1 << 16], err[1 << 12];
-
-static void slurp(const char *name, char *text, size_t size)
-{
-    char path[200];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    f = fopen(path, "r");
-    assert_non_null(f);
-    text[fread(text, 1, size - 1, f)] = '\0';
-    fclose(f);
-}
 
 /* Exit status of `memplan ARGUMENTS` on a device that is as `fake` says. */
 static int run(const char *fake, const char *arguments)
@@ -37,8 +24,8 @@ static int run(const char *fake, const char *arguments)
     snprintf(command, sizeof command, "MEMPLAN_FAKE='%s' %s %s >%s/out 2>%s/err </dev/null", fake, program,
              arguments, folder, folder);
     how = system(command);
-    slurp("out", out, sizeof out);
-    slurp("err", err, sizeof err);
+    folder_read("out", out, sizeof out);
+    folder_read("err", err, sizeof err);
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
@@ -257,16 +244,13 @@ static void benches_hold_the_same(void **state)
 static int begin(void **state)
 {
     (void)state;
-    return mkdtemp(folder) == NULL;
+    return folder_make("cuda") != 0;
 }
 
 static int end(void **state)
 {
-    char command[200];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) != 0;
+    return folder_remove();
 }
 
 int main(int argc, char **argv)
