@@ -18,7 +18,7 @@ static char out[1 << 16], err[1 << 12];
 /* Exit status of `memplan ARGUMENTS` on a device that is as `fake` says. */
 static int run(const char *fake, const char *arguments)
 {
-    char command[2048];
+    char command[4096];
     int how;
 
     snprintf(command, sizeof command, "MEMPLAN_FAKE='%s' %s %s >%s/out 2>%s/err </dev/null", fake, program,
@@ -164,7 +164,7 @@ static void algorithms_trade_time_for_peak(void **state)
 
 static void plan_files_keep_their_algorithms(void **state)
 {
-    char arguments[300];
+    char arguments[1000];
 
     (void)state;
     snprintf(arguments, sizeof arguments,
@@ -201,7 +201,7 @@ static void benches_hold_the_same(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        char arguments[300], path[200];
+        char arguments[1000], path[600];
         mpl_rows rows = {0};
         mpl_ctx ctx;
 
