@@ -222,6 +222,20 @@ out:
     return st;
 }
 
+mpl_status mpl_exact_clash(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *out, bool *clash)
+{
+    mpl_status st = MPL_OK;
+    mpl_buffer two[2];
+
+    *clash = fixed_clash(p, two);
+    if (!*clash)
+        goto out;
+    out->claim = MPL_INFEASIBLE;
+    MPL_TRY(prove_clash(ctx, p, two, &out->refutation));
+out:
+    return st;
+}
+
 /* The set of buffers that proves more than `within` bytes, if there is one. */
 static mpl_status write_witness(const mpl_problem *p, uint32_t pool, uint64_t within, mpl_proof *proof,
                                 bool *done)
@@ -343,12 +357,12 @@ mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, 
                              mpl_exact_effort *effort, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
-    mpl_buffer two[2];
     uint32_t failed = 0;
+    bool clash;
 
-    out->claim = MPL_INFEASIBLE;
-    if (fixed_clash(p, two))
-        return prove_clash(run->ctx, p, two, &out->refutation);
+    MPL_TRY(mpl_exact_clash(run->ctx, p, out, &clash));
+    if (clash)
+        goto out;
     out->claim = MPL_OPTIMAL;
     if (p->inside != NULL)
         MPL_TRY(mpl_exact_families_first(run, p, effort, out->offset));

@@ -100,7 +100,10 @@ mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodi
 mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs,
                              mpl_exact_effort *effort, mpl_plan *out);
 
-/* The same for one pool with in-place pairs, taken up or not: offset[] of the pool's buffers, of *height, is improved
+/* Whether two fixed places break the rules by themselves: then out claims `infeasible`, with the refutation. O(fixed^2). */
+mpl_status mpl_exact_clash(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *out, bool *clash);
+
+/* The same as mpl_exact_general for one pool with in-place pairs, taken up or not: offset[] of the pool's buffers, of *height, is improved
  * until `enough`; *bound is raised by what is proved. */
 mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough, uint64_t most,
                            mpl_exact_effort *effort, uint64_t *offset, uint64_t *height, uint64_t *bound);

@@ -21,6 +21,7 @@
 #include "planners/ilp.h"
 
 #include "mpl_config.h"
+#include "planners/exact_general.h"
 #include "planners/ilp_priv.h"
 #include "planners/planner.h"
 #include "planners/verify.h"
@@ -777,10 +778,14 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     const char *start_text = mpl_run_param(run, "start");
     bool cold = start_text != NULL && strcmp(start_text, "cold") == 0;
     int64_t max_pairs, max_nodes, minimise;
+    bool clash;
 
     MPL_TRY(mpl_run_param_int(run, "pairs", 0, 1000000, MAX_PAIRS, &max_pairs));
     MPL_TRY(mpl_run_param_int(run, "nodes", 0, INT64_MAX, MAX_NODES, &max_nodes));
     MPL_TRY(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));
+    MPL_TRY(mpl_exact_clash(run->ctx, p, out, &clash));
+    if (clash)
+        goto out;
     MPL_TRY(start(run, p, cold, out->offset));
     out->claim = MPL_OPTIMAL;
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
