@@ -228,7 +228,7 @@ static inline bool mpl_may_be_view(const mpl_graph *g, mpl_op op)
 /* How many of its inputs an operation reads; it only waits for those that make the others. O(1). */
 uint32_t mpl_n_read(const mpl_graph *g, mpl_op op);
 /* What a value is to training: a weight, state of the optimiser (a weight that an optimiser keeps for itself), or the gradient that
- * an optimiser reads. Running statistics of batch norm are weights. */
+ * an optimiser reads, with what it is added up from where nobody else reads that. Running statistics of batch norm are weights. */
 typedef enum mpl_part {
     MPL_PART_NONE,
     MPL_PART_WEIGHT,

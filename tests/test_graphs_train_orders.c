@@ -243,6 +243,48 @@ static void pools_of_their_own(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* What a gradient is added up from lies where it does, so that it can lie in one of its parts: two pools need little more than one. */
+static void parts_lie_with_their_sum(void **state)
+{
+    static const char *const specs[] = {
+        "lstm:layers=2,steps=8,hidden=64,batch=1,mode=train,update=sgd",
+        "gru:steps=8,hidden=64,batch=1,mode=train,update=sgd,accumulate=chain"};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        mpl_problem_options o = mpl_problem_options_default();
+        uint64_t live[3] = {0};
+        mpl_graph *g = NULL;
+        mpl_op *order;
+
+        assert_ok(&ctx, mpl_zoo_build(&ctx, specs[i], &g));
+        order = calloc(g->n_ops, sizeof *order);
+        assert_non_null(order);
+        for (mpl_op op = 0; op < g->n_ops; op++)
+            order[op] = op;
+        for (int own = 0; own < 2; own++) {
+            mpl_problem *p = NULL;
+            mpl_value_map *map = NULL;
+
+            o.own_pools = own ? 1u << MPL_PART_GRADIENT : 0;
+            assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+            assert_int_equal(p->n_pools, 1 + own);
+            for (uint32_t pool = 0; pool < p->n_pools; pool++)
+                assert_ok(&ctx, mpl_peak_live(&ctx, p, pool, &live[own + pool], NULL, NULL));
+            mpl_problem_free(&ctx, p);
+            mpl_value_map_free(&ctx, map);
+        }
+        if (!(live[1] + live[2] <= live[0] + live[0] / 5))
+            fail_msg("%s: %" PRIu64 " and %" PRIu64 " bytes, in one pool %" PRIu64, specs[i], live[1],
+                     live[2], live[0]);
+        free(order);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 static void survive_lost_memory(void **state)
 {
     mpl_problem_options o = mpl_problem_options_default();
@@ -284,8 +326,11 @@ static void survive_lost_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(least_of_all_orders), cmocka_unit_test(model_and_problem),
-        cmocka_unit_test(a_third_less),        cmocka_unit_test(pools_of_their_own),
+        cmocka_unit_test(least_of_all_orders),
+        cmocka_unit_test(model_and_problem),
+        cmocka_unit_test(a_third_less),
+        cmocka_unit_test(pools_of_their_own),
+        cmocka_unit_test(parts_lie_with_their_sum),
         cmocka_unit_test(survive_lost_memory),
     };
 

@@ -248,6 +248,8 @@ static void pools_of_their_own(void **state)
         "mlp:batch=5,input=7,hidden=6,classes=4,mode=train,update=adam",
         "mnist_conv:batch=3,image=8,mode=train,update=momentum",
         "randwire:regime=cell,batch=2,image=32,channels=4,nodes=5,mode=train,update=sgd",
+        "lstm:batch=2,layers=2,steps=3,hidden=5,mode=train,update=sgd",
+        "offset2bbox:batch=2,boxes=30,mode=train,update=sgd",
     };
     const mpl_backend *backend = mpl_backend_find("ref");
 

@@ -26,6 +26,40 @@ const char *mpl_part_name(mpl_part part)
     return names[part];
 }
 
+/* v, which is read once, is a gradient too; and what it is a view of, as a whole. */
+static void mark_addend(const mpl_graph *g, mpl_value v, uint64_t bytes, uint8_t *part)
+{
+    for (;;) {
+        mpl_op maker = v != MPL_NONE ? g->value_op[v] : MPL_NONE;
+
+        if (maker == MPL_NONE || part[v] != MPL_PART_NONE || g->value_bytes[v] != bytes ||
+            g->value_use_begin[v + 1] - g->value_use_begin[v] != 1)
+            return;
+        part[v] = MPL_PART_GRADIENT;
+        if (!mpl_may_be_view(g, maker))
+            return;
+        v = g->op_in[g->op_in_begin[maker]];
+    }
+}
+
+/* What a gradient is added up from, and can lie in: operands of sums, and roots that pieces are written into. */
+static void mark_addends(const mpl_graph *g, uint8_t *part)
+{
+    for (mpl_op op = g->n_ops; op-- > 0;) {
+        mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+        mpl_value out =
+            g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+        bool adds = kind == MPL_OP_add || kind == MPL_OP_sum;
+
+        if (out == MPL_NONE || part[out] != MPL_PART_GRADIENT ||
+            !(adds || kind == MPL_OP_assign || kind == MPL_OP_scatter_nd))
+            continue;
+        for (uint32_t i = g->op_in_begin[op]; i < (adds ? g->op_in_begin[op + 1] : g->op_in_begin[op] + 1);
+             i++)
+            mark_addend(g, g->op_in[i], g->value_bytes[out], part);
+    }
+}
+
 void mpl_graph_parts(const mpl_graph *g, uint8_t *part)
 {
     for (mpl_value v = 0; v < g->n_values; v++)
@@ -41,6 +75,7 @@ void mpl_graph_parts(const mpl_graph *g, uint8_t *part)
         for (uint32_t i = counts ? 0 : 1; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
             part[mpl_updated(g, op, i)] = MPL_PART_STATE;
     }
+    mark_addends(g, part);
 }
 
 typedef struct checker {
