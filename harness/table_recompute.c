@@ -33,12 +33,14 @@ static mpl_status row_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row,
     mpl_status st = MPL_OK;
     char text[200];
     const char *how = mpl_record_get_text(row, MPL_FIELD_recompute);
+    uint64_t ns = 0;
 
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_graph_label(row, text)));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", how != NULL ? how : "none"));
     MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_planned_bytes));
     MPL_TRY(mpl_beside_cell(ctx, grid, first, row, MPL_FIELD_planned_bytes));
     MPL_TRY(work_cells(ctx, grid, row));
+    MPL_TRY(mpl_grid_ms(ctx, grid, mpl_record_get_int(row, MPL_FIELD_recompute_ns, &ns), (int64_t)ns));
     MPL_TRY(mpl_run_cells(ctx, grid, row, first));
 out:
     return st;
@@ -56,6 +58,7 @@ mpl_status mpl_table_recompute(mpl_ctx *ctx, const mpl_table_kind *kind, const m
                                        "work",
                                        "least more",
                                        "claim",
+                                       MPL_TIMED "choose ms",
                                        "outputs",
                                        MPL_TIMED "run ms",
                                        MPL_TIMED "run beside first"};
