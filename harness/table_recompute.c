@@ -34,13 +34,14 @@ static mpl_status row_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row,
     char text[200];
     const char *how = mpl_record_get_text(row, MPL_FIELD_recompute);
     uint64_t ns = 0;
+    bool has_ns = mpl_record_get_int(row, MPL_FIELD_recompute_ns, &ns);
 
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_graph_label(row, text)));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", how != NULL ? how : "none"));
     MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_planned_bytes));
     MPL_TRY(mpl_beside_cell(ctx, grid, first, row, MPL_FIELD_planned_bytes));
     MPL_TRY(work_cells(ctx, grid, row));
-    MPL_TRY(mpl_grid_ms(ctx, grid, mpl_record_get_int(row, MPL_FIELD_recompute_ns, &ns), (int64_t)ns));
+    MPL_TRY(mpl_grid_ms(ctx, grid, has_ns, (int64_t)ns));
     MPL_TRY(mpl_run_cells(ctx, grid, row, first));
 out:
     return st;
