@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "harness/rows.h"
@@ -241,6 +242,56 @@ static void benches_hold_the_same(void **state)
     }
 }
 
+/* ---- scripts/gpu-check.sh ---------------------------------------------------------------------------------- */
+
+/* Exit status of the script, with tests that end with `ended`, a suite and graphs of a moment, and no Python. */
+static int check_gpu(const char *fake, int ended)
+{
+    static const char *const names[] = {"ops", "conformance", "exec"};
+    char command[4096], test[64], text[64];
+    int how;
+
+    for (int i = 0; i < 3; i++) {
+        snprintf(test, sizeof test, "test_runtime_%s", names[i]);
+        snprintf(text, sizeof text, "#!/bin/sh\nexit %d\n", ended);
+        chmod(folder_put_text(test, text), 0755);
+    }
+    folder_put_text("tiny.suite", "--planners greedy_size\n--repeat 1\nmlp\n" NET "\n");
+    snprintf(command, sizeof command,
+             "MEMPLAN_FAKE='%s' MEMPLAN='%s' MEMPLAN_TESTS='%s' GPU_SUITES='%s/tiny.suite' GPU_GRAPHS=" NET
+             " PYTHON=false PATH=/usr/bin:/bin scripts/gpu-check.sh '%s/gpu' >'%s/out' 2>'%s/err'",
+             fake, program, folder, folder, folder, folder, folder);
+    how = system(command);
+    folder_read("out", out, sizeof out);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+static void the_script_tells(void **state)
+{
+    static const char *const steps[] = {"test_ops: exit 0",
+                                        "bench_tiny: exit 0",
+                                        "bench_tiny_parallel: exit 0",
+                                        "show_mnist_conv: exit 0",
+                                        "checked_mnist_conv: exit 0",
+                                        "least_mnist_conv: exit 0",
+                                        "fp16_mnist_conv: exit 0",
+                                        "rows: exit 0"};
+    char text[1 << 14];
+
+    (void)state;
+    assert_int_equal(check_gpu("absent", 0), 4);
+    assert_non_null(strstr(out, "no device"));
+    if (check_gpu("ways=1", 0) != 0)
+        fail_msg("%s", out);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (strstr(out, steps[i]) == NULL)
+            fail_msg("no step '%s' in: %s", steps[i], out);
+    folder_read("gpu/tables.md", text, sizeof text);
+    assert_non_null(strstr(text, NET));
+    assert_int_equal(check_gpu("ways=1", 3), 1);    /* a test that fails */
+    assert_int_equal(check_gpu("leak=4096", 0), 1); /* rows that are refused */
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -255,15 +306,21 @@ static int end(void **state)
 
 int main(int argc, char **argv)
 {
-    static char path[4096];
+    static char path[4096], whole[4096];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_row_names_the_device),          cmocka_unit_test(statuses_tell),
-        cmocka_unit_test(algorithms_trade_time_for_peak),  cmocka_unit_test(plan_files_keep_their_algorithms),
-        cmocka_unit_test(show_tells_what_workspaces_cost), cmocka_unit_test(benches_hold_the_same),
+        cmocka_unit_test(a_row_names_the_device),
+        cmocka_unit_test(statuses_tell),
+        cmocka_unit_test(algorithms_trade_time_for_peak),
+        cmocka_unit_test(plan_files_keep_their_algorithms),
+        cmocka_unit_test(show_tells_what_workspaces_cost),
+        cmocka_unit_test(benches_hold_the_same),
+        cmocka_unit_test(the_script_tells),
     };
 
     (void)argc;
     snprintf(path, sizeof path, "%.*s/memplan_on_fake", (int)(strrchr(argv[0], '/') - argv[0]), argv[0]);
-    program = path;
+    if (realpath(path, whole) == NULL)
+        return 1;
+    program = whole;
     return cmocka_run_group_tests(tests, begin, end);
 }
