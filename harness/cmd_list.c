@@ -51,6 +51,21 @@ out:
     return st;
 }
 
+/* Those that see storage that concats and splits share as one buffer: their algorithms know no offsets, or no parts. */
+static void list_whole_families(void)
+{
+    int column = printf("%-14s by these, storage that concats and splits share is placed whole:", "");
+
+    for (const mpl_planner *const *p = mpl_planners; *p != NULL; p++) {
+        if (((*p)->traits & MPL_USES_FAMILIES) != 0)
+            continue;
+        if (column + (int)strlen((*p)->name) > 100)
+            column = printf("\n%-14s  ", "") - 1;
+        column += printf(" %s", (*p)->name);
+    }
+    printf("\n");
+}
+
 static mpl_status list_planners(mpl_ctx *ctx, bool json)
 {
     mpl_status st = MPL_OK;
@@ -60,6 +75,8 @@ static mpl_status list_planners(mpl_ctx *ctx, bool json)
         if (!json && (*p)->params != NULL)
             printf("%-14s   parameters: %s\n", "", (*p)->params);
     }
+    if (!json)
+        list_whole_families();
     if (!json)
         printf("%-14s a library of your own: so:FILE.so[:key=value,..] (memplan/plugin.h)\n"
                "%-14s a command of your own: exec:[NAME=]'CMD {in} {out}', lists in CSV with offsets out\n",

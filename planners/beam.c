@@ -6,7 +6,7 @@
  * Source   this project; exact_beam.c
  * Differs  From `exact`: no complete search beside the beams, so nothing is refuted. In-place pairs are folded first.
  * Cost     Doubles with the width. Without budget and deadline it ends after DEFAULT_TICKS.
- * Limits   Serial problems; parts of at most 5000 buffers. Never above the plan of greedy_size. */
+ * Limits   A family is one buffer while it searches; then its parts sink. Serial problems; parts of at most 5000 buffers. Never above the plan of greedy_size. */
 #include "graphs/analysis/fold.h"
 #include "planners/exact_priv.h"
 #include "planners/sort.h"

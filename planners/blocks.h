@@ -4,7 +4,7 @@
  * A step's outputs are the buffers born at it; its dying inputs are the buffers born earlier whose last
  * use it is. A block's size is always that of the largest buffer it ever held, so the sizes that can occur
  * are known beforehand: they are numbered (`class`), and free blocks lie on one shelf per class, in order
- * of release. */
+ * of release. Blocks have no offsets, so that parts of a family cannot be kept at their distances: each family is one buffer. */
 #ifndef MPL_BLOCKS_H
 #define MPL_BLOCKS_H
 

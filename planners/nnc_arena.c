@@ -9,7 +9,7 @@
  *          nnc_2019 is a start and an incumbent too, so that the result is never above it.
  * Source   this project; the move is that of hill climbing over allocation orders as in TVM's USMP.
  * Cost     O(n^2 / 64) bytes and O(n * placed) time an order, early exits aside; ticks are ranges looked at.
- * Limits   Local search: a plan above the bound need not be optimal. */
+ * Limits   Local search: a plan above the bound need not be optimal. A family is one buffer while it searches; then its parts sink. */
 #include "planners/bodies.h"
 #include "planners/nnc_graph.h"
 

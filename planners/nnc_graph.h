@@ -1,7 +1,8 @@
 /* nnc_graph.h -- NNC's allocation graph, shared by nnc_2018 and nnc_2019: they differ in whom they insert next.
  *
  * Source   libnnc (github.com/liuliu/ccv), its tensor allocation as of May 2018 and since July 2019; Liu Liu, "The NNC
- *          Tensor Allocation Algorithm", 2018. Differs: ties end in the id, where production leaves them to its sort. */
+ *          Tensor Allocation Algorithm", 2018. Differs: ties end in the id, where production leaves them to its sort.
+ * Limits   What is handed on is a range, not a place: a family, whose parts lie at fixed distances, is one buffer. */
 #ifndef MPL_NNC_GRAPH_H
 #define MPL_NNC_GRAPH_H
 

@@ -8,7 +8,7 @@
 #include "graphs/analysis/before.h"
 #include "graphs/base/rng.h"
 #include "graphs/problem.h"
-#include "planners/plan.h"
+#include "planners/planner.h"
 
 /* Gaps are for serial problems: under parallel their flag does nothing. */
 enum { RANDOM_ALIGNED = 1, RANDOM_POOLS = 2, RANDOM_PAIRS = 4, RANDOM_PARALLEL = 8, RANDOM_GAPS = 16 };
@@ -195,6 +195,33 @@ static inline mpl_plan *plain_plan(mpl_ctx *ctx, const mpl_problem *p)
                 plan->offset[b] += p->align[b];
                 a = MPL_NONE; /* from the start again */
             }
+    return plan;
+}
+
+/* A planner's plan, which holds by the plain meaning: parts of families at their distances, no conflict; NULL: it cannot plan
+ * this, or is not to be called without parameters. */
+static inline mpl_plan *plainly_planned(mpl_ctx *ctx, const mpl_planner *planner, const mpl_problem *p,
+                                        uint64_t ticks)
+{
+    mpl_run run;
+    mpl_plan *plan = NULL;
+    mpl_status st;
+
+    if ((planner->traits & MPL_SPREADS) != 0)
+        return NULL;
+    mpl_run_init(&run, ctx);
+    run.budget_ticks = ticks;
+    st = mpl_planner_run(planner, &run, p, &plan);
+    if (st == MPL_EUNAVAIL)
+        return NULL;
+    if (st != MPL_OK)
+        fail_msg("%s: %s", planner->name, ctx->message);
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        if (p->inside != NULL)
+            assert_int_equal(plan->offset[b], plan->offset[p->inside[b]] + p->inside_at[b]);
+        for (mpl_buffer a = 0; a < b; a++)
+            assert_false(plain_conflict(p, plan, a, b));
+    }
     return plan;
 }
 

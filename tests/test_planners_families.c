@@ -121,23 +121,7 @@ static uint64_t optimum(mpl_ctx *ctx, const mpl_problem *p)
 
 static mpl_plan *run_planner(mpl_ctx *ctx, const mpl_planner *planner, const mpl_problem *p)
 {
-    mpl_run run;
-    mpl_plan *plan = NULL;
-    mpl_status st;
-
-    mpl_run_init(&run, ctx);
-    run.budget_ticks = 20000000;
-    st = mpl_planner_run(planner, &run, p, &plan);
-    if (st == MPL_EUNAVAIL)
-        return NULL;
-    if (st != MPL_OK)
-        fail_msg("%s: %s", planner->name, ctx->message);
-    for (mpl_buffer b = 0; b < p->n; b++) {
-        assert_int_equal(plan->offset[b], plan->offset[p->inside[b]] + p->inside_at[b]);
-        for (mpl_buffer a = 0; a < b; a++)
-            assert_false(plain_conflict(p, plan, a, b));
-    }
-    return plan;
+    return plainly_planned(ctx, planner, p, 20000000);
 }
 
 /* Every planner, the complete ones against brute force; nobody claims an optimum or a bound that is none. */
@@ -171,7 +155,7 @@ static void plan_all(void **state)
         assert_ok(&ctx, mpl_problem_check(&ctx, hull));
         for (int i = 0; mpl_planners[i] != NULL; i++) {
             const mpl_planner *planner = mpl_planners[i];
-            mpl_plan *plan = (planner->traits & MPL_SPREADS) == 0 ? run_planner(&ctx, planner, p) : NULL;
+            mpl_plan *plan = run_planner(&ctx, planner, p);
 
             if (plan == NULL)
                 continue;
