@@ -64,7 +64,7 @@ $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
 
 $O/tests/test_harness_plugins: $(PLUGIN)
 $O/tests/test_runtime_random_control $O/tests/test_graphs_units $O/tests/test_runtime_cuda_loops: $O/tests/random_control.o
-$O/tests/test_runtime_ops $O/tests/test_runtime_conformance $O/tests/test_runtime_cuda_fake $O/tests/test_runtime_cuda_loops $O/tests/test_runtime_training: \
+$(addprefix $O/tests/test_runtime_,ops conformance cuda_fake cuda_loops training views control): \
     $O/tests/cuda_fake.o $O/tests/cudnn_host.o
 
 # memplan once more, on the fake device: what its rows and statuses say of a GPU, tested without one.

@@ -321,6 +321,8 @@ static const row rows[] = {
     {"lp_norm", "f16:40,3", "axis=0", 1, LOOPS},
     {"fused", "f16:4,6 f16:3", "dims=3 loads=0,6,2,1,2,-1 expr=0,1,add,tanh,0,mul strides=2 offset=6", 1,
      LOOPS},
+    {"fused", "- f16:700 f16:700", "dims=700 loads=1,0,1,2,0,1 expr=0,1,add,0,mul", 1,
+     LOOPS}, /* rounded twice */
     {"fused", "f64:4,6", "dims=2,3 loads=0,1,6,2 expr=0,neg,exp strides=6,2 offset=0", 1, LOOPS},
     {"assign", "f16:4,6 f16:2,1", "dims=2,3 strides=12,-2 offset=5", 1, LOOPS},
     {"fma", "f16:3,7 f16:7 f16:3,1", "", 1, LOOPS},
@@ -335,6 +337,8 @@ static const row rows[] = {
     {"gemm_grad", "f64:3,5 f64:3,7 f64:7,5", "beta=0.5", 3, LOOPS},
     {"gemm_grad", "3,5 3,7 5,7", "trans_b=1 alpha=2 beta=0.5", 3, NULL},
     {"max_pool_grad", "2,3,3,3 2,3,5,5", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1", 1, NULL},
+    {"max_pool_grad", "1,2,3,3 1,2,5,5*0", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1", 1,
+     NULL}, /* all alike */
     {"max_pool_grad", "f16:1,2,8 f16:1,2,9", "kernel_shape=2", 1, LOOPS},
     {"max_pool_grad", "1,1,3,3,3 1,1,5,5,5", "kernel_shape=2,2,2 dilations=2,2,2", 1, NULL},
     {"avg_pool_grad", "2,3,3,3", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1 sizes=2,3,5,5", 1, NULL},

@@ -9,6 +9,7 @@
 #include "planners/planner.h"
 #include "planners/verify.h"
 #include "runtime/exec.h"
+#include "tests/cuda_fake.h"
 
 static uint64_t n_programs = 400;
 
@@ -94,7 +95,9 @@ static void run_one(bench *b, uint64_t seed, mpl_ssa_level level, const mpl_back
 
     assert_ok(&b->ctx, mpl_tensor_ssa(&b->ctx, b->program, level, NULL, NULL, &g));
     options.pin_inputs = options.pin_outputs = seed % 2 == 0 || g->n_ops == 0;
-    options.align = 4 << seed % 3;
+    options.align = backend->align > 64
+                        ? backend->align
+                        : 4u << seed % 3; /* a device's copies are as wide as that lets them */
     order = calloc(g->n_ops + 1, sizeof *order);
     assert_ok(&b->ctx, mpl_order_of(&b->ctx, g, mpl_order_find("given"), order));
     assert_ok(&b->ctx, mpl_problem_from_graph(&b->ctx, g, order, &options, &p, &map));
@@ -126,13 +129,16 @@ static void programs_run_in_their_plans(void **state)
 {
     const mpl_backend *ref = mpl_backend_find("ref"), *cpu = mpl_backend_find("cpu");
     uint64_t on_cpu[MPL_N_SSA_LEVELS] = {0}, copied[MPL_N_SSA_LEVELS] = {0};
-    mpl_device *dev = NULL, *threads = NULL;
+    const mpl_backend *cuda = fake_backend();
+    mpl_device *dev = NULL, *threads = NULL, *gpu = NULL;
     mpl_ctx ctx;
 
     (void)state;
     mpl_ctx_init(&ctx);
     assert_ok(&ctx, ref->open(&ctx, &(mpl_device_options){0}, &dev));
     assert_ok(&ctx, cpu->open(&ctx, &(mpl_device_options){.n_threads = 2}, &threads));
+    fake_reset();
+    assert_ok(&ctx, cuda->open(&ctx, &(mpl_device_options){0}, &gpu));
     for (uint64_t seed = 1, n = 0; n < n_programs; seed++) {
         bench b;
 
@@ -144,10 +150,15 @@ static void programs_run_in_their_plans(void **state)
         if (n % 4 == 0) /* its operations are exact on any backend */
             for (int level = 0; level < MPL_N_SSA_LEVELS; level++)
                 run_one(&b, seed, (mpl_ssa_level)level, cpu, threads, on_cpu);
+        if (n % 4 == 2)
+            for (int level = 0; level < MPL_N_SSA_LEVELS; level++)
+                run_one(&b, seed, (mpl_ssa_level)level, cuda, gpu, on_cpu);
         bench_end(&b);
     }
     ref->close(dev);
     cpu->close(threads);
+    cuda->close(gpu);
+    assert_int_equal(fake.n_races + fake.n_wild + fake.n_misused + fake.n_live, 0);
     print_message("%" PRIu64 " programs; bytes copied: %" PRIu64 " each time, %" PRIu64
                   " until a write, %" PRIu64 " by TensorSSA\n",
                   n_programs, copied[MPL_SSA_COPY], copied[MPL_SSA_VIEWS], copied[MPL_SSA_FULL]);
