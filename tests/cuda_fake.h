@@ -16,6 +16,7 @@ typedef struct fake_world {
     /* how it is to behave */
     uint64_t oom_at;    /* the allocation with this index fails */
     uint64_t launch_at; /* the operation with this index fails, and with it all that follows */
+    uint64_t stray_at;  /* planted fault: the operation with this index writes a byte behind its output */
     uint64_t lost_at;   /* the call with this index, of any kind, finds the device lost */
     uint64_t total_bytes;
     bool library;     /* cuDNN and cuBLAS take what they can; false: our kernels compute everything */

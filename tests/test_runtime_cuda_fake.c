@@ -388,6 +388,31 @@ static void host_memory_fails_at_every_allocation(void **state)
     }
 }
 
+/* --checked names the operation that touched what is not its own, whichever it is. */
+static void checks_see_every_stray_write(void **state)
+{
+    const how h = {"mnist_conv:batch=2", false, true, true, true, NULL};
+    bool strayed = true;
+
+    (void)state;
+    for (uint64_t k = 0; strayed; k++) {
+        bench b;
+        mpl_status st;
+
+        begin(&b, &h);
+        assert_ok(&b.ctx, make(&b, &h));
+        fake.stray_at = k;
+        st = mpl_exec_run(b.exec, NULL);
+        strayed = fake.n_runs > k && st != MPL_OK;
+        if (st != MPL_OK)
+            assert_status(&b.ctx, st, MPL_EINVALID);
+        else
+            assert_true(k == fake.n_runs && k >= 6); /* none was missed */
+        fake.stray_at = FAKE_NEVER;
+        end(&b);
+    }
+}
+
 /* ---- parameters, refusals ----------------------------------------------------------------------------------------- */
 
 static void parameters_are_checked(void **state)
@@ -396,6 +421,9 @@ static void parameters_are_checked(void **state)
         const char *params, *message; /* NULL: good */
     } rows[] = {
         {"tf32=on,graph=off,workspace=64MiB,device=0", NULL},
+        {"fp16=on,graph=both", NULL},
+        {"fp16=half", "must be on or off"},
+        {"graph=twice", "on or off, or both"},
         {"workspace=0", NULL},
         {"", NULL},
         {"tf32=yes", "must be on or off"},
@@ -664,6 +692,7 @@ int main(void)
         cmocka_unit_test(launch_failure_at_every_operation),
         cmocka_unit_test(device_lost_at_many_calls),
         cmocka_unit_test(host_memory_fails_at_every_allocation),
+        cmocka_unit_test(checks_see_every_stray_write),
         cmocka_unit_test(parameters_are_checked),
         cmocka_unit_test(the_workspace_limit_is_kept),
         cmocka_unit_test(a_wild_index_is_refused),
