@@ -5,7 +5,7 @@
 #define MPL_PROBLEM_H
 
 #include "graphs/base/base.h"
-#include "graphs/graph.h"
+#include "graphs/ir/strided.h"
 
 typedef uint32_t mpl_buffer; /* index into the arrays of one mpl_problem */
 
@@ -128,6 +128,8 @@ typedef struct mpl_value_map {
         *value_buffers; /* [n_values] in how many it lies, with consecutive ids, end to end; NULL: one each */
     mpl_value *value_root;    /* [n_values] the value whose storage it lies in; itself when it is no view */
     uint64_t *value_offset;   /* [n_values] where in that storage it begins; 0 of a root [byte] */
+    mpl_strided *value_box;   /* [n_values] of a value whose elements lie between others': the elements of its root, row-major, that
+                               * they are, whatever layout the root has; of others without dims. NULL: there is none such */
     uint8_t *op_nothing;      /* [n_ops] 1: its outputs lie where it would put them; it need not run */
     mpl_buffer *op_workspace; /* [n_ops] its workspace's buffer, or MPL_NONE */
     uint32_t *
@@ -136,6 +138,11 @@ typedef struct mpl_value_map {
     uint64_t pinned_bytes; /* storage of pinned values, aligned. [byte] */
     mpl_places *places;    /* NULL: no control flow. Owned. */
 } mpl_value_map;
+
+static inline bool mpl_value_strided(const mpl_value_map *map, mpl_value v)
+{
+    return map->value_box != NULL && map->value_box[v].shape.rank > 0;
+}
 
 /* What control flow copies, since it does not lie where it is needed: all that a plan with these places ever moves, but for
  * operations of the graph. A copy whose two sides turn out to be at one address in some round is not made then. */

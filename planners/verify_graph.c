@@ -126,7 +126,7 @@ static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
     if (maker == MPL_NONE || g->op_out[g->op_out_begin[maker]] == MPL_NONE)
         return false;
     made = g->op_out[g->op_out_begin[maker]];
-    if (c->map->value_buffer[made] != out || n_buffers(c, made) != 1)
+    if (c->map->value_buffer[made] != out || n_buffers(c, made) != 1 || mpl_value_strided(c->map, made))
         return false;
     for (uint32_t i = g->op_in_begin[maker]; i < g->op_in_begin[maker + 1]; i++) {
         mpl_value v = g->op_in[i];
@@ -134,7 +134,7 @@ static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
         bool allowed = (traits & MPL_IN_PLACE_ANY) != 0 ||
                        ((traits & MPL_IN_PLACE_0) != 0 && i == g->op_in_begin[maker]);
 
-        reads |= v != MPL_NONE && c->map->value_buffer[v] == in && n_buffers(c, v) == 1 &&
+        reads |= v != MPL_NONE && c->map->value_buffer[v] == in && n_buffers(c, v) == 1 && !mpl_value_strided(c->map, v) &&
                  c->map->value_offset[v] == at && allowed && g->value_type[v] == g->value_type[made] &&
                  g->value_bytes[v] == g->value_bytes[made];
     }

@@ -232,8 +232,10 @@ static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint3
         }
         i -= n;
     }
+    if (i > 0)
+        return mpl_stage_block(exec, op, i - 1, block);
     *block = exec->op_block[op];
-    return i == 0;
+    return true;
 }
 
 /* Whether a block's contents arrived: an update reads what it writes over. */

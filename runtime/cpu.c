@@ -412,6 +412,7 @@ const mpl_backend mpl_backend_cpu = {
     .about =
         "oneDNN " TEXT_OF(DNNL_VERSION_MAJOR) "." TEXT_OF(DNNL_VERSION_MINOR) "." TEXT_OF(DNNL_VERSION_PATCH),
     .align = 64,
+    .lays_channels_last = true,
     .open = open_device,
     .close = close_device,
     .arena_new = mpl_host_arena_new,

@@ -167,8 +167,7 @@ static mpl_status prepare_op(mpl_exec *exec, mpl_op op)
         moved_bytes(exec, op);
     if (exec->options.op_workspace_limit != NULL && exec->backend->limit_workspace != NULL)
         exec->backend->limit_workspace(exec->dev, exec->options.op_workspace_limit[op]);
-    return exec->backend->prepare(exec->dev, g, op, &exec->op_prepared[op], &exec->op_workspace_bytes[op],
-                                  &exec->op_how[op]);
+    return mpl_stage_prepare(exec, op);
 }
 
 static mpl_status prepare_all(mpl_exec *exec)
@@ -242,6 +241,7 @@ static mpl_status make_calls(mpl_exec *exec)
             .workspace = b != NULL ? mpl_exec_at(exec, b->slab, b->offset) : NULL,
         };
     }
+    mpl_stage_bind(exec);
 out:
     return st;
 }
@@ -334,6 +334,7 @@ out:
 bool mpl_exec_takes_whole(const mpl_exec *exec)
 {
     return exec->backend->sequence_new != NULL && !exec->options.checked && exec->control == NULL &&
+           exec->n_staged == 0 &&
            (exec->n_arrivals == 0 || exec->parallel);
 }
 
@@ -426,6 +427,9 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
                       exec->value_block,
                       exec->value_blocks,
                       exec->value_home,
+                      exec->value_lay,
+                      exec->staged,
+                      exec->op_staged,
                       exec->op_block,
                       exec->op_skipped,
                       exec->op_workspace_bytes,
@@ -511,6 +515,8 @@ mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op)
 {
     if (exec->op_skipped[op])
         return MPL_OK;
+    if (exec->op_staged != NULL && exec->op_staged[op] < exec->op_staged[op + 1])
+        return mpl_stage_run(exec, op);
     return exec->backend->run_op(exec->dev, exec->op_prepared[op], &exec->call[op]);
 }
 

@@ -81,6 +81,17 @@ typedef struct mpl_control {
     _Atomic uint64_t copied_bytes, carried_bytes; /* in this run */
 } mpl_control;
 
+/* An operand that lies strided, and is handed to its operation in one piece. In the order of the operations. */
+typedef struct mpl_staged {
+    mpl_op op;
+    uint32_t operand; /* an input, or n_in behind it an output */
+    mpl_strided lay;  /* in the order of the bytes, as few dims as can be; offset 0 */
+    uint64_t size;    /* of an element [byte] */
+    uint32_t slab, block;
+    uint64_t offset;      /* in the slab [byte] */
+    char *lies, *packed;  /* once there is memory */
+} mpl_staged;
+
 typedef struct mpl_witness mpl_witness;   /* private to checked_control.c */
 typedef struct mpl_residues mpl_residues; /* private to residues.c */
 
@@ -106,6 +117,11 @@ struct mpl_exec {
         value_blocks; /* [n_values] in how many blocks it lies, from value_block on, end to end; NULL: one each */
     uint32_t
         *value_home; /* [n_values] the first block of the family that value_block is of; NULL: value_block */
+    mpl_strided *value_lay; /* [n_values] strided values: their elements of the root's memory; others: no dims. NULL: none is */
+    uint32_t n_staged;
+    size_t staged_cap;
+    mpl_staged *staged;
+    uint32_t *op_staged;       /* [n_ops + 1] into staged; NULL: there is none */
     uint32_t *op_block;        /* [n_ops] of the workspace, or MPL_NONE */
     uint8_t *op_skipped;       /* [n_ops] 1: its outputs lie where it would put them, nothing to do */
     const uint8_t *op_nothing; /* [n_ops] what the map says of that, while the executor is made; else NULL */
@@ -209,6 +225,26 @@ bool mpl_control_result_copied(const mpl_exec *exec, uint32_t b, uint32_t i);
 void mpl_control_reset(mpl_exec *exec);
 /* Lists what may have to arrive before which step: where something reads it, and it is needed. */
 mpl_status mpl_control_list_arrivals(mpl_exec *exec);
+
+/* stage.c: value_lay, from the map. MPL_EINVALID: a value reaches outside of its root. */
+mpl_status mpl_stage_values(mpl_exec *exec, const mpl_value_map *map);
+uint64_t mpl_stage_offset(const mpl_exec *exec, mpl_value v); /* of a strided value in its root's memory [byte] */
+/* Whether v lies with its channels last on this backend; whether it does not lie in one piece, at the backend's alignment. */
+bool mpl_exec_last(const mpl_exec *exec, mpl_value v);
+bool mpl_exec_strided(const mpl_exec *exec, mpl_value v);
+/* Makes an operation ready, staging what the backend cannot take as it lies; room for that, and where it is. */
+mpl_status mpl_stage_prepare(mpl_exec *exec, mpl_op op);
+mpl_status mpl_stage_place(mpl_exec *exec, uint32_t slab);
+void mpl_stage_bind(mpl_exec *exec);
+mpl_status mpl_stage_run(mpl_exec *exec, mpl_op op);
+/* Block of staged operand i of an operation; false behind the last. */
+static inline bool mpl_stage_block(const mpl_exec *exec, mpl_op op, uint32_t i, uint32_t *block)
+{
+    if (exec->op_staged == NULL || i >= exec->op_staged[op + 1] - exec->op_staged[op])
+        return false;
+    *block = exec->staged[exec->op_staged[op] + i].block;
+    return true;
+}
 
 /* layout.c: a slab, offset and block for each value, and the sizes of the slabs. MPL_EINVALID: the plan
  * does not fit the graph. p, map, plan NULL: each value alone. */

@@ -130,8 +130,10 @@ out:
 }
 
 /* Where in its holder's storage a value begins. */
-static uint64_t part_offset(const mpl_value_map *map, mpl_value v)
+static uint64_t part_offset(const mpl_exec *exec, const mpl_value_map *map, mpl_value v)
 {
+    if (mpl_value_strided(map, v))
+        return mpl_stage_offset(exec, v);
     return map->value_offset != NULL && map->value_root[v] != v ? map->value_offset[v] : 0;
 }
 
@@ -165,7 +167,7 @@ static void place_part(mpl_exec *exec, const mpl_value_map *map, mpl_value v, mp
     if (mpl_control_moves(exec, v) || exec->value_slab[holder] == MPL_NONE)
         place_nowhere(exec, v);
     else
-        place(exec, v, exec->value_slab[holder], exec->value_offset[holder] + part_offset(map, v),
+        place(exec, v, exec->value_slab[holder], exec->value_offset[holder] + part_offset(exec, map, v),
               family ? b : exec->value_block[holder]);
     if (family && exec->block[b].value == MPL_NONE)
         exec->block[b].value = v;
@@ -215,14 +217,15 @@ static mpl_status place_planned(mpl_exec *exec, const mpl_value_map *map)
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
 
+    MPL_TRY(mpl_stage_values(exec, map));
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_value holder = mpl_exec_holder(map, v);
         uint64_t end, bytes = 0;
 
         if (map->value_buffer[v] != MPL_NONE && !mpl_control_moves(exec, v))
             MPL_TRY(holder_bytes(exec, map, holder, &bytes));
-        if (map->value_buffer[v] != MPL_NONE && !mpl_control_moves(exec, v) &&
-            (!mpl_add_bytes(part_offset(map, v), g->value_bytes[v], &end) || end > bytes))
+        if (map->value_buffer[v] != MPL_NONE && !mpl_control_moves(exec, v) && !mpl_value_strided(map, v) &&
+            (!mpl_add_bytes(part_offset(exec, map, v), g->value_bytes[v], &end) || end > bytes))
             MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' has %" PRIu64 " bytes, its buffer %" PRIu64,
                      g->value_name[v], g->value_bytes[v], bytes);
         if (mpl_exec_holder(map, v) == v)
@@ -289,7 +292,9 @@ mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_val
     exec->n_memories = p != NULL && plan->spread.n > 0 ? plan->spread.n : 1;
     exec->n_slabs = exec->n_pools + MPL_N_FIXED_SLABS;
     MPL_TRY(mpl_new(ctx, exec->slab, exec->n_slabs));
-    MPL_TRY(mpl_new(ctx, exec->block, (size_t)n_buffers + g->n_values + g->n_ops + g->n_blocks));
+    MPL_TRY(mpl_new(ctx, exec->block,
+                    (size_t)n_buffers + g->n_values + g->n_ops + g->n_blocks + g->op_in_begin[g->n_ops] +
+                        g->op_out_begin[g->n_ops]));
     MPL_TRY(mpl_new(ctx, exec->value_slab, g->n_values));
     MPL_TRY(mpl_new(ctx, exec->value_offset, g->n_values));
     MPL_TRY(mpl_new(ctx, exec->value_block, g->n_values));
@@ -319,6 +324,8 @@ mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map)
         uint64_t bytes = exec->op_workspace_bytes[op], offset = 0;
 
         exec->op_block[op] = b;
+        if (exec->value_lay != NULL && b != MPL_NONE && bytes > exec->block[b].bytes)
+            b = exec->op_block[op] = MPL_NONE; /* planned for operands that lie in one piece */
         if (b != MPL_NONE && bytes > exec->block[b].bytes)
             MPL_FAIL(exec->ctx, MPL_EINVALID,
                      "operation '%s' needs a workspace of %" PRIu64 " bytes; planned are %" PRIu64,
@@ -332,6 +339,7 @@ mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map)
         if (exec->op_block[op] != MPL_NONE)
             exec->block[exec->op_block[op]].op = op;
     }
+    MPL_TRY(mpl_stage_place(exec, slab));
 out:
     return st;
 }
@@ -365,6 +373,8 @@ static void touch_operands(mpl_exec *exec, uint32_t step)
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
         touch_value(exec, g->op_out[i], step, step + 1);
     touch(exec, exec->op_block[op], step, step + 1);
+    for (uint32_t i = 0, block; mpl_stage_block(exec, op, i, &block); i++)
+        touch(exec, block, step, step + 1);
 }
 
 bool mpl_layout_touches(const mpl_exec *exec, mpl_op op)

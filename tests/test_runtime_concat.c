@@ -4,7 +4,6 @@
 
 #include "graphs/base/rng.h"
 #include "graphs/source.h"
-#include "planners/concat.h"
 #include "planners/planner.h"
 #include "planners/verify.h"
 #include "runtime/exec.h"
@@ -152,7 +151,7 @@ static void shared_operands_keep_the_outputs(void **state)
     mpl_ctx_init(&ctx);
     for (uint64_t seed = 0; seed < 400; seed++) {
         mpl_graph *g = random_rows(&ctx, seed);
-        bool parallel = seed % 5 == 2 || seed % 11 == 4;
+        bool parallel = seed % 5 == 2 && seed % 6 < 3;
         const mpl_planner *planner = planner_of(seed / 3, parallel);
         result alone = run(&ctx, g, NULL, NULL, false), by[3] = {{0}};
 
@@ -308,181 +307,6 @@ static void short_lives_are_caught(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* ---- which share ----------------------------------------------------------------------------------------------------- */
-
-/* The least bytes of one choice: by `exact`, which tests of its own hold to brute force. */
-static uint64_t least_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                         const mpl_problem_options *options, const uint8_t *shared)
-{
-    mpl_problem_options o = *options;
-    mpl_value_map *map = NULL;
-    mpl_problem *p = NULL;
-    mpl_plan *plan = NULL;
-    uint64_t bytes;
-    mpl_run call;
-
-    o.concat_shared = shared;
-    assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
-    mpl_run_init(&call, ctx);
-    assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), &call, p, &plan));
-    assert_int_equal(plan->claim, MPL_OPTIMAL);
-    bytes = plan->pool_bytes[0];
-    mpl_plan_free(ctx, plan);
-    mpl_value_map_free(ctx, map);
-    mpl_problem_free(ctx, p);
-    return bytes;
-}
-
-/* Every set of the concats that can share, planned: the best by bytes, then by bytes that need no copy, then the lowest set. */
-static uint32_t best_of_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
-                            const mpl_problem_options *o, const mpl_op *op, uint32_t n, uint64_t *bytes)
-{
-    uint32_t best = 0;
-    uint64_t least = UINT64_MAX, most = 0;
-
-    for (uint32_t set = 0; set < 1u << n; set++) {
-        uint8_t shared[64] = {0};
-        uint64_t got, saved = 0;
-
-        for (uint32_t i = 0; i < n; i++)
-            if (set >> i & 1) {
-                shared[op[i]] = 1;
-                saved += g->value_bytes[g->op_out[g->op_out_begin[op[i]]]];
-            }
-        got = least_of(ctx, g, order, o, shared);
-        if (got < least || (got == least && saved > most)) {
-            least = got;
-            most = saved;
-            best = set;
-        }
-    }
-    *bytes = least;
-    return best;
-}
-
-/* The choice that is made by exact plans is the best of all, of either safety; by bounds alone it is not always. */
-static void choices_are_the_best(void **state)
-{
-    uint32_t n_graphs = 0, n_choices = 0, n_other = 0, n_lower = 0, n_undecided = 0;
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
-    for (uint64_t seed = 0; seed < 400; seed++) {
-        mpl_problem_options o = mpl_problem_options_default();
-        mpl_graph *g = random_rows(&ctx, seed);
-        mpl_concats *concats = NULL;
-        mpl_concat_found found;
-        uint8_t shared[64];
-        uint64_t least;
-        uint32_t best;
-        mpl_op order[64];
-
-        o.in_place = seed % 4 != 3;
-        o.pin_outputs = seed % 3 != 0;
-        o.parallel = seed % 5 == 4;
-        assert_ok(&ctx, mpl_order_random(&ctx, g, seed, order));
-        assert_ok(&ctx, mpl_concats_new(&ctx, g, order, &o, &concats));
-        assert_ok(&ctx, mpl_concat_decide(&ctx, g, order, &o, shared, &found));
-        assert_int_equal(found.n, concats->n);
-        n_undecided += concats->n > 0 && concats->n <= 4 && found.by != MPL_CONCAT_BY_EXACT;
-        if (concats->n > 0 && concats->n <= 4 && found.by == MPL_CONCAT_BY_EXACT) {
-            bool other = memcmp(shared, concats->shared, g->n_ops) != 0;
-
-            best = best_of_all(&ctx, g, order, &o, concats->op, concats->n, &least);
-            for (uint32_t i = 0; i < concats->n; i++)
-                if (shared[concats->op[i]] != (best >> i & 1))
-                    fail_msg("seed %" PRIu64 ": concat %u shares: %u; the best choice is %x of %u", seed, i,
-                             shared[concats->op[i]], best, concats->n);
-            n_graphs++;
-            n_choices += concats->n_choices;
-            n_other += other;
-            n_lower += other && least_of(&ctx, g, order, &o, concats->shared) > least;
-        }
-        mpl_concats_free(&ctx, concats);
-        mpl_graph_free(&ctx, g);
-    }
-    print_message(
-        "%u graphs, %u choices: exact plans choose otherwise than bounds in %u, lower in %u; %u are left to "
-        "bounds\n",
-        n_graphs, n_choices, n_other, n_lower, n_undecided);
-    assert_true(n_graphs > 150 && n_choices > 400 && n_lower > 3 && n_undecided < 5);
-    assert_int_equal(ctx.n_live, 0);
-}
-
-/* Moves the family of buffer x so that x lies `by` bytes behind c; false: it cannot. */
-static bool move_onto(const mpl_problem *p, mpl_plan *plan, mpl_buffer x, mpl_buffer c, uint64_t by)
-{
-    uint64_t at = p->inside_at[x], to = plan->offset[c] + by;
-
-    if (to < at)
-        return false;
-    for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->inside[b] == p->inside[x])
-            plan->offset[b] = to - at + p->inside_at[b];
-    return true;
-}
-
-/* Nothing shared, but one family (or buffer) moved onto another: what the relation between parts refuses is what the graph does; but
- * at one offset, in place, the graph may allow more than is offered. */
-static void relations_of_parts_are_the_graphs(void **state)
-{
-    uint32_t n_families = 0, n_refused = 0, n_allowed = 0, n_pairs = 0;
-    mpl_ctx ctx;
-
-    (void)state;
-    mpl_ctx_init(&ctx);
-    for (uint64_t seed = 0; seed < 300; seed++) {
-        mpl_problem_options o = mpl_problem_options_default();
-        mpl_graph *g = random_rows(&ctx, seed);
-        mpl_value_map *map = NULL;
-        mpl_problem *p = NULL;
-        mpl_plan *plan = NULL;
-        uint64_t home[128];
-        mpl_op order[64];
-        mpl_run call;
-
-        o.parallel = true;
-        o.concat = MPL_CONCAT_SHARE;
-        o.align = 4; /* all bytes are multiples of 32: what is moved by 4 lies in no place of another */
-        assert_ok(&ctx, mpl_order_random(&ctx, g, seed, order));
-        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
-        mpl_run_init(&call, &ctx);
-        assert_ok(&ctx, mpl_planner_run(mpl_planner_find("none"), &call, p, &plan));
-        plan->claim = MPL_FEASIBLE;
-        plan->bound_bytes = plan->n_witness = 0;
-        memcpy(home, plan->offset, p->n * sizeof *home);
-        for (mpl_buffer x = 0; p->inside != NULL && x < p->n; x++)
-            for (uint32_t i = 0; i < 2 * p->n; i++) {
-                mpl_buffer c = i / 2;
-                mpl_status by_relation, by_graph;
-
-                n_families += p->inside[x] != x && i == 0;
-                if (p->inside[x] == p->inside[c] || !move_onto(p, plan, x, c, i % 2 * 4))
-                    continue;
-                by_relation = mpl_verify(&ctx, p, plan);
-                by_graph = mpl_verify_graph(&ctx, g, map, p, plan);
-                if (by_relation != by_graph && (by_graph != MPL_OK || i % 2 == 1))
-                    fail_msg(
-                        "seed %" PRIu64 ": buffer %u onto %u: the graph says '%s', the relation '%s': %s",
-                        seed, x, c, mpl_status_name(by_graph), mpl_status_name(by_relation), ctx.message);
-                n_refused += by_graph != MPL_OK;
-                n_allowed += by_relation == MPL_OK;
-                memcpy(plan->offset, home, p->n * sizeof *home);
-            }
-        for (uint32_t i = 0; p->inside != NULL && i < p->n_in_place; i++)
-            n_pairs += p->inside_at[p->in_place_in[i]] > 0 || p->inside_at[p->in_place_out[i]] > 0;
-        mpl_plan_free(&ctx, plan);
-        mpl_value_map_free(&ctx, map);
-        mpl_problem_free(&ctx, p);
-        mpl_graph_free(&ctx, g);
-    }
-    print_message("%u parts in families; %u moves refused, %u allowed; %u pairs of parts\n", n_families,
-                  n_refused, n_allowed, n_pairs);
-    assert_true(n_families > 250 && n_refused > 10000 && n_allowed > 500 && n_pairs > 20);
-    assert_int_equal(ctx.n_live, 0);
-}
-
 /* What orders that are searched for count is what planners are given, part by part; and no order has less than what is proved. */
 static void orders_count_parts(void **state)
 {
@@ -580,8 +404,6 @@ int main(void)
         cmocka_unit_test(shared_operands_keep_the_outputs),
         cmocka_unit_test(parts_make_room),
         cmocka_unit_test(short_lives_are_caught),
-        cmocka_unit_test(choices_are_the_best),
-        cmocka_unit_test(relations_of_parts_are_the_graphs),
         cmocka_unit_test(orders_count_parts),
         cmocka_unit_test(zoo_copies_little),
     };

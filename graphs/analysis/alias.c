@@ -96,16 +96,41 @@ static void attach_operands(const mpl_graph *g, const mpl_alias_options *o, mpl_
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_value out =
             g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+        int64_t axis = mpl_attr_int(g, op, MPL_ATTR_axis, 0), start = 0;
         uint64_t at = 0;
 
         alias->nothing[op] = alias->nothing[op] || o->shared[op];
         for (uint32_t i = g->op_in_begin[op]; o->shared[op] && i < g->op_in_begin[op + 1]; i++) {
             mpl_value root = alias->root[g->op_in[i]];
+            uint32_t along = (uint32_t)(axis < 0 ? axis + g->value_shape[out].rank : axis);
+            int64_t size = g->value_shape[g->op_in[i]].dim[along];
 
             alias->root[root] = out;
             alias->offset[root] = at;
             at += g->value_bytes[g->op_in[i]];
+            if (alias->box == NULL)
+                continue;
+            alias->box[root] = mpl_strided_all(&g->value_shape[out]);
+            if (!mpl_strided_take(&alias->box[root], along, start, 1, size))
+                mpl_assert(false);
+            start += size;
         }
+    }
+}
+
+/* v's box, if it has one, as a box of what root[v] lies in at `outer`. */
+static void pass_on(const mpl_graph *g, mpl_value v, uint64_t offset, const mpl_strided *outer,
+                    mpl_strided *box)
+{
+    mpl_strided inner = *box;
+
+    if (outer->shape.rank == 0)
+        return;
+    if (inner.shape.rank > 0) {
+        if (!mpl_strided_compose(outer, &inner, box))
+            mpl_assert(false); /* boxes along the axes of a box */
+    } else if (offset == 0 && mpl_shape_equal(&g->value_shape[v], &outer->shape)) {
+        *box = *outer;
     }
 }
 
@@ -118,11 +143,32 @@ static void resolve(const mpl_graph *g, mpl_alias *alias)
         uint64_t offset = alias->offset[v];
 
         while (alias->root[root] != root) {
+            if (alias->box != NULL)
+                pass_on(g, v, offset, &alias->box[root], &alias->box[v]);
             offset += alias->offset[root];
             root = alias->root[root];
         }
         alias->root[v] = root;
         alias->offset[v] = offset;
+    }
+}
+
+/* Boxes that are one run of bytes, at a multiple of the alignment, are no boxes any more. */
+static void keep_boxes(const mpl_graph *g, uint32_t align, mpl_alias *alias)
+{
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        mpl_strided laid;
+        uint64_t at;
+        bool last;
+
+        if (alias->box[v].shape.rank == 0)
+            continue;
+        last = mpl_channels_last(g, alias->root[v]);
+        laid = mpl_box_laid(g, alias->root[v], &alias->box[v], last);
+        at = (uint64_t)laid.offset * mpl_type_bytes((mpl_type)g->value_type[v]);
+        alias->offset[v] = at;
+        if (mpl_box_is_run(&laid, last) && at % align == 0)
+            alias->box[v].shape.rank = 0;
     }
 }
 
@@ -203,7 +249,7 @@ out:
 mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o, mpl_alias *out)
 {
     mpl_status st = MPL_OK;
-    mpl_alias alias = {NULL, NULL, NULL};
+    mpl_alias alias = {NULL, NULL, NULL, NULL};
 
     MPL_TRY(mpl_new(ctx, alias.root, g->n_values));
     MPL_TRY(mpl_new(ctx, alias.offset, g->n_values));
@@ -233,10 +279,15 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
     if (o->into_outputs && o->views && g->n_blocks == 1)
         MPL_TRY(attach_bases(ctx, g, &alias));
     if (o->shared != NULL) {
+        for (mpl_op op = 0; op < g->n_ops && alias.box == NULL; op++)
+            if (o->shared[op] == MPL_BOXES)
+                MPL_TRY(mpl_new(ctx, alias.box, g->n_values));
         attach_operands(g, o, &alias);
         resolve(g, &alias);
+        if (alias.box != NULL)
+            keep_boxes(g, o->align, &alias);
     }
-    *out = alias, alias = (mpl_alias){NULL, NULL, NULL};
+    *out = alias, alias = (mpl_alias){NULL, NULL, NULL, NULL};
 out:
     mpl_alias_free(ctx, &alias);
     return st;
@@ -246,8 +297,9 @@ void mpl_alias_free(mpl_ctx *ctx, mpl_alias *alias)
 {
     mpl_free(ctx, alias->root);
     mpl_free(ctx, alias->offset);
+    mpl_free(ctx, alias->box);
     mpl_free(ctx, alias->nothing);
-    *alias = (mpl_alias){NULL, NULL, NULL};
+    *alias = (mpl_alias){NULL, NULL, NULL, NULL};
 }
 
 /* Whether the operands of a concat lie one after the other in its result. */
@@ -274,7 +326,7 @@ static bool operands_are_free(const mpl_graph *g, mpl_op op, const mpl_alias *al
         mpl_value v = g->op_in[i], root = alias->root[v];
 
         if (alias->offset[v] != 0 || g->value_bytes[root] != g->value_bytes[v] ||
-            g->value_op[root] == MPL_NONE || taken[root] || pinned(arg, root))
+            g->value_op[root] == MPL_NONE || (taken[root] & 1) != 0 || pinned(arg, root))
             return false;
         for (uint32_t k = g->op_in_begin[op]; k < i; k++)
             if (alias->root[g->op_in[k]] == root)
@@ -283,23 +335,57 @@ static bool operands_are_free(const mpl_graph *g, mpl_op op, const mpl_alias *al
     return true;
 }
 
+/* Of a root, in `taken`: it lies in the result of a concat; some view of it has other dims; and it must lie there as a box. */
+enum { TAKEN = 1, VIEWED = 2, BOXED = 4 };
+
+/* Whether operands can lie in the result as boxes; 0, or MPL_BOXES. */
+static uint8_t parts_are_boxes(const mpl_graph *g, mpl_op op, mpl_value out, const mpl_alias *alias,
+                               const uint8_t *taken)
+{
+    if (g->value_shape[out].rank == 0)
+        return 0;
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        if (g->value_bytes[g->op_in[i]] == 0 || (taken[alias->root[g->op_in[i]]] & VIEWED) != 0)
+            return 0;
+    return MPL_BOXES;
+}
+
+/* How the operands of `op` can lie in its result `out`; what lies in a box is in a box itself. */
+static uint8_t parts_can_be(const mpl_graph *g, mpl_op op, mpl_value out, const mpl_alias_options *o,
+                            const mpl_alias *alias, const uint8_t *taken)
+{
+    uint8_t boxes = parts_are_boxes(g, op, out, alias, taken);
+
+    if (parts_are_runs(g, op, out, o->align) && ((taken[alias->root[out]] & BOXED) == 0 || boxes != 0))
+        return MPL_RUNS;
+    return boxes;
+}
+
 uint32_t mpl_concat_sharable(const mpl_graph *g, const mpl_alias_options *o, const mpl_alias *alias,
                              bool (*pinned)(const void *arg, mpl_value v), const void *arg, uint8_t *taken,
                              uint8_t *sharable)
 {
     uint32_t n = 0;
 
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (alias->offset[v] != 0 ||
+            !mpl_shape_equal(&g->value_shape[v], &g->value_shape[alias->root[v]]))
+            taken[alias->root[v]] |= VIEWED;
     for (mpl_op op = g->n_ops; op-- > 0;) {
         mpl_value out =
             g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+        uint8_t how = TAKEN;
 
-        sharable[op] = g->op_kind[op] == MPL_OP_concat && g->n_blocks == 1 && o->views && out != MPL_NONE &&
-                       g->op_in_begin[op + 1] - g->op_in_begin[op] > 1 &&
-                       parts_are_runs(g, op, out, o->align) && !pinned(arg, alias->root[out]) &&
-                       operands_are_free(g, op, alias, pinned, arg, taken);
-        n += sharable[op];
+        sharable[op] = 0;
+        if (g->op_kind[op] == MPL_OP_concat && g->n_blocks == 1 && o->views && out != MPL_NONE &&
+            g->op_in_begin[op + 1] - g->op_in_begin[op] > 1 && !pinned(arg, alias->root[out]) &&
+            operands_are_free(g, op, alias, pinned, arg, taken))
+            sharable[op] = parts_can_be(g, op, out, o, alias, taken);
+        n += sharable[op] != 0;
+        if (sharable[op] == MPL_BOXES || (sharable[op] != 0 && (taken[alias->root[out]] & BOXED) != 0))
+            how |= BOXED;
         for (uint32_t i = g->op_in_begin[op]; sharable[op] && i < g->op_in_begin[op + 1]; i++)
-            taken[alias->root[g->op_in[i]]] = 1;
+            taken[alias->root[g->op_in[i]]] |= how;
     }
     return n;
 }

@@ -3,12 +3,15 @@
 #ifndef MPL_ALIAS_H
 #define MPL_ALIAS_H
 
+#include "graphs/ir/strided.h"
 #include "graphs/problem.h"
 
-/* Value v lies in the storage of root[v], offset[v] bytes behind its start; a root in its own, at 0. */
+/* Value v lies in the storage of root[v], offset[v] bytes behind its start; a root in its own, at 0. Most are one run of bytes; an
+ * operand of a concat along an inner axis is a box of its root, its elements between those of others. */
 typedef struct mpl_alias {
     mpl_value *root;  /* [n_values] */
     uint64_t *offset; /* [n_values] [byte] */
+    mpl_strided *box; /* [n_values] of the root's elements, row-major; no dims: one run of bytes. NULL: all are */
     uint8_t
         *nothing; /* [n_ops] 1: there is nothing to do, the outputs lie where the operation would put them */
 } mpl_alias;
@@ -26,9 +29,17 @@ typedef struct mpl_alias_options {
 mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *options, mpl_alias *out);
 void mpl_alias_free(mpl_ctx *ctx, mpl_alias *alias);
 
-/* Concats whose operands can all lie inside the result: their bytes follow one another there, aligned; each is made by an
- * operation, has storage of its own otherwise, and is an operand of no other concat taken before (in the order of operations, later
- * ones first). pinned(arg, v) tells what cannot move. sharable[n_ops] is written; their number is returned. */
+/* Whether v is one run of bytes in its root's storage no longer. */
+static inline bool mpl_alias_strided(const mpl_alias *alias, mpl_value v)
+{
+    return alias->box != NULL && alias->box[v].shape.rank > 0;
+}
+
+/* Concats whose operands can all lie inside the result: their bytes follow one another there, aligned, or they are boxes of it, and
+ * all views of them have their dims; each is made by an operation, has storage of its own otherwise, and is an operand of no other concat taken before (in the order of operations, later
+ * ones first). pinned(arg, v) tells what cannot move. taken[n_values] is scratch, all 0; sharable[n_ops] is written: MPL_RUNS or
+ * MPL_BOXES where it is. Their number is returned. */
+enum { MPL_RUNS = 1, MPL_BOXES };
 uint32_t mpl_concat_sharable(const mpl_graph *g, const mpl_alias_options *options, const mpl_alias *alias,
                              bool (*pinned)(const void *arg, mpl_value v), const void *arg, uint8_t *taken,
                              uint8_t *sharable);

@@ -56,6 +56,9 @@ static void find_whole(cutter *c)
 
     for (mpl_value v = 0; v < g->n_values; v++)
         c->whole[v] = g->value_op[v] == MPL_NONE || g->n_blocks > 1;
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (mpl_alias_strided(c->alias, v))
+            c->whole[c->alias->root[v]] = 1;
 }
 
 static void put_mark(cutter *c, mpl_value root, uint64_t at)

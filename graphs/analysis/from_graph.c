@@ -58,6 +58,7 @@ void mpl_value_map_free(mpl_ctx *ctx, mpl_value_map *map)
     mpl_free(ctx, map->value_buffers);
     mpl_free(ctx, map->value_root);
     mpl_free(ctx, map->value_offset);
+    mpl_free(ctx, map->value_box);
     mpl_free(ctx, map->op_nothing);
     mpl_free(ctx, map->op_workspace);
     mpl_free(ctx, map->step_of);
@@ -554,6 +555,7 @@ static bool may_overwrite(const maker *m, mpl_op op, uint32_t i)
         mpl_cuts_cut(&m->cuts, &m->ranges->alias, in))
         return may_overwrite_part(m, op, i);
     if (root == MPL_NONE || m->map->value_buffer[in] == MPL_NONE || is_kept(m, root) ||
+        mpl_alias_strided(&m->ranges->alias, in) ||
         m->part[root] != m->part[m->ranges->alias.root[m->g->op_out[m->g->op_out_begin[op]]]])
         return false;
     if (m->storage != NULL)
@@ -835,6 +837,7 @@ mpl_status mpl_problem_build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *ord
         MPL_TRY(make_parallel(&m));
     m.map->value_root = m.ranges->alias.root, m.ranges->alias.root = NULL;
     m.map->value_offset = m.ranges->alias.offset, m.ranges->alias.offset = NULL;
+    m.map->value_box = m.ranges->alias.box, m.ranges->alias.box = NULL;
     m.map->op_nothing = m.ranges->alias.nothing, m.ranges->alias.nothing = NULL;
     m.map->step_of = m.ranges->step_of, m.ranges->step_of = NULL;
     if (m.storage != NULL)

@@ -36,3 +36,40 @@ bool mpl_channels_last(const mpl_graph *g, mpl_value v)
     }
     return false;
 }
+
+/* Dims in the order in which an image with its channels last has them. */
+static const uint32_t last_order[MPL_MAX_RANK] = {0, 2, 3, 1};
+
+mpl_strided mpl_box_laid(const mpl_graph *g, mpl_value root, const mpl_strided *box, bool last)
+{
+    const mpl_shape *whole = &g->value_shape[root];
+    mpl_strided plain = mpl_strided_all(whole), laid = *box;
+    int64_t stride[MPL_MAX_RANK], n = 1;
+
+    if (!last)
+        return laid;
+    mpl_assert(whole->rank == 4 && box->shape.rank == 4);
+    for (uint32_t k = 4; k-- > 0; n *= whole->dim[last_order[k]])
+        stride[last_order[k]] = n;
+    laid.offset = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        laid.offset += box->offset / plain.stride[i] % whole->dim[i] * stride[i];
+        laid.stride[i] = stride[i];
+    }
+    return laid;
+}
+
+void mpl_box_turn(mpl_strided *laid)
+{
+    if (!mpl_strided_permute(laid, last_order))
+        mpl_assert(false);
+}
+
+bool mpl_box_is_run(const mpl_strided *laid, bool last)
+{
+    mpl_strided turned = *laid;
+
+    if (last)
+        mpl_box_turn(&turned);
+    return mpl_strided_contiguous(&turned);
+}

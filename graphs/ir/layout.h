@@ -6,11 +6,18 @@
 #ifndef MPL_LAYOUT_H
 #define MPL_LAYOUT_H
 
-#include "graphs/graph.h"
+#include "graphs/ir/strided.h"
 
 /* Output 0 lies as input 0 does; the other operators take and make plain values only. */
 bool mpl_keeps_layout(mpl_op_kind kind);
 /* O(operations before it). */
 bool mpl_channels_last(const mpl_graph *g, mpl_value v);
+/* `box`, of the elements of `root` in row-major order (what concats along its axes take), as it lies in memory: the same elements with
+ * the strides and offset of root's layout. The order of its dims stays. */
+mpl_strided mpl_box_laid(const mpl_graph *g, mpl_value root, const mpl_strided *box, bool last);
+/* Its dims in the order in which an image with its channels last has them. */
+void mpl_box_turn(mpl_strided *laid);
+/* Whether its elements lie one after another in that layout. */
+bool mpl_box_is_run(const mpl_strided *laid, bool last);
 
 #endif
