@@ -97,7 +97,7 @@ $O/lib/libmemplan.a: $(LIBOBJ)
 
 # Loops over pieces of tensors: gcc takes several elements at once only where it is asked to.
 ifeq ($(MODE),release)
-$O/runtime/chain.o $O/runtime/chain_steps.o: CFLAGS += -O3
+$O/runtime/chain.o $O/runtime/chain_steps.o $O/runtime/images.o $O/runtime/images_conv.o: CFLAGS += -O3
 endif
 
 $O/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h

@@ -147,7 +147,46 @@ static bool is_constant(const mpl_strided *v)
     return true;
 }
 
-mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_chain **out, const char **how)
+/* View of a whole operand, as it lies: element by element of one result of dims `to`. */
+static void lay(mpl_strided *v, const mpl_shape *s, const int64_t *stride, bool last)
+{
+    static const uint32_t order[MPL_MAX_RANK] = {0, 2, 3, 1};
+    bool turned = true;
+
+    *v = mpl_strided_all(s);
+    if (last && stride == NULL) {
+        const mpl_shape lies = {4, {s->dim[0], s->dim[2], s->dim[3], s->dim[1]}};
+
+        *v = mpl_strided_all(&lies);
+        return;
+    }
+    if (stride != NULL)
+        memcpy(v->stride, stride, sizeof v->stride);
+    if (last)
+        turned = mpl_strided_permute(v, order);
+    mpl_assert(turned);
+    (void)turned;
+}
+
+/* The chain over operands that lie strided; false: it is not element by element of operands of the same dims. */
+static bool stride_chain(const mpl_graph *g, mpl_op op, const int64_t *const *stride, bool last, mpl_chain *c)
+{
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+    const mpl_shape *out = &g->value_shape[g->op_out[g->op_out_begin[op]]];
+
+    if (mpl_fused_arity((mpl_op_kind)g->op_kind[op]) == 0 || (last && out->rank != 4))
+        return false;
+    for (uint32_t i = 0; i < n_in; i++)
+        if (!mpl_shape_equal(&g->value_shape[operand(g, op, i)], out))
+            return false;
+    for (uint32_t i = 0; i < n_in; i++)
+        lay(&c->f.load[i].from, out, stride[i], last);
+    lay(&c->f.to, out, stride[n_in], last);
+    return true;
+}
+
+mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int64_t *const *stride, bool last,
+                         mpl_chain **out, const char **how)
 {
     mpl_status st = MPL_OK;
     mpl_chain *c = NULL;
@@ -159,7 +198,7 @@ mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_chain 
     for (uint32_t i = 0; i < c->f.n_steps; i++)
         if (c->f.step[i].kind != MPL_N_OPS)
             c->step[i] = mpl_chain_step_of(c->f.step[i].kind, mpl_chain_widest());
-    if (!is_one)
+    if (!is_one || (stride != NULL && !stride_chain(g, op, stride, last, c)))
         goto out;
     c->n = mpl_count(&c->f.to.shape);
     c->overwrites_all =

@@ -11,9 +11,10 @@
 
 typedef struct mpl_chain mpl_chain;
 
-/* Makes an operation ready. *out is NULL where it is no chain, or not of f32 (access and assign: of another size of elements); else
+/* Makes an operation ready; stride as prepare_strided of backend.h has it, or NULL; last: images have their channels last. *out is NULL where it is no chain, or not of f32 (access and assign: of another size of elements); else
  * *how (may be NULL) says what computes it. MPL_EMEM. */
-mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_chain **out, const char **how);
+mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int64_t *const *stride, bool last,
+                         mpl_chain **out, const char **how);
 void mpl_chain_free(mpl_ctx *ctx, mpl_chain *chain); /* NULL is allowed */
 
 /* Runs it on at most so many threads, those of oneDNN; takes no memory. */

@@ -6,9 +6,11 @@
  * loops of graphs/ops on one thread, under the name "ref loops". oneDNN's matrix product takes pack
  * buffers of its own for the time of a call. */
 #include "graphs/ir/layout.h"
+#include "graphs/ops/fused.h"
 #include "runtime/chain.h"
 #include "runtime/cpu_priv.h"
 #include "runtime/host_priv.h"
+#include "runtime/images.h"
 #include "runtime/machine.h"
 
 #include <stdlib.h>
@@ -25,7 +27,10 @@ struct mpl_library {
 struct mpl_prepared {
     dnnl_primitive_t primitive; /* NULL: a copy of output 0's bytes, or loops */
     bool copy;
-    mpl_chain *chain; /* or NULL */
+    mpl_chain *chain;   /* or NULL */
+    mpl_images *images; /* or NULL */
+    int64_t n_images;   /* how often the primitive runs, each time a step further in each argument */
+    uint64_t *step;     /* [n_args] [byte] */
     int n_args;
     dnnl_exec_arg_t *arg;  /* [n_args] */
     mpl_cpu_arg *source;   /* [n_args] */
@@ -106,6 +111,8 @@ static void release_one(mpl_device *dev, mpl_prepared *prepared)
     if (prepared->packed != NULL)
         dnnl_memory_destroy(prepared->packed);
     mpl_chain_free(dev->ctx, prepared->chain);
+    mpl_images_free(dev->ctx, prepared->images);
+    mpl_free(dev->ctx, prepared->step);
     mpl_free(dev->ctx, prepared->arg);
     mpl_free(dev->ctx, prepared->source);
     mpl_free(dev->ctx, prepared);
@@ -166,6 +173,32 @@ out:
     return st;
 }
 
+/* How far each argument goes from image to image. */
+static mpl_status make_steps(mpl_device *dev, const mpl_cpu_recipe *r, mpl_prepared *p)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = r->g;
+
+    p->n_images = 1;
+    MPL_TRY(mpl_new(dev->ctx, p->step, (size_t)p->n_args));
+    for (int i = 0; i < p->n_args && r->image != NULL; i++) {
+        const mpl_cpu_arg *a = &p->source[i];
+        uint32_t k = a->from == MPL_FROM_IN ? a->index : r->n_in + a->index;
+        mpl_value v;
+
+        if ((a->from != MPL_FROM_IN && a->from != MPL_FROM_OUT) || r->image[k].rank == 0)
+            continue;
+        v = a->from == MPL_FROM_IN ? g->op_in[g->op_in_begin[r->op] + k]
+                                   : g->op_out[g->op_out_begin[r->op] + a->index];
+        p->n_images = g->value_shape[v].dim[0];
+        p->step[i] = r->stride != NULL && r->stride[k] != NULL
+                         ? (uint64_t)r->stride[k][0] * sizeof(float)
+                         : g->value_bytes[v] / (uint64_t)p->n_images;
+    }
+out:
+    return st;
+}
+
 /* The primitive and its memory objects from a recipe that has a description; takes the recipe's args. */
 static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
                                  uint64_t *workspace_bytes, const char **how)
@@ -192,6 +225,7 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepare
             dev, dnnl_memory_create(&p->arg[i].memory, &p->source[i].md, r->engine, DNNL_MEMORY_NONE),
             "preparing", name));
     }
+    MPL_TRY(make_steps(dev, r, p));
     for (int i = 0; i < p->n_args; i++)
         if (p->source[i].from == MPL_FROM_PACKED)
             MPL_TRY(make_packed(dev, r, p, p->source[i].index, &p->source[i].md));
@@ -279,6 +313,162 @@ static bool copies_bytes(const mpl_graph *g, mpl_op op)
            (n_out == 1 || g->op_out[g->op_out_begin[op] + 1] == MPL_NONE);
 }
 
+static mpl_status recipe_init(mpl_device *dev, const mpl_graph *g, mpl_op op, const int64_t *const *stride,
+                              mpl_cpu_recipe *r)
+{
+    mpl_status st = MPL_OK;
+
+    *r = (mpl_cpu_recipe){
+        .g = g,
+        .op = op,
+        .n_in = g->op_in_begin[op + 1] - g->op_in_begin[op],
+        .n_out = g->op_out_begin[op + 1] - g->op_out_begin[op],
+        .stride = stride,
+        .engine = dev->library->engine,
+        .attr = dev->library->attr,
+    };
+    MPL_TRY(check_layout(dev->ctx, g, op, &r->last));
+    omp_set_num_threads((int)dev->n_threads); /* a fact of the calling thread; primitives are made for it */
+    MPL_TRY(mpl_new(dev->ctx, r->in, r->n_in));
+    MPL_TRY(mpl_new(dev->ctx, r->out, r->n_out));
+    MPL_TRY(mpl_new(dev->ctx, r->mds, r->n_in));
+out:
+    return st;
+}
+
+static void recipe_fini(mpl_device *dev, mpl_cpu_recipe *r)
+{
+    mpl_free(dev->ctx, r->in);
+    mpl_free(dev->ctx, r->out);
+    mpl_free(dev->ctx, r->mds);
+    mpl_free(dev->ctx, r->image);
+}
+
+/* Whether p says what computes its operation. */
+static bool is_ready(const mpl_prepared *p)
+{
+    return p->primitive != NULL || p->copy || p->chain != NULL || p->images != NULL;
+}
+
+/* ---- operands of concats, which may lie inside the result ------------------------------------------------------------ */
+
+/* Whether an operand is one of a concat, or its result: then it may lie strided, and the operation is computed in a way that does not
+ * depend on whether it does. */
+static bool meets_concat(const mpl_graph *g, mpl_op op)
+{
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        mpl_value v = g->op_in[i];
+
+        if (v != MPL_NONE && g->value_op[v] != MPL_NONE && g->op_kind[g->value_op[v]] == MPL_OP_concat)
+            return true;
+        for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0; v != MPL_NONE && k < g->value_use_begin[v + 1];
+             k++)
+            if (g->op_kind[g->value_use[k]] == MPL_OP_concat)
+                return true;
+    }
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        for (uint32_t k = g->op_out[i] != MPL_NONE ? g->value_use_begin[g->op_out[i]] : 0;
+             g->op_out[i] != MPL_NONE && k < g->value_use_begin[g->op_out[i] + 1]; k++)
+            if (g->op_kind[g->value_use[k]] == MPL_OP_concat)
+                return true;
+    return false;
+}
+
+/* How many operands, from input 0 on, have the batch as their first dim, where images do not depend on each other; 0: they do. */
+static uint32_t n_batched(const mpl_graph *g, mpl_op op)
+{
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+
+    switch (kind) {
+    case MPL_OP_conv:
+    case MPL_OP_conv_act:
+    case MPL_OP_max_pool:
+    case MPL_OP_avg_pool:
+    case MPL_OP_global_max_pool:
+    case MPL_OP_global_avg_pool:
+    case MPL_OP_batch_norm:
+    case MPL_OP_lrn:
+    case MPL_OP_clip:
+        return 1;
+    case MPL_OP_concat:
+        return g->op_in_begin[op + 1] - g->op_in_begin[op];
+    default:
+        return (mpl_op_table[kind].traits & MPL_ELEMENTWISE) != 0 &&
+                       g->op_in_begin[op + 1] - g->op_in_begin[op] == 1
+                   ? 1
+                   : 0;
+    }
+}
+
+/* Whether an image of an operand is one piece. */
+static bool is_piece(const mpl_shape *image, const int64_t *stride)
+{
+    mpl_strided v = {.shape = *image};
+
+    memcpy(v.stride, stride, sizeof v.stride);
+    return mpl_strided_contiguous(&v);
+}
+
+/* Makes the recipe one for a single image; false: it cannot be done image by image. */
+static bool take_one_image(mpl_cpu_recipe *r)
+{
+    const mpl_graph *g = r->g;
+    uint32_t n = n_batched(g, r->op);
+    int64_t batch = r->out[0]->rank > 1 ? r->out[0]->dim[0] : 0;
+    int64_t axis = mpl_attr_int(g, r->op, MPL_ATTR_axis, 0);
+
+    if (n == 0 || batch == 0 || r->n_out > 1 ||
+        (g->op_kind[r->op] == MPL_OP_concat && (axis == 0 || axis + r->out[0]->rank == 0)))
+        return false;
+    for (uint32_t k = 0; k < r->n_in + r->n_out; k++) {
+        const mpl_shape **s = k < r->n_in ? &r->in[k] : &r->out[k - r->n_in];
+        const int64_t *stride = r->stride != NULL ? r->stride[k] : NULL;
+
+        if (k >= n && k < r->n_in) {
+            if (stride != NULL)
+                return false;
+            continue;
+        }
+        if (*s == NULL || (*s)->rank < 2 || (*s)->dim[0] != batch)
+            return false;
+        r->image[k] = **s;
+        r->image[k].dim[0] = 1;
+        if (stride != NULL && !is_piece(&r->image[k], stride))
+            return false;
+        *s = &r->image[k];
+    }
+    return true;
+}
+
+/* What computes an operation on operands of concats; p stays as it is where there is nothing of the kind. Written: *name. */
+static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p, uint64_t *workspace,
+                                  const char **name)
+{
+    mpl_status st = MPL_OK;
+    mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
+    bool copies = kind == MPL_OP_concat || kind == MPL_OP_reorder;
+
+    if (r->last && !copies)
+        MPL_TRY(mpl_images_new(dev->ctx, r->g, r->op, r->stride, &p->images, name));
+    if (p->images == NULL && mpl_fused_arity(kind) > 0)
+        MPL_TRY(mpl_chain_new(dev->ctx, r->g, r->op, r->stride, r->last, &p->chain, name));
+    if (p->images != NULL || p->chain != NULL || !read_operands(r))
+        goto out;
+    if (!copies && (r->last || (r->out[0]->rank > 1 && r->out[0]->dim[0] == 1 && r->stride == NULL)))
+        goto out;
+    if (!(copies && (r->last || kind == MPL_OP_reorder))) {
+        MPL_TRY(mpl_new(dev->ctx, r->image, (size_t)r->n_in + r->n_out));
+        if (!take_one_image(r)) {
+            mpl_free(dev->ctx, r->image);
+            r->image = NULL;
+            goto out;
+        }
+    }
+    MPL_TRY(make_stages(dev, r, p, workspace, name));
+out:
+    return st;
+}
+
 static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
                           uint64_t *workspace_bytes, const char **how)
 {
@@ -287,29 +477,22 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
     mpl_prepared *p = NULL;
     const char *name = MPL_HOW_LOOPS;
     uint64_t workspace = 0;
-    mpl_cpu_recipe r = {
-        .g = g,
-        .op = op,
-        .n_in = g->op_in_begin[op + 1] - g->op_in_begin[op],
-        .n_out = g->op_out_begin[op + 1] - g->op_out_begin[op],
-        .engine = dev->library->engine,
-        .attr = dev->library->attr,
-    };
+    mpl_cpu_recipe r;
 
-    MPL_TRY(check_layout(ctx, g, op, &r.last));
-    omp_set_num_threads((int)dev->n_threads); /* a fact of the calling thread; primitives are made for it */
+    MPL_TRY(recipe_init(dev, g, op, NULL, &r));
     MPL_TRY(mpl_new(ctx, p, 1));
-    MPL_TRY(mpl_new(ctx, r.in, r.n_in));
-    MPL_TRY(mpl_new(ctx, r.out, r.n_out));
-    MPL_TRY(mpl_new(ctx, r.mds, r.n_in));
     p->copy = copies_bytes(g, op);
     if (p->copy)
         name = MPL_HOW_COPY;
-    else if (read_operands(&r))
+    else if (g->op_kind[op] != MPL_OP_concat && meets_concat(g, op))
+        MPL_TRY(prepare_concats(dev, &r, p, &workspace, &name));
+    else if (r.last && g->op_kind[op] == MPL_OP_batch_norm)
+        MPL_TRY(mpl_images_new(ctx, g, op, NULL, &p->images, &name));
+    if (!is_ready(p) && read_operands(&r))
         MPL_TRY(make_stages(dev, &r, p, &workspace, &name));
-    if (p->primitive == NULL && !p->copy)
-        MPL_TRY(mpl_chain_new(ctx, g, op, &p->chain, &name));
-    if (r.last && p->primitive == NULL && !p->copy && !is_flat((mpl_op_kind)g->op_kind[op]))
+    if (!is_ready(p))
+        MPL_TRY(mpl_chain_new(ctx, g, op, NULL, r.last, &p->chain, &name));
+    if (r.last && p->primitive == NULL && p->images == NULL && !p->copy && !is_flat((mpl_op_kind)g->op_kind[op]))
         MPL_FAIL(ctx, MPL_EUNAVAIL, "operation '%.100s' (%s): oneDNN has nothing for channels last",
                  g->op_name[op], mpl_op_table[g->op_kind[op]].name);
     *workspace_bytes = workspace;
@@ -317,9 +500,34 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         *how = name;
     *out = p, p = NULL;
 out:
-    mpl_free(ctx, r.in);
-    mpl_free(ctx, r.out);
-    mpl_free(ctx, r.mds);
+    recipe_fini(dev, &r);
+    release(dev, p);
+    return st;
+}
+
+/* Where no kernel takes the operands as they lie, *out is NULL. */
+static mpl_status prepare_strided(mpl_device *dev, const mpl_graph *g, mpl_op op, const int64_t *const *stride,
+                                  mpl_prepared **out, uint64_t *workspace_bytes, const char **how)
+{
+    mpl_status st = MPL_OK;
+    mpl_prepared *p = NULL;
+    const char *name = NULL;
+    uint64_t workspace = 0;
+    mpl_cpu_recipe r;
+
+    *out = NULL;
+    MPL_TRY(recipe_init(dev, g, op, stride, &r));
+    MPL_TRY(mpl_new(dev->ctx, p, 1));
+    if (meets_concat(g, op))
+        MPL_TRY(prepare_concats(dev, &r, p, &workspace, &name));
+    if (!is_ready(p))
+        goto out;
+    *workspace_bytes = workspace;
+    if (how != NULL)
+        *how = name;
+    *out = p, p = NULL;
+out:
+    recipe_fini(dev, &r);
     release(dev, p);
     return st;
 }
@@ -348,7 +556,7 @@ static void *packed_data(const mpl_prepared *p)
     return data;
 }
 
-static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
+static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call, int64_t image)
 {
     mpl_status st = MPL_OK;
     const char *name = call->graph->op_name[call->op];
@@ -362,6 +570,8 @@ static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_c
                      : s->from == MPL_FROM_PACKED ? packed_data(p)
                                                   : call->workspace;
 
+        if (image > 0)
+            data = (char *)data + (uint64_t)image * p->step[i];
         MPL_TRY(status_of(dev, dnnl_memory_set_data_handle_v2(p->arg[i].memory, data, dev->library->stream),
                           "running", name));
     }
@@ -382,15 +592,20 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
         mpl_chain_run(p->chain, call, dev->n_threads);
         return MPL_OK;
     }
+    if (p->images != NULL) {
+        mpl_images_run(p->images, call, dev->n_threads);
+        return MPL_OK;
+    }
     if (p->primitive == NULL)
         return mpl_eval(dev->ctx, call);
     omp_set_num_threads((int)dev->n_threads);
     for (; p != NULL; p = p->next) {
-        mpl_status st;
+        mpl_status st = MPL_OK;
 
         if (p->begin != NULL)
             p->begin(call);
-        st = run_primitive(dev, p, call);
+        for (int64_t i = 0; i < p->n_images && st == MPL_OK; i++)
+            st = run_primitive(dev, p, call, i);
         if (st != MPL_OK)
             return st;
         if (p->finish != NULL)
@@ -423,6 +638,7 @@ const mpl_backend mpl_backend_cpu = {
     .copy = mpl_host_copy,
     .resident = mpl_host_resident,
     .prepare = prepare,
+    .prepare_strided = prepare_strided,
     .release = release,
     .run_op = run_op,
     .wait = wait,

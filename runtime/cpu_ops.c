@@ -873,6 +873,18 @@ static void reduce(recipe *r)
 
 /* ---- elements moved ------------------------------------------------------------------------------------ */
 
+/* Operand k, images with their channels last, as pixels by channels. False: its pixels do not follow at one distance. */
+static bool pixels(const recipe *r, uint32_t k, const mpl_shape *s, dnnl_memory_desc_t *md)
+{
+    const int64_t *by = r->stride != NULL ? r->stride[k] : NULL;
+    int64_t dim[3] = {s->dim[0] * s->dim[2] * s->dim[3], s->dim[1], 1};
+    int64_t pitch = by == NULL ? s->dim[1] : s->dim[3] > 1 ? by[3] : s->dim[2] > 1 ? by[2] : by[0];
+
+    *md = strided(3, dim, (const int64_t[]){pitch, 1, 1});
+    return by == NULL || ((s->dim[2] == 1 || by[2] == pitch * s->dim[3]) &&
+                          (s->dim[0] == 1 || by[0] == pitch * s->dim[2] * s->dim[3]));
+}
+
 static void concat(recipe *r)
 {
     uint32_t axis = axis_of(r, 0, r->out[0]->rank);
@@ -880,12 +892,14 @@ static void concat(recipe *r)
                       count(r->out[0], axis + 1, r->out[0]->rank)};
     dnnl_memory_desc_t dst;
 
-    if (r->last) /* a pixel's channels follow one another */
-        dim[0] *= dim[2], dim[2] = 1;
     dst = plain(3, dim);
+    if (r->last && !pixels(r, r->n_in, r->out[0], &dst))
+        return;
     for (uint32_t i = 0; i < r->n_in; i++) {
         dim[1] = r->in[i]->dim[axis];
         r->mds[i] = plain(3, dim);
+        if (r->last && !pixels(r, i, r->in[i], &r->mds[i]))
+            return;
     }
     if (dnnl_concat_primitive_desc_create(&r->pd, &dst, (int)r->n_in, 1, r->mds, r->attr, r->engine) !=
         dnnl_success) {
@@ -930,6 +944,10 @@ static void reorder(recipe *r)
 
     r->last = strcmp(mpl_attr_text(r->g, r->op, MPL_ATTR_mode, ""), "channels_last") == 0;
     dst = image(r, r->out[0]);
+    if (r->stride != NULL && r->stride[0] != NULL)
+        src = strided(r->in[0]->rank, r->in[0]->dim, r->stride[0]);
+    if (r->stride != NULL && r->stride[1] != NULL)
+        dst = strided(r->out[0]->rank, r->out[0]->dim, r->stride[1]);
     if (dnnl_reorder_primitive_desc_create(&r->pd, &src, r->engine, &dst, r->engine, r->attr) !=
         dnnl_success) {
         r->pd = NULL;

@@ -1,0 +1,56 @@
+/* images.h -- our own kernels of the backend `cpu` for images with their channels last, whose pixels may lie apart: what oneDNN has
+ * no fast code for. Private to runtime/.
+ *
+ * A pixel's channels follow one another; pixels are `pitch` elements apart: as many as there are channels, or more where an image is some of
+ * the channels of another (an operand inside a concat's result). A kernel computes the same bits whatever the pitches, threads and
+ * batch. */
+#ifndef MPL_IMAGES_H
+#define MPL_IMAGES_H
+
+#include "graphs/graph.h"
+
+typedef struct mpl_images mpl_images;
+
+/* Makes an operation ready: convolutions of one group with constant filters, pools, batch norm. stride: as prepare_strided of
+ * backend.h; NULL: all lies in one piece. *out is NULL where there is no kernel, or none on this processor; else *how (may be NULL)
+ * says what computes it. MPL_EMEM. */
+mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int64_t *const *stride,
+                          mpl_images **out, const char **how);
+void mpl_images_free(mpl_ctx *ctx, mpl_images *images); /* NULL is allowed */
+void mpl_images_run(mpl_images *images, const mpl_op_call *call, uint32_t n_threads);
+
+/* ---- images_conv.c: a few pixels by a few vectors of channels, of a convolution ------------------------------- */
+
+typedef struct mpl_image_window {
+    int64_t n, high, wide, channels;           /* of x */
+    int64_t out_high, out_wide, out_channels;  /* of y */
+    int64_t kernel[2], stride[2], pad[2], dilation[2];
+    int64_t x_pitch, y_pitch, sum_pitch; /* [element] */
+} mpl_image_window;
+
+/* Pixels [from, to) of y, in the order of rows and images, for channels [channel, channel + at most vectors * lanes). */
+typedef struct mpl_image_tile {
+    const mpl_image_window *window;
+    const float *x, *filter, *bias, *sum; /* filter packed for this tile's channels; bias and sum may be NULL */
+    const float *nothing;                 /* a pixel of zeros: what pads are made of */
+    float *y;
+    int64_t from, to, channel;
+    float low, high; /* what results are cut to */
+} mpl_image_tile;
+
+typedef void mpl_image_kernel(const mpl_image_tile *tile);
+
+enum { MPL_IMAGE_VECTORS = 4, MPL_IMAGE_PIXELS = 14 };
+
+/* What a processor has. kernel[v][p]: v vectors, p pixels; NULL: no such. */
+typedef struct mpl_image_kernels {
+    const char *how;
+    uint32_t lanes;                                /* floats in a vector */
+    uint32_t most_vectors;
+    uint32_t most_pixels[MPL_IMAGE_VECTORS + 1];   /* by vectors */
+    mpl_image_kernel *kernel[MPL_IMAGE_VECTORS + 1][MPL_IMAGE_PIXELS + 1];
+} mpl_image_kernels;
+
+const mpl_image_kernels *mpl_image_kernels_here(void); /* NULL: there are none for this processor */
+
+#endif
