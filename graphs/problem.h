@@ -126,9 +126,10 @@ typedef struct mpl_value_map {
     mpl_buffer *value_buffer; /* [n_values] or MPL_NONE; of several, the lowest */
     uint32_t
         *value_buffers; /* [n_values] in how many it lies, with consecutive ids, end to end; NULL: one each */
-    mpl_value *value_root;    /* [n_values] the value whose storage it lies in; itself when it is no view */
-    uint64_t *value_offset;   /* [n_values] where in that storage it begins; 0 of a root [byte] */
-    mpl_strided *value_box;   /* [n_values] of a value whose elements lie between others': the elements of its root, row-major, that
+    mpl_value *value_root;  /* [n_values] the value whose storage it lies in; itself when it is no view */
+    uint64_t *value_offset; /* [n_values] where in that storage it begins; 0 of a root [byte] */
+    mpl_strided *
+        value_box; /* [n_values] of a value whose elements lie between others': the elements of its root, row-major, that
                                * they are, whatever layout the root has; of others without dims. NULL: there is none such */
     uint8_t *op_nothing;      /* [n_ops] 1: its outputs lie where it would put them; it need not run */
     mpl_buffer *op_workspace; /* [n_ops] its workspace's buffer, or MPL_NONE */
@@ -165,7 +166,8 @@ mpl_status mpl_copies_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *
                          uint32_t *n);
 const char *mpl_copy_name(mpl_copy_when when); /* "entry", "slice", "carried", "row", "branch", "bypass" */
 
-/* Operands of a concat: copied into its result, or made inside it wherever their bytes follow one another there (`inside`). */
+/* Operands of a concat: copied into its result, or made inside it: where their bytes follow one another there, as parts that come and
+ * go (`inside`); else as boxes of its elements, and the whole is there from the first operand on. */
 typedef enum mpl_concat {
     MPL_CONCAT_AUTO, /* those made inside that do not raise the bound (peak live bytes, or the heaviest antichain) above that of copying
                       * all; of a few, the choice of the lowest bound, then of the fewest bytes copied, all of them looked at */
@@ -181,6 +183,7 @@ typedef struct mpl_problem_options {
     mpl_concat concat;
     const uint8_t *
         concat_shared; /* [n_ops] with MPL_CONCAT_AUTO: 1 what shares, if it can: decided before; NULL: by bounds */
+    bool boxes; /* operands of concats may be boxes of the result, strided; false: runs of its bytes alone */
     bool pin_weights, pin_inputs, pin_outputs;
     unsigned
         own_pools;  /* bit k: values that are mpl_part k are planned, pinned or not, in a pool of their own */

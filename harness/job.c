@@ -388,6 +388,7 @@ static mpl_status whole_options(mpl_ctx *ctx, const mpl_options *options, const 
     po->plan_workspaces = strcmp(options->workspaces, "plan") == 0;
     if (backend != NULL)
         po->align = (uint32_t)mpl_max_u64(po->align, backend->align);
+    po->boxes = backend == NULL || backend->strided;
     if (po->plan_workspaces && backend == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "--workspaces plan needs --backend: workspaces are a backend's");
 out:

@@ -134,9 +134,9 @@ static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
         bool allowed = (traits & MPL_IN_PLACE_ANY) != 0 ||
                        ((traits & MPL_IN_PLACE_0) != 0 && i == g->op_in_begin[maker]);
 
-        reads |= v != MPL_NONE && c->map->value_buffer[v] == in && n_buffers(c, v) == 1 && !mpl_value_strided(c->map, v) &&
-                 c->map->value_offset[v] == at && allowed && g->value_type[v] == g->value_type[made] &&
-                 g->value_bytes[v] == g->value_bytes[made];
+        reads |= v != MPL_NONE && c->map->value_buffer[v] == in && n_buffers(c, v) == 1 &&
+                 !mpl_value_strided(c->map, v) && c->map->value_offset[v] == at && allowed &&
+                 g->value_type[v] == g->value_type[made] && g->value_bytes[v] == g->value_bytes[made];
     }
     for (uint32_t i = c->touch_begin[out]; reads && i < c->touch_begin[out + 1]; i++)
         reads = c->touch[i] == maker || is_later(c, maker, c->touch[i]);

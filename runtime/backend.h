@@ -90,6 +90,8 @@ typedef struct mpl_backend {
      * wherever `open` is there. Ask through mpl_backend_absent. */
     const char *(*missing)(void);
     uint32_t align; /* of every buffer. [byte] */
+    bool
+        strided; /* operands of concats may lie strided: it reads and writes them so, or it is no matter that they are copied */
     bool lays_channels_last; /* it lays images as graphs/ir/layout.h says; false: everything is row-major */
     mpl_status (*open)(mpl_ctx *ctx, const mpl_device_options *options, mpl_device **out);
     void (*close)(mpl_device *dev); /* NULL is allowed */
@@ -110,8 +112,9 @@ typedef struct mpl_backend {
                           uint64_t *workspace_bytes, const char **how);
     /* The same for operands that do not lie in one piece: stride[k] has an element step for each dim of input k, behind the inputs of
      * output k - n_in; NULL: in one piece. It computes what prepare's would, bit for bit. *out = NULL: it cannot. NULL: none. */
-    mpl_status (*prepare_strided)(mpl_device *dev, const mpl_graph *g, mpl_op op, const int64_t *const *stride,
-                                  mpl_prepared **out, uint64_t *workspace_bytes, const char **how);
+    mpl_status (*prepare_strided)(mpl_device *dev, const mpl_graph *g, mpl_op op,
+                                  const int64_t *const *stride, mpl_prepared **out, uint64_t *workspace_bytes,
+                                  const char **how);
     void (*release)(mpl_device *dev, mpl_prepared *prepared); /* NULL is allowed */
     /* The most that an operation prepared from now on may say it needs of workspace; a lower limit may make it slower, and
      * MPL_EUNAVAIL where nothing computes it within. UINT64_MAX: what the options allow. NULL: each operation has one way to

@@ -191,9 +191,8 @@ static mpl_status make_steps(mpl_device *dev, const mpl_cpu_recipe *r, mpl_prepa
         v = a->from == MPL_FROM_IN ? g->op_in[g->op_in_begin[r->op] + k]
                                    : g->op_out[g->op_out_begin[r->op] + a->index];
         p->n_images = g->value_shape[v].dim[0];
-        p->step[i] = r->stride != NULL && r->stride[k] != NULL
-                         ? (uint64_t)r->stride[k][0] * sizeof(float)
-                         : g->value_bytes[v] / (uint64_t)p->n_images;
+        p->step[i] = r->stride != NULL && r->stride[k] != NULL ? (uint64_t)r->stride[k][0] * sizeof(float)
+                                                               : g->value_bytes[v] / (uint64_t)p->n_images;
     }
 out:
     return st;
@@ -361,8 +360,8 @@ static bool meets_concat(const mpl_graph *g, mpl_op op)
 
         if (v != MPL_NONE && g->value_op[v] != MPL_NONE && g->op_kind[g->value_op[v]] == MPL_OP_concat)
             return true;
-        for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0; v != MPL_NONE && k < g->value_use_begin[v + 1];
-             k++)
+        for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0;
+             v != MPL_NONE && k < g->value_use_begin[v + 1]; k++)
             if (g->op_kind[g->value_use[k]] == MPL_OP_concat)
                 return true;
     }
@@ -492,7 +491,8 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         MPL_TRY(make_stages(dev, &r, p, &workspace, &name));
     if (!is_ready(p))
         MPL_TRY(mpl_chain_new(ctx, g, op, NULL, r.last, &p->chain, &name));
-    if (r.last && p->primitive == NULL && p->images == NULL && !p->copy && !is_flat((mpl_op_kind)g->op_kind[op]))
+    if (r.last && p->primitive == NULL && p->images == NULL && !p->copy &&
+        !is_flat((mpl_op_kind)g->op_kind[op]))
         MPL_FAIL(ctx, MPL_EUNAVAIL, "operation '%.100s' (%s): oneDNN has nothing for channels last",
                  g->op_name[op], mpl_op_table[g->op_kind[op]].name);
     *workspace_bytes = workspace;
@@ -506,8 +506,9 @@ out:
 }
 
 /* Where no kernel takes the operands as they lie, *out is NULL. */
-static mpl_status prepare_strided(mpl_device *dev, const mpl_graph *g, mpl_op op, const int64_t *const *stride,
-                                  mpl_prepared **out, uint64_t *workspace_bytes, const char **how)
+static mpl_status prepare_strided(mpl_device *dev, const mpl_graph *g, mpl_op op,
+                                  const int64_t *const *stride, mpl_prepared **out, uint64_t *workspace_bytes,
+                                  const char **how)
 {
     mpl_status st = MPL_OK;
     mpl_prepared *p = NULL;
@@ -627,6 +628,7 @@ const mpl_backend mpl_backend_cpu = {
     .about =
         "oneDNN " TEXT_OF(DNNL_VERSION_MAJOR) "." TEXT_OF(DNNL_VERSION_MINOR) "." TEXT_OF(DNNL_VERSION_PATCH),
     .align = 64,
+    .strided = true,
     .lays_channels_last = true,
     .open = open_device,
     .close = close_device,

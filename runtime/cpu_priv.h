@@ -21,10 +21,10 @@ typedef struct mpl_cpu_recipe {
     const mpl_graph *g;
     mpl_op op;
     uint32_t n_in, n_out;
-    const mpl_shape **in;  /* [n_in] NULL: left out */
-    const mpl_shape **out; /* [n_out] */
+    const mpl_shape **in;         /* [n_in] NULL: left out */
+    const mpl_shape **out;        /* [n_out] */
     const int64_t *const *stride; /* [n_in + n_out] as prepare_strided has it; NULL: all lie in one piece */
-    mpl_shape *image;      /* [n_in + n_out] dims of one image, where the batch is done one by one; else NULL */
+    mpl_shape *image; /* [n_in + n_out] dims of one image, where the batch is done one by one; else NULL */
     dnnl_engine_t engine;
     dnnl_primitive_attr_t attr; /* scratchpads are the caller's */
     dnnl_primitive_desc_t pd;   /* NULL: oneDNN has nothing better than its own reference loops */

@@ -334,8 +334,7 @@ out:
 bool mpl_exec_takes_whole(const mpl_exec *exec)
 {
     return exec->backend->sequence_new != NULL && !exec->options.checked && exec->control == NULL &&
-           exec->n_staged == 0 &&
-           (exec->n_arrivals == 0 || exec->parallel);
+           exec->n_staged == 0 && (exec->n_arrivals == 0 || exec->parallel);
 }
 
 static mpl_status make_sequence(mpl_exec *exec, uint32_t lanes)

@@ -88,8 +88,8 @@ typedef struct mpl_staged {
     mpl_strided lay;  /* in the order of the bytes, as few dims as can be; offset 0 */
     uint64_t size;    /* of an element [byte] */
     uint32_t slab, block;
-    uint64_t offset;      /* in the slab [byte] */
-    char *lies, *packed;  /* once there is memory */
+    uint64_t offset;     /* in the slab [byte] */
+    char *lies, *packed; /* once there is memory */
 } mpl_staged;
 
 typedef struct mpl_witness mpl_witness;   /* private to checked_control.c */
@@ -117,7 +117,8 @@ struct mpl_exec {
         value_blocks; /* [n_values] in how many blocks it lies, from value_block on, end to end; NULL: one each */
     uint32_t
         *value_home; /* [n_values] the first block of the family that value_block is of; NULL: value_block */
-    mpl_strided *value_lay; /* [n_values] strided values: their elements of the root's memory; others: no dims. NULL: none is */
+    mpl_strided *
+        value_lay; /* [n_values] strided values: their elements of the root's memory; others: no dims. NULL: none is */
     uint32_t n_staged;
     size_t staged_cap;
     mpl_staged *staged;
@@ -228,7 +229,8 @@ mpl_status mpl_control_list_arrivals(mpl_exec *exec);
 
 /* stage.c: value_lay, from the map. MPL_EINVALID: a value reaches outside of its root. */
 mpl_status mpl_stage_values(mpl_exec *exec, const mpl_value_map *map);
-uint64_t mpl_stage_offset(const mpl_exec *exec, mpl_value v); /* of a strided value in its root's memory [byte] */
+uint64_t mpl_stage_offset(const mpl_exec *exec,
+                          mpl_value v); /* of a strided value in its root's memory [byte] */
 /* Whether v lies with its channels last on this backend; whether it does not lie in one piece, at the backend's alignment. */
 bool mpl_exec_last(const mpl_exec *exec, mpl_value v);
 bool mpl_exec_strided(const mpl_exec *exec, mpl_value v);

@@ -18,15 +18,16 @@ typedef void channel_loop(float *restrict y, const float *restrict x, const floa
 
 struct mpl_images {
     mpl_image_window w;
-    worker *work;       /* pixels [from, to) of the result */
-    channel_loop *loop; /* of pools and batch norm */
+    worker *work;                     /* pixels [from, to) of the result */
+    channel_loop *loop;               /* of pools and batch norm */
     const mpl_image_kernels *kernels; /* of a convolution; else NULL */
     double epsilon;
     mpl_op_kind kind;
     uint32_t first; /* input that is x */
     bool has_bias;
     float low, high;
-    float *filter; /* of a convolution, as tiles read it, once it is packed; of a batch norm factor and term of each channel */
+    float *
+        filter; /* of a convolution, as tiles read it, once it is packed; of a batch norm factor and term of each channel */
     bool is_packed;
     float *nothing; /* [channels of x] zeros */
 };
@@ -235,11 +236,17 @@ out:
     BODY(name, expr)                                                                                         \
     MADE_FOR(name, plain)                                                                                    \
     __attribute__((target("avx2"))) MADE_FOR(name, avx2)                                                     \
-    __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))) MADE_FOR(name, avx512)
-#define WIDTHS(name) {name##_plain, name##_avx2, name##_avx512}
+        __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))) MADE_FOR(name, avx512)
+#define WIDTHS(name)                                                                                         \
+    {                                                                                                        \
+        name##_plain, name##_avx2, name##_avx512                                                             \
+    }
 #else
 #define LOOP(name, expr) BODY(name, expr) MADE_FOR(name, plain)
-#define WIDTHS(name)     {name##_plain, name##_plain, name##_plain}
+#define WIDTHS(name)                                                                                         \
+    {                                                                                                        \
+        name##_plain, name##_plain, name##_plain                                                             \
+    }
 #endif
 
 LOOP(greater, b > a || b != b ? b : a)

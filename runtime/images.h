@@ -22,8 +22,8 @@ void mpl_images_run(mpl_images *images, const mpl_op_call *call, uint32_t n_thre
 /* ---- images_conv.c: a few pixels by a few vectors of channels, of a convolution ------------------------------- */
 
 typedef struct mpl_image_window {
-    int64_t n, high, wide, channels;           /* of x */
-    int64_t out_high, out_wide, out_channels;  /* of y */
+    int64_t n, high, wide, channels;          /* of x */
+    int64_t out_high, out_wide, out_channels; /* of y */
     int64_t kernel[2], stride[2], pad[2], dilation[2];
     int64_t x_pitch, y_pitch, sum_pitch; /* [element] */
 } mpl_image_window;
@@ -31,8 +31,9 @@ typedef struct mpl_image_window {
 /* Pixels [from, to) of y, in the order of rows and images, for channels [channel, channel + at most vectors * lanes). */
 typedef struct mpl_image_tile {
     const mpl_image_window *window;
-    const float *x, *filter, *bias, *sum; /* filter packed for this tile's channels; bias and sum may be NULL */
-    const float *nothing;                 /* a pixel of zeros: what pads are made of */
+    const float *x, *filter, *bias,
+        *sum;             /* filter packed for this tile's channels; bias and sum may be NULL */
+    const float *nothing; /* a pixel of zeros: what pads are made of */
     float *y;
     int64_t from, to, channel;
     float low, high; /* what results are cut to */
@@ -45,9 +46,9 @@ enum { MPL_IMAGE_VECTORS = 4, MPL_IMAGE_PIXELS = 14 };
 /* What a processor has. kernel[v][p]: v vectors, p pixels; NULL: no such. */
 typedef struct mpl_image_kernels {
     const char *how;
-    uint32_t lanes;                                /* floats in a vector */
+    uint32_t lanes; /* floats in a vector */
     uint32_t most_vectors;
-    uint32_t most_pixels[MPL_IMAGE_VECTORS + 1];   /* by vectors */
+    uint32_t most_pixels[MPL_IMAGE_VECTORS + 1]; /* by vectors */
     mpl_image_kernel *kernel[MPL_IMAGE_VECTORS + 1][MPL_IMAGE_PIXELS + 1];
 } mpl_image_kernels;
 

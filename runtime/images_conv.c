@@ -24,8 +24,7 @@ INLINE corner corner_of(const mpl_image_window *w, const float *x, int64_t pixel
     int64_t plane = w->out_high * w->out_wide, at = pixel % plane;
 
     return (corner){x + pixel / plane * w->high * w->wide * w->x_pitch,
-                    at / w->out_wide * w->stride[0] - w->pad[0],
-                    at % w->out_wide * w->stride[1] - w->pad[1]};
+                    at / w->out_wide * w->stride[0] - w->pad[0], at % w->out_wide * w->stride[1] - w->pad[1]};
 }
 
 INLINE const float *pixel_at(const mpl_image_tile *t, corner c, int64_t i, int64_t k)
@@ -40,8 +39,8 @@ INLINE const float *pixel_at(const mpl_image_tile *t, corner c, int64_t i, int64
 
 /* TILE(..): tile_<name>, inlined for n_v vectors and n_p pixels, which are constants. */
 #define TILE(name, isa, vector, lanes, zero, load, spread, store, madd, plus, least, most)                   \
-    __attribute__((target(isa))) INLINE void finish_##name(const mpl_image_tile *t, int64_t pixel, int v,    \
-                                                           vector sum)                                       \
+    __attribute__((target(isa)))                                                                             \
+    INLINE void finish_##name(const mpl_image_tile *t, int64_t pixel, int v, vector sum)                     \
     {                                                                                                        \
         const mpl_image_window *w = t->window;                                                               \
         int64_t channel = t->channel + v * lanes, left = w->out_channels - channel;                          \
@@ -58,7 +57,7 @@ INLINE const float *pixel_at(const mpl_image_tile *t, corner c, int64_t i, int64
             memcpy(part[1], t->sum + pixel * w->sum_pitch + channel, bytes);                                 \
             sum = plus(sum, load(part[1]));                                                                  \
         }                                                                                                    \
-        sum = least(spread(t->high), most(spread(t->low), sum)); /* of a NaN the second */                                             \
+        sum = least(spread(t->high), most(spread(t->low), sum)); /* of a NaN the second */                   \
         if (left >= lanes) {                                                                                 \
             store(t->y + pixel * w->y_pitch + channel, sum);                                                 \
             return;                                                                                          \
@@ -66,8 +65,8 @@ INLINE const float *pixel_at(const mpl_image_tile *t, corner c, int64_t i, int64
         store(part[0], sum);                                                                                 \
         memcpy(t->y + pixel * w->y_pitch + channel, part[0], bytes);                                         \
     }                                                                                                        \
-    __attribute__((target(isa))) INLINE void tile_##name(const mpl_image_tile *t, const int n_v,             \
-                                                         const int n_p)                                      \
+    __attribute__((target(isa)))                                                                             \
+    INLINE void tile_##name(const mpl_image_tile *t, const int n_v, const int n_p)                           \
     {                                                                                                        \
         const mpl_image_window *w = t->window;                                                               \
         const float *filter = t->filter, *x[MPL_IMAGE_PIXELS];                                               \
@@ -92,8 +91,8 @@ INLINE const float *pixel_at(const mpl_image_tile *t, corner c, int64_t i, int64
                 }                                                                                            \
             }                                                                                                \
         }                                                                                                    \
-        UNROLL for (int p = 0; p < n_p; p++)                                                                 \
-            UNROLL for (int v = 0; v < n_v; v++) finish_##name(t, t->from + p, v, sum[p][v]);                \
+        UNROLL for (int p = 0; p < n_p; p++) UNROLL for (int v = 0; v < n_v; v++)                            \
+            finish_##name(t, t->from + p, v, sum[p][v]);                                                     \
     }
 
 TILE(avx512, "avx512f", __m512, 16, _mm512_setzero_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_storeu_ps,
@@ -102,15 +101,15 @@ TILE(avx2, "avx2,fma", __m256, 8, _mm256_setzero_ps, _mm256_loadu_ps, _mm256_set
      _mm256_fmadd_ps, _mm256_add_ps, _mm256_min_ps, _mm256_max_ps)
 
 #define SIX(M, name, isa, v)                                                                                 \
-    M(name, isa, v, 1) M(name, isa, v, 2) M(name, isa, v, 3) M(name, isa, v, 4) M(name, isa, v, 5)           \
-        M(name, isa, v, 6)
-#define EIGHT(M, name, isa, v)    SIX(M, name, isa, v) M(name, isa, v, 7) M(name, isa, v, 8)
+    M(name, isa, v, 1)                                                                                       \
+    M(name, isa, v, 2) M(name, isa, v, 3) M(name, isa, v, 4) M(name, isa, v, 5) M(name, isa, v, 6)
+#define EIGHT(M, name, isa, v) SIX(M, name, isa, v) M(name, isa, v, 7) M(name, isa, v, 8)
 #define TWELVE(M, name, isa, v)                                                                              \
     EIGHT(M, name, isa, v)                                                                                   \
     M(name, isa, v, 9) M(name, isa, v, 10) M(name, isa, v, 11) M(name, isa, v, 12)
 #define AVX512(M)                                                                                            \
-    TWELVE(M, avx512, "avx512f", 1) TWELVE(M, avx512, "avx512f", 2) EIGHT(M, avx512, "avx512f", 3)           \
-        SIX(M, avx512, "avx512f", 4)
+    TWELVE(M, avx512, "avx512f", 1)                                                                          \
+    TWELVE(M, avx512, "avx512f", 2) EIGHT(M, avx512, "avx512f", 3) SIX(M, avx512, "avx512f", 4)
 #define AVX2(M) TWELVE(M, avx2, "avx2,fma", 1) SIX(M, avx2, "avx2,fma", 2)
 
 #define MAKE(name, isa, v, p)                                                                                \

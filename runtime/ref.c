@@ -48,6 +48,7 @@ const mpl_backend mpl_backend_ref = {
     .name = "ref",
     .about = "plain loops, one thread: the reference",
     .align = 64,
+    .strided = true,
     .open = open_device,
     .close = close_device,
     .arena_new = mpl_host_arena_new,

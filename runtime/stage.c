@@ -149,8 +149,7 @@ static mpl_status move_rows(mpl_exec *exec, const mpl_staged *s, bool gather)
         for (uint32_t i = 0; i < rank; i++)
             at += index[i] * s->lay.stride[i];
         lies = s->lies + at * (int64_t)s->size;
-        MPL_TRY(
-            exec->backend->copy(exec->dev, gather ? packed : lies, gather ? lies : packed, bytes));
+        MPL_TRY(exec->backend->copy(exec->dev, gather ? packed : lies, gather ? lies : packed, bytes));
         packed += bytes;
     } while (next_row(&s->lay, rows, index));
 out:
@@ -194,8 +193,8 @@ mpl_status mpl_stage_place(mpl_exec *exec, uint32_t slab)
             at = start;
         s->slab = slab;
         s->offset = at;
-        exec->block[exec->n_blocks] = (mpl_block){slab,     at, g->value_bytes[v], MPL_NONE, 0,
-                                                  MPL_NONE, v,  s->op,             0};
+        exec->block[exec->n_blocks] =
+            (mpl_block){slab, at, g->value_bytes[v], MPL_NONE, 0, MPL_NONE, v, s->op, 0};
         s->block = exec->n_blocks++;
         if (!mpl_add_bytes(at, g->value_bytes[v], &at) || !mpl_align_bytes(at, exec->backend->align, &at))
             MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);

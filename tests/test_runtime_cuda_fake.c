@@ -63,6 +63,7 @@ static mpl_status make(bench *b, const how *h)
     options.parallel = h->parallel;
     options.op_workspace_bytes = workspace;
     options.align = b->backend->align;
+    options.boxes = b->backend->strided;
     options.pin_inputs = h->pin_inputs;
     MPL_TRY(mpl_problem_from_graph(&b->ctx, b->g, b->order, &options, &b->p, &b->map));
     mpl_run_init(&run, &b->ctx);

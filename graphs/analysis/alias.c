@@ -90,6 +90,22 @@ out:
     return st;
 }
 
+/* Whether the operands of a concat lie one after the other in its result. */
+static bool parts_are_runs(const mpl_graph *g, mpl_op op, mpl_value out, uint32_t align)
+{
+    uint64_t at = 0;
+
+    if (mpl_channels_last(g, out)) /* then each pixel has some of every operand */
+        return false;
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        if (at % align != 0 || g->value_bytes[g->op_in[i]] == 0 ||
+            !is_one_run(&g->value_shape[out], &g->value_shape[g->op_in[i]]))
+            return false;
+        at += g->value_bytes[g->op_in[i]];
+    }
+    return true;
+}
+
 /* Operands of the shared concats, innermost result last: a result that lies in another takes what lies in it along. */
 static void attach_operands(const mpl_graph *g, const mpl_alias_options *o, mpl_alias *alias)
 {
@@ -280,7 +296,7 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
         MPL_TRY(attach_bases(ctx, g, &alias));
     if (o->shared != NULL) {
         for (mpl_op op = 0; op < g->n_ops && alias.box == NULL; op++)
-            if (o->shared[op] == MPL_BOXES)
+            if (o->shared[op] && !parts_are_runs(g, op, g->op_out[g->op_out_begin[op]], o->align))
                 MPL_TRY(mpl_new(ctx, alias.box, g->n_values));
         attach_operands(g, o, &alias);
         resolve(g, &alias);
@@ -300,22 +316,6 @@ void mpl_alias_free(mpl_ctx *ctx, mpl_alias *alias)
     mpl_free(ctx, alias->box);
     mpl_free(ctx, alias->nothing);
     *alias = (mpl_alias){NULL, NULL, NULL, NULL};
-}
-
-/* Whether the operands of a concat lie one after the other in its result. */
-static bool parts_are_runs(const mpl_graph *g, mpl_op op, mpl_value out, uint32_t align)
-{
-    uint64_t at = 0;
-
-    if (mpl_channels_last(g, out)) /* then each pixel has some of every operand */
-        return false;
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
-        if (at % align != 0 || g->value_bytes[g->op_in[i]] == 0 ||
-            !is_one_run(&g->value_shape[out], &g->value_shape[g->op_in[i]]))
-            return false;
-        at += g->value_bytes[g->op_in[i]];
-    }
-    return true;
 }
 
 static bool operands_are_free(const mpl_graph *g, mpl_op op, const mpl_alias *alias,
@@ -338,26 +338,29 @@ static bool operands_are_free(const mpl_graph *g, mpl_op op, const mpl_alias *al
 /* Of a root, in `taken`: it lies in the result of a concat; some view of it has other dims; and it must lie there as a box. */
 enum { TAKEN = 1, VIEWED = 2, BOXED = 4 };
 
-/* Whether operands can lie in the result as boxes; 0, or MPL_BOXES. */
+/* How operands can lie in the result: not at all, as runs of its bytes, as boxes of its elements. */
+enum { NO_WAY, RUNS, BOXES };
+
+/* Whether operands can lie in the result as boxes: NO_WAY or BOXES. */
 static uint8_t parts_are_boxes(const mpl_graph *g, mpl_op op, mpl_value out, const mpl_alias *alias,
                                const uint8_t *taken)
 {
     if (g->value_shape[out].rank == 0)
-        return 0;
+        return NO_WAY;
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
         if (g->value_bytes[g->op_in[i]] == 0 || (taken[alias->root[g->op_in[i]]] & VIEWED) != 0)
-            return 0;
-    return MPL_BOXES;
+            return NO_WAY;
+    return BOXES;
 }
 
 /* How the operands of `op` can lie in its result `out`; what lies in a box is in a box itself. */
 static uint8_t parts_can_be(const mpl_graph *g, mpl_op op, mpl_value out, const mpl_alias_options *o,
                             const mpl_alias *alias, const uint8_t *taken)
 {
-    uint8_t boxes = parts_are_boxes(g, op, out, alias, taken);
+    uint8_t boxes = o->boxes ? parts_are_boxes(g, op, out, alias, taken) : NO_WAY;
 
-    if (parts_are_runs(g, op, out, o->align) && ((taken[alias->root[out]] & BOXED) == 0 || boxes != 0))
-        return MPL_RUNS;
+    if (parts_are_runs(g, op, out, o->align) && ((taken[alias->root[out]] & BOXED) == 0 || boxes == BOXES))
+        return RUNS;
     return boxes;
 }
 
@@ -368,21 +371,20 @@ uint32_t mpl_concat_sharable(const mpl_graph *g, const mpl_alias_options *o, con
     uint32_t n = 0;
 
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (alias->offset[v] != 0 ||
-            !mpl_shape_equal(&g->value_shape[v], &g->value_shape[alias->root[v]]))
+        if (alias->offset[v] != 0 || !mpl_shape_equal(&g->value_shape[v], &g->value_shape[alias->root[v]]))
             taken[alias->root[v]] |= VIEWED;
     for (mpl_op op = g->n_ops; op-- > 0;) {
         mpl_value out =
             g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
-        uint8_t how = TAKEN;
+        uint8_t how_parts = NO_WAY, how = TAKEN;
 
-        sharable[op] = 0;
         if (g->op_kind[op] == MPL_OP_concat && g->n_blocks == 1 && o->views && out != MPL_NONE &&
             g->op_in_begin[op + 1] - g->op_in_begin[op] > 1 && !pinned(arg, alias->root[out]) &&
             operands_are_free(g, op, alias, pinned, arg, taken))
-            sharable[op] = parts_can_be(g, op, out, o, alias, taken);
-        n += sharable[op] != 0;
-        if (sharable[op] == MPL_BOXES || (sharable[op] != 0 && (taken[alias->root[out]] & BOXED) != 0))
+            how_parts = parts_can_be(g, op, out, o, alias, taken);
+        sharable[op] = how_parts != NO_WAY;
+        n += sharable[op];
+        if (how_parts == BOXES || (how_parts == RUNS && (taken[alias->root[out]] & BOXED) != 0))
             how |= BOXED;
         for (uint32_t i = g->op_in_begin[op]; sharable[op] && i < g->op_in_begin[op + 1]; i++)
             taken[alias->root[g->op_in[i]]] |= how;

@@ -11,7 +11,8 @@
 typedef struct mpl_alias {
     mpl_value *root;  /* [n_values] */
     uint64_t *offset; /* [n_values] [byte] */
-    mpl_strided *box; /* [n_values] of the root's elements, row-major; no dims: one run of bytes. NULL: all are */
+    mpl_strided
+        *box; /* [n_values] of the root's elements, row-major; no dims: one run of bytes. NULL: all are */
     uint8_t
         *nothing; /* [n_ops] 1: there is nothing to do, the outputs lie where the operation would put them */
 } mpl_alias;
@@ -21,6 +22,7 @@ typedef struct mpl_alias_options {
     uint32_t align;        /* what lies inside another value begins at multiples of it. [byte] */
     const uint8_t *shared; /* [n_ops] concats whose operands lie inside their results; NULL: none */
     bool into_outputs;     /* what is written into to make an output lies where the output does */
+    bool boxes;            /* operands of concats may be boxes of the results */
 } mpl_alias_options;
 
 /* Views at their bytes; contiguous pieces of splits, slices and accesses, where the alignment allows; operands of the concats named, all of
@@ -37,9 +39,8 @@ static inline bool mpl_alias_strided(const mpl_alias *alias, mpl_value v)
 
 /* Concats whose operands can all lie inside the result: their bytes follow one another there, aligned, or they are boxes of it, and
  * all views of them have their dims; each is made by an operation, has storage of its own otherwise, and is an operand of no other concat taken before (in the order of operations, later
- * ones first). pinned(arg, v) tells what cannot move. taken[n_values] is scratch, all 0; sharable[n_ops] is written: MPL_RUNS or
- * MPL_BOXES where it is. Their number is returned. */
-enum { MPL_RUNS = 1, MPL_BOXES };
+ * ones first). pinned(arg, v) tells what cannot move. taken[n_values] is scratch, all 0; sharable[n_ops] is written; their
+ * number is returned. */
 uint32_t mpl_concat_sharable(const mpl_graph *g, const mpl_alias_options *options, const mpl_alias *alias,
                              bool (*pinned)(const void *arg, mpl_value v), const void *arg, uint8_t *taken,
                              uint8_t *sharable);

@@ -45,6 +45,7 @@ mpl_problem_options mpl_problem_options_default(void)
         .pin_inputs = true,
         .pin_outputs = true,
         .concat = MPL_CONCAT_AUTO,
+        .boxes = true,
         .align = 64,
         .capacity = MPL_NO_CAPACITY,
     };
@@ -815,7 +816,7 @@ mpl_status mpl_problem_build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *ord
     mpl_status st = MPL_OK;
     maker m = {.ctx = ctx, .g = g, .options = options};
     mpl_alias_options alias = {options->views, options->align, shared,
-                               options->in_place && options->pin_outputs};
+                               options->in_place && options->pin_outputs, options->boxes};
 
     MPL_TRY(mpl_ranges_new(ctx, g, order, &alias, &m.ranges));
     MPL_TRY(mpl_new(ctx, m.is_output, g->n_values));
