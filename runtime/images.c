@@ -353,7 +353,7 @@ mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int
     *out = NULL;
     MPL_TRY(mpl_new(ctx, m, 1));
     m->kind = (mpl_op_kind)g->op_kind[op];
-    m->first = mpl_conv_first(m->kind);
+    m->first = mpl_fused_first(m->kind);
     if (!read_images(m, g, op, stride))
         goto out;
     if (mpl_is_conv(m->kind))
