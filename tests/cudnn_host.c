@@ -548,7 +548,7 @@ static cudnnStatus_t conv_filter(cudnnHandle_t h, const void *alpha, const cudnn
     double *acc;
 
     (void)h;
-    DEMAND(conv_fits(xd, wd, c, yd) &&
+    DEMAND(bytes >= room_of((int)algo) && conv_fits(xd, wd, c, yd) &&
            (algo == 6 ? may_run(1, c, workspace, bytes) : may_run((int)algo, c, workspace, bytes)));
     for (int i = 0; i < 5; i++)
         n *= wd->size[i];

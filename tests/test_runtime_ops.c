@@ -496,7 +496,7 @@ static void set_inputs(mpl_ctx *ctx, mpl_exec *exec, const mpl_graph *g, const o
 static unsigned n_refused; /* rows that a backend has no code for: only one that says so may refuse */
 static unsigned n_by_kernels, n_by_library;
 
-enum { LEAST_BY_LIBRARY = 60 };
+enum { LEAST_BY_LIBRARY = 82 };
 
 /* Outputs of the graph, one after the other; *how: what computed operation 0. NULL: refused. */
 static char *run(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const operand *scale,
