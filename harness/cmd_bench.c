@@ -26,7 +26,7 @@ typedef struct cell {
     mpl_plan *plan;
     mpl_worker *worker;
     int64_t *run_ns;
-    int64_t *replay_ns;         /* on a device whose runs alternate */
+    int64_t *other_ns;          /* on a device whose runs alternate, or under --compare */
     int64_t *plan_ns, *self_ns; /* [repeat] with peers: of each plan in turn */
     bool skip;                  /* the file has it already, or it is another shard's */
     bool elsewhere;             /* it is another shard's */
@@ -484,7 +484,9 @@ static void finish_run(bench *b, const mpl_job *job, cell *c, uint32_t n_runs, c
         if (n_runs > 0)
             mpl_record_ints(c->row, MPL_FIELD_run_ns, n_runs, c->run_ns);
         if (n_runs > 0 && mpl_worker_measured(c->worker)->facts.two_ways)
-            mpl_record_ints(c->row, MPL_FIELD_replay_ns, n_runs, c->replay_ns);
+            mpl_record_ints(c->row, MPL_FIELD_replay_ns, n_runs, c->other_ns);
+        if (n_runs > 0 && mpl_worker_measured(c->worker)->malloc_bytes > 0)
+            mpl_record_ints(c->row, MPL_FIELD_malloc_ns, n_runs, c->other_ns);
     }
     mpl_record_int(c->row, MPL_FIELD_repeat, b->repeat);
     mpl_record_text(c->row, MPL_FIELD_outputs, mpl_outputs_word(error));
@@ -505,7 +507,7 @@ static mpl_status run_group(bench *b, const mpl_worker_task *task, cell *cells, 
             continue;
         one.plan = cells[i].plan;
         MPL_TRY(mpl_new(b->ctx, cells[i].run_ns, repeat));
-        MPL_TRY(mpl_new(b->ctx, cells[i].replay_ns, repeat));
+        MPL_TRY(mpl_new(b->ctx, cells[i].other_ns, repeat));
         at(b, PLANNING + (PREPARING - PLANNING) * i / b->n_specs, task->job, cells[i].spec->planner->name);
         MPL_TRY(mpl_worker_start(b->ctx, &one, &cells[i].worker));
         mpl_worker_wait(cells[i].worker);
@@ -515,7 +517,7 @@ static mpl_status run_group(bench *b, const mpl_worker_task *task, cell *cells, 
         for (uint32_t i = first; i < end; i++)
             if (cells[i].worker != NULL && mpl_worker_status(cells[i].worker) == NULL) {
                 usleep(SETTLE_US);
-                mpl_worker_run(cells[i].worker, &cells[i].run_ns[r], &cells[i].replay_ns[r]);
+                mpl_worker_run(cells[i].worker, &cells[i].run_ns[r], &cells[i].other_ns[r]);
             }
     }
     for (uint32_t i = first; i < end && !mpl_interrupted(); i++)
@@ -555,6 +557,7 @@ static mpl_status run_cells(bench *b, const mpl_job *job, cell *cells)
     mpl_inputs inputs = {0};
     mpl_worker_task task = {.job = job,
                             .options = &exec_options,
+                            .command = b->options,
                             .inputs = &inputs,
                             .n_threads = (uint32_t)b->options->threads,
                             .device = b->options->device,
@@ -611,7 +614,7 @@ out:
         mpl_record_free(b->ctx, cells[i].row);
         mpl_plan_free(b->ctx, cells[i].plan);
         mpl_free(b->ctx, cells[i].run_ns);
-        mpl_free(b->ctx, cells[i].replay_ns);
+        mpl_free(b->ctx, cells[i].other_ns);
         mpl_free(b->ctx, cells[i].plan_ns);
         mpl_free(b->ctx, cells[i].self_ns);
     }

@@ -10,8 +10,9 @@
 
 /* What a run leaves behind. */
 typedef struct outcome {
-    int64_t *run_ns;    /* [repeat] */
-    int64_t *replay_ns; /* [repeat] of a device whose runs alternate, those that are replayed */
+    int64_t *run_ns; /* [repeat] */
+    int64_t *
+        other_ns; /* [repeat] of a device whose runs alternate, those that are replayed; of --compare, the others */
     void *outputs;
     double error; /* against the run that shares nothing */
     double expect_error;
@@ -24,21 +25,24 @@ static mpl_status run_planned(mpl_ctx *ctx, const mpl_options *options, const mp
 {
     mpl_status st = MPL_OK;
     mpl_exec *exec = NULL;
+    mpl_malloced *malloced = NULL;
 
     MPL_TRY(mpl_measure_new(ctx, job, plan, exec_options, inputs, dev, &exec));
     MPL_TRY(mpl_exec_run(exec, NULL));
     MPL_TRY(mpl_exec_facts_get(exec, &o->measured.facts));
     if (o->measured.facts.two_ways)
         MPL_TRY(mpl_exec_run(exec, NULL));
+    MPL_TRY(mpl_measure_malloced(ctx, options, exec, &malloced, &o->measured.malloc_bytes));
     for (uint64_t i = 0; i < options->repeat; i++) {
-        MPL_TRY(mpl_exec_run(exec, &o->run_ns[i]));
+        MPL_TRY(mpl_measure_pair(exec, malloced, i, &o->run_ns[i], &o->other_ns[i]));
         if (o->measured.facts.two_ways)
-            MPL_TRY(mpl_exec_run(exec, &o->replay_ns[i]));
+            MPL_TRY(mpl_exec_run(exec, &o->other_ns[i]));
     }
     MPL_TRY(mpl_exec_facts_get(exec, &o->measured.facts));
     o->measured.rss_bytes = mpl_rss_peak(); /* before another copy of the graph is made */
     MPL_TRY(mpl_outputs_get(exec, job->source.graph, o->outputs));
 out:
+    mpl_malloced_free(ctx, malloced);
     mpl_exec_free(ctx, exec);
     return st;
 }
@@ -185,6 +189,9 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
     printf("time      %.3f ms (median of %" PRIu64 ")\n", (double)median / 1e6, repeat);
     if (mpl_record_median(row, MPL_FIELD_replay_ns, &median))
         printf("replayed  %.3f ms as a CUDA graph\n", (double)median / 1e6);
+    if (mpl_record_median(row, MPL_FIELD_malloc_ns, &median))
+        printf("malloc    %.3f ms with one malloc a buffer, %.3f MiB at once\n", (double)median / 1e6,
+               (double)o->measured.malloc_bytes / 1048576);
     if (o->measured.facts.math[0] != '\0')
         print_device(&o->measured);
 }
@@ -198,7 +205,9 @@ static mpl_status report(mpl_ctx *ctx, const mpl_options *options, const mpl_job
     mpl_record_int(row, MPL_FIELD_repeat, options->repeat);
     mpl_record_ints(row, MPL_FIELD_run_ns, (uint32_t)options->repeat, o->run_ns);
     if (o->measured.facts.two_ways)
-        mpl_record_ints(row, MPL_FIELD_replay_ns, (uint32_t)options->repeat, o->replay_ns);
+        mpl_record_ints(row, MPL_FIELD_replay_ns, (uint32_t)options->repeat, o->other_ns);
+    if (o->measured.malloc_bytes > 0)
+        mpl_record_ints(row, MPL_FIELD_malloc_ns, (uint32_t)options->repeat, o->other_ns);
     mpl_measure_fields(&o->measured, row);
     if ((held = mpl_measure_check(ctx, &o->measured)) != MPL_OK) {
         mpl_record_text(row, MPL_FIELD_status, mpl_row_status(held));
@@ -241,7 +250,7 @@ static mpl_status execute(mpl_ctx *ctx, const mpl_options *options, const mpl_jo
     MPL_TRY(compare_expected(ctx, g, expect, NULL, &o->expect_error));
     MPL_TRY(mpl_inputs_make(ctx, job, &inputs));
     MPL_TRY(mpl_new(ctx, o->run_ns, options->repeat));
-    MPL_TRY(mpl_new(ctx, o->replay_ns, options->repeat));
+    MPL_TRY(mpl_new(ctx, o->other_ns, options->repeat));
     if ((o->outputs = mpl_alloc(ctx, mpl_outputs_bytes(g), 1)) == NULL)
         MPL_TRY(MPL_EMEM);
     MPL_TRY(job->backend->open(ctx, &device_options, &dev));
@@ -287,7 +296,7 @@ mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
     MPL_TRY(report(ctx, options, &job, row, &o, expect.n > 0));
 out:
     mpl_free(ctx, o.run_ns);
-    mpl_free(ctx, o.replay_ns);
+    mpl_free(ctx, o.other_ns);
     mpl_free(ctx, o.outputs);
     mpl_bindings_fini(ctx, &expect);
     mpl_plan_free(ctx, plan);

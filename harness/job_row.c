@@ -364,7 +364,8 @@ void mpl_row_fail(mpl_record *row, const char *status, const char *reason)
         MPL_FIELD_plan_each_ns,    MPL_FIELD_self_ns,
         MPL_FIELD_replay_ns,       MPL_FIELD_device_memory,
         MPL_FIELD_clocks,          MPL_FIELD_implementations,
-        MPL_FIELD_allocators,
+        MPL_FIELD_allocators,      MPL_FIELD_malloc_ns,
+        MPL_FIELD_malloc_bytes,
     };
 
     mpl_record_text(row, MPL_FIELD_status, status);

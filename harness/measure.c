@@ -102,6 +102,8 @@ mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exe
     mpl_pass_set passes;
 
     *out = (mpl_exec_options){.checked = options->checked, .weight_seed = 1};
+    if (options->compare != NULL && strcmp(options->compare, "malloc") != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "--compare: '%s' is not malloc", options->compare);
     if (options->weights == NULL)
         goto out;
     if (strncmp(options->weights, prefix, sizeof prefix - 1) != 0)
@@ -131,6 +133,37 @@ mpl_status mpl_measure_new(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *pla
     *out = exec, exec = NULL;
 out:
     mpl_exec_free(ctx, exec);
+    return st;
+}
+
+mpl_status mpl_measure_malloced(mpl_ctx *ctx, const mpl_options *options, mpl_exec *exec, mpl_malloced **out,
+                                uint64_t *malloc_bytes)
+{
+    mpl_status st = MPL_OK;
+    mpl_malloced *m = NULL;
+    uint32_t n_calls;
+
+    if (options->compare == NULL)
+        goto out;
+    MPL_TRY(mpl_malloced_new(ctx, exec, &m));
+    MPL_TRY(mpl_malloced_run(m, NULL));
+    mpl_malloced_facts(m, &n_calls, malloc_bytes);
+    *out = m, m = NULL;
+out:
+    mpl_malloced_free(ctx, m);
+    return st;
+}
+
+mpl_status mpl_measure_pair(mpl_exec *exec, mpl_malloced *m, uint64_t turn, int64_t *ns, int64_t *malloc_ns)
+{
+    mpl_status st = MPL_OK;
+
+    if (m != NULL && turn % 2 == 1)
+        MPL_TRY(mpl_malloced_run(m, malloc_ns));
+    MPL_TRY(mpl_exec_run(exec, ns));
+    if (m != NULL && turn % 2 == 0)
+        MPL_TRY(mpl_malloced_run(m, malloc_ns));
+out:
     return st;
 }
 
@@ -296,6 +329,8 @@ void mpl_measure_fields(const mpl_measured *m, mpl_record *row)
 {
     mpl_record_int(row, MPL_FIELD_measured_bytes, m->facts.measured_bytes);
     mpl_record_int(row, MPL_FIELD_rss_bytes, m->rss_bytes);
+    if (m->malloc_bytes > 0)
+        mpl_record_int(row, MPL_FIELD_malloc_bytes, m->malloc_bytes);
     mpl_record_null(row, MPL_FIELD_holds);
     mpl_record_member_int(row, MPL_FIELD_holds, "weights", m->facts.weight_bytes);
     mpl_record_member_int(row, MPL_FIELD_holds, "pinned", m->facts.pinned_bytes);

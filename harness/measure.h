@@ -5,6 +5,7 @@
 #include "harness/job.h"
 #include "runtime/caching.h"
 #include "runtime/exec.h"
+#include "runtime/malloced.h"
 
 #define MPL_REL_TOLERANCE 1e-4
 #define MPL_ABS_TOLERANCE 1e-5
@@ -19,8 +20,15 @@ typedef struct mpl_inputs {
 mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_job *job, mpl_inputs *out);
 void mpl_inputs_fini(mpl_ctx *ctx, mpl_inputs *inputs);
 
-/* --checked and --weights. Where the pass conv_bn runs, weights of files were made random when the graph was read (job.c). */
+/* --checked and --weights; --compare is looked at. Where the pass conv_bn runs, weights of files were made random when the graph was
+ * read (job.c). */
 mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exec_options *out);
+
+/* --compare malloc: makes *out for an executor of a plan, and runs it once; NULL where the option is not given. MPL_EUNAVAIL. */
+mpl_status mpl_measure_malloced(mpl_ctx *ctx, const mpl_options *options, mpl_exec *exec, mpl_malloced **out,
+                                uint64_t *malloc_bytes);
+/* One timed run of each, the first of them in turns; m NULL: the planned one alone. */
+mpl_status mpl_measure_pair(mpl_exec *exec, mpl_malloced *m, uint64_t turn, int64_t *ns, int64_t *malloc_ns);
 
 /* The job's graph bound to the device, in the plan's arenas or with nothing shared (plan NULL), inputs set. */
 mpl_status mpl_measure_new(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
@@ -59,6 +67,7 @@ typedef struct mpl_measured {
     mpl_exec_facts facts;
     uint64_t before_bytes; /* resident before the run was prepared [byte] */
     uint64_t rss_bytes;    /* peak resident set [byte] */
+    uint64_t malloc_bytes; /* of runs with one malloc a buffer; 0: there were none [byte] */
 } mpl_measured;
 
 /* Whether a device took what was asked of it, and nothing while it ran. MPL_EINVALID: not so. */

@@ -232,6 +232,29 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static int ascending_real(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+bool mpl_record_median_ratio(const mpl_record *r, mpl_field over, mpl_field under, double *ratio)
+{
+    size_t n = json_array_size(r->value[over]);
+    double *sorted = n > 0 && json_array_size(r->value[under]) == n ? malloc(n * sizeof *sorted) : NULL;
+
+    if (sorted == NULL)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = (double)json_integer_value(json_array_get(r->value[over], i)) /
+                    (double)json_integer_value(json_array_get(r->value[under], i));
+    qsort(sorted, n, sizeof *sorted, ascending_real);
+    *ratio = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+    free(sorted);
+    return true;
+}
+
 bool mpl_record_median(const mpl_record *r, mpl_field field, int64_t *value)
 {
     size_t n = json_array_size(r->value[field]);

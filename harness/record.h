@@ -64,6 +64,8 @@ bool mpl_record_get_bool(const mpl_record *r, mpl_field field, bool *value);
 bool mpl_record_get_real(const mpl_record *r, mpl_field field, double *value);
 /* Median of an INTS field; false where it is null or empty. */
 bool mpl_record_median(const mpl_record *r, mpl_field field, int64_t *value);
+/* Median of one array over another, pair by pair; false where they lack or are not of one length. */
+bool mpl_record_median_ratio(const mpl_record *r, mpl_field over, mpl_field under, double *ratio);
 /* Whether an array of texts holds `text`. */
 bool mpl_record_has_item(const mpl_record *r, mpl_field field, const char *text);
 /* Member i of an object: its key and its text (NULL: it is no text). False past the end. */

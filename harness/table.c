@@ -305,6 +305,10 @@ const mpl_table_kind mpl_tables[] = {
      MPL_FIELD_in_place, false},
     {"executed", "a line a run: planned and measured bytes, outputs, time", mpl_table_executed, MPL_N_FIELDS,
      false},
+    {"malloc",
+     "a line a graph of bench --compare malloc: the arena beside one malloc a buffer; the ratio is the "
+     "median over pairs of runs",
+     mpl_table_malloc, MPL_N_FIELDS, false},
     {"switches",
      "a line a run: order, concats, loops, changed inputs, what they cost in memory and copies, beside the "
      "first run of "

@@ -39,6 +39,8 @@ mpl_status mpl_table_summary(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl
                              bool tsv);
 mpl_status mpl_table_sides(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                            bool tsv);
+mpl_status mpl_table_malloc(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                            bool tsv);
 mpl_status mpl_table_executed(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                               bool tsv);
 /* table_switches.c: a line a run with the options that change its problem, beside the first of its graph and planner. */

@@ -261,6 +261,54 @@ out:
     return st;
 }
 
+static mpl_status malloc_cells(mpl_ctx *ctx, const mpl_record *row, mpl_grid *grid)
+{
+    mpl_status st = MPL_OK;
+    uint64_t planned = 0, asked = 0;
+    int64_t ns = 0, malloc_ns = 0;
+    double ratio = 0;
+    char text[200];
+    bool has_planned = mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
+    bool has_asked = mpl_record_get_int(row, MPL_FIELD_malloc_bytes, &asked);
+    bool has_ns = mpl_record_median(row, MPL_FIELD_run_ns, &ns);
+    bool has_malloc = mpl_record_median(row, MPL_FIELD_malloc_ns, &malloc_ns);
+
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_graph_label(row, text)));
+    MPL_TRY(mpl_grid_mib(ctx, grid, has_planned, planned));
+    MPL_TRY(mpl_grid_mib(ctx, grid, has_asked, asked));
+    MPL_TRY(mpl_grid_ms(ctx, grid, has_ns, ns));
+    MPL_TRY(mpl_grid_ms(ctx, grid, has_malloc, malloc_ns));
+    MPL_TRY(mpl_record_median_ratio(row, MPL_FIELD_run_ns, MPL_FIELD_malloc_ns, &ratio)
+                ? mpl_grid_cell(ctx, grid, "%.3f", ratio)
+                : mpl_grid_cell(ctx, grid, "-"));
+out:
+    return st;
+}
+
+mpl_status mpl_table_malloc(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                            bool tsv)
+{
+    static const char *const head[] = {"graph",
+                                       "planned MiB",
+                                       "malloc MiB",
+                                       MPL_TIMED "arena ms",
+                                       MPL_TIMED "malloc ms",
+                                       MPL_TIMED "arena / malloc"};
+    mpl_status st = MPL_OK;
+    mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
+
+    for (size_t i = 0; i < grid.n_cols; i++)
+        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    for (uint32_t i = 0; i < rows->n; i++)
+        MPL_TRY(malloc_cells(ctx, rows->row[i], &grid));
+    if (!tsv)
+        fprintf(to, "%s\n\n", kind->about);
+    mpl_grid_print(to, &grid, tsv);
+out:
+    mpl_grid_fini(ctx, &grid);
+    return st;
+}
+
 mpl_status mpl_table_executed(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                               bool tsv)
 {

@@ -20,7 +20,7 @@
 typedef struct report {
     mpl_status st; /* of the step that ended last */
     char message[512];
-    int64_t run_ns, replay_ns;
+    int64_t run_ns, other_ns;
     mpl_measured measured;
 } report;
 
@@ -78,7 +78,8 @@ static void say(int fd, const mpl_ctx *ctx, mpl_status st, report *out)
         _exit(0);
 }
 
-static mpl_status prepare(mpl_ctx *ctx, const mpl_worker_task *task, report *out, mpl_exec **exec)
+static mpl_status prepare(mpl_ctx *ctx, const mpl_worker_task *task, report *out, mpl_exec **exec,
+                          mpl_malloced **malloced)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = task->job->source.graph;
@@ -93,6 +94,11 @@ static mpl_status prepare(mpl_ctx *ctx, const mpl_worker_task *task, report *out
     MPL_TRY(mpl_exec_facts_get(*exec, &out->measured.facts));
     if (out->measured.facts.two_ways)
         MPL_TRY(mpl_exec_run(*exec, NULL));
+    if (task->plan != NULL && task->command != NULL) {
+        st = mpl_measure_malloced(ctx, task->command, *exec, malloced, &out->measured.malloc_bytes);
+        if (st != MPL_EUNAVAIL) /* fields that are null say so */
+            MPL_TRY(st);
+    }
     if (task->plan != NULL && task->job->backend->replay != NULL && task->job->problem->before == NULL)
         MPL_TRY(
             mpl_allocators_play(ctx, task->job->problem, task->job->backend, dev, &out->measured.allocators));
@@ -100,14 +106,14 @@ out:
     return st;
 }
 
-/* Timed; on a device whose runs alternate, once each way. */
-static mpl_status run_once(mpl_exec *exec, report *out)
+/* Timed; on a device whose runs alternate, once each way; under --compare, beside the other. */
+static mpl_status run_once(mpl_exec *exec, mpl_malloced *malloced, uint64_t turn, report *out)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(mpl_exec_run(exec, &out->run_ns));
+    MPL_TRY(mpl_measure_pair(exec, malloced, turn, &out->run_ns, &out->other_ns));
     if (out->measured.facts.two_ways)
-        MPL_TRY(mpl_exec_run(exec, &out->replay_ns));
+        MPL_TRY(mpl_exec_run(exec, &out->other_ns));
     MPL_TRY(mpl_exec_facts_get(exec, &out->measured.facts));
 out:
     return st;
@@ -117,15 +123,17 @@ static void child(const mpl_worker_task *task, report *out, int fd)
 {
     mpl_ctx ctx;
     mpl_exec *exec = NULL;
+    mpl_malloced *malloced = NULL;
+    uint64_t turn = 0;
     mpl_status st;
     char byte;
 
     mpl_ctx_init(&ctx);
-    st = prepare(&ctx, task, out, &exec);
+    st = prepare(&ctx, task, out, &exec, &malloced);
     out->measured.rss_bytes = mpl_rss_peak();
     say(fd, &ctx, st, out);
     while (recv(fd, &byte, 1, 0) == 1) {
-        st = run_once(exec, out);
+        st = run_once(exec, malloced, turn++, out);
         say(fd, &ctx, st, out);
     }
     _exit(0);
@@ -224,7 +232,7 @@ bool mpl_worker_wait(mpl_worker *w)
     return step_done(w);
 }
 
-bool mpl_worker_run(mpl_worker *w, int64_t *ns, int64_t *replay_ns)
+bool mpl_worker_run(mpl_worker *w, int64_t *ns, int64_t *other_ns)
 {
     if (w->status != NULL)
         return false;
@@ -233,7 +241,7 @@ bool mpl_worker_run(mpl_worker *w, int64_t *ns, int64_t *replay_ns)
     if (!step_done(w))
         return false;
     *ns = w->shared->run_ns;
-    *replay_ns = w->shared->replay_ns;
+    *other_ns = w->shared->other_ns;
     return true;
 }
 

@@ -11,6 +11,7 @@ typedef struct mpl_worker_task {
     const mpl_job *job;
     const mpl_plan *plan; /* NULL: nothing shared */
     const mpl_exec_options *options;
+    const mpl_options *command; /* whose --compare is asked for beside a plan; NULL: none */
     const mpl_inputs *inputs;
     uint32_t n_threads;
     const char *device; /* parameters of the backend, or NULL */
@@ -21,8 +22,8 @@ typedef struct mpl_worker_task {
 mpl_status mpl_worker_start(mpl_ctx *ctx, const mpl_worker_task *task, mpl_worker **out);
 /* Waits until it is prepared. false: it failed. */
 bool mpl_worker_wait(mpl_worker *worker);
-/* One timed run; *replay_ns: of a second one, on a device whose runs alternate. false: it failed, now or before. */
-bool mpl_worker_run(mpl_worker *worker, int64_t *ns, int64_t *replay_ns);
+/* One timed run; *other_ns: of a second one, on a device whose runs alternate or under --compare. false: it failed, now or before. */
+bool mpl_worker_run(mpl_worker *worker, int64_t *ns, int64_t *other_ns);
 /* Ends the process. */
 void mpl_worker_free(mpl_ctx *ctx, mpl_worker *worker);
 

@@ -24,6 +24,8 @@ static void topology_load(void)
 {
     hwloc_topology_t t;
 
+    setenv("HWLOC_HIDE_ERRORS", "2",
+           0); /* where /sys is not mounted it prints a complaint, and counts what it can */
     if (hwloc_topology_init(&t) != 0)
         return;
     if (hwloc_topology_load(t) != 0) {
@@ -85,10 +87,13 @@ mpl_status mpl_machine_get(mpl_ctx *ctx, mpl_machine *out)
     snprintf(m.cpu, sizeof m.cpu, "%s", model != NULL ? model : os.machine);
     snprintf(m.isa, sizeof m.isa, "%s", isa_name());
     snprintf(m.os, sizeof m.os, "%.20s %.40s", os.sysname, os.release);
-    m.n_cores = count_of(HWLOC_OBJ_CORE);
     m.n_threads = count_of(HWLOC_OBJ_PU);
+    m.n_cores =
+        hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? count_of(HWLOC_OBJ_CORE) : m.n_threads;
     m.n_nodes = count_of(HWLOC_OBJ_NUMANODE);
     m.memory_bytes = hwloc_get_root_obj(topology)->total_memory;
+    if (m.memory_bytes == 0 && sysconf(_SC_PHYS_PAGES) > 0)
+        m.memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * m.page_bytes;
     m.binds_memory = hwloc_topology_get_support(topology)->membind->set_area_membind != 0;
     *out = m;
 out:

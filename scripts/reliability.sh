@@ -47,9 +47,10 @@ sum() { # sum PART FIELD: over the pieces of a part
 }
 
 write_table() {
+    local name what
     {
         echo what,count,failures,seconds,command
-        while IFS='|' read -r name wanted _ _ what _; do
+        while IFS='|' read -r name _ _ _ what _; do
             printf '"%s",%s,%s,%s,"make reliability PARTS=%s"\n' "$what" "$(sum "$name" 1)" "$(sum "$name" 2)" \
                 "$(sum "$name" 3)" "$name"
         done <<<"$parts"

@@ -492,7 +492,8 @@ static void runs_report_what_they_did(void **state)
 {
     mpl_ctx ctx;
     mpl_record *row = NULL;
-    uint64_t value;
+    uint64_t value, bound;
+    double ratio;
     static const mpl_field counters[] = {
         MPL_FIELD_planned_bytes,   MPL_FIELD_measured_bytes,   MPL_FIELD_rss_bytes,
         MPL_FIELD_workspace_bytes, MPL_FIELD_copied_bytes,     MPL_FIELD_bound_bytes,
@@ -509,6 +510,23 @@ static void runs_report_what_they_did(void **state)
     assert_false(mpl_record_is_null(row, MPL_FIELD_memplan));
     assert_false(mpl_record_is_null(row, MPL_FIELD_machine));
     mpl_record_free(&ctx, row);
+    /* beside one malloc a buffer: as many times, at least what is alive */
+    assert_int_equal(run("run mnist_conv:batch=1 -p greedy_size -b cpu --repeat 3 --compare malloc --json"),
+                     0);
+    assert_ok(&ctx, mpl_record_read(&ctx, "row", out, strlen(out), &row));
+    assert_true(mpl_record_median_ratio(row, MPL_FIELD_run_ns, MPL_FIELD_malloc_ns, &ratio) && ratio > 0);
+    assert_true(mpl_record_get_int(row, MPL_FIELD_malloc_bytes, &value) &&
+                mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound) && value >= bound);
+    mpl_record_free(&ctx, row);
+    assert_int_equal(run("run lstm:form=while,steps=2 -p exact -b cpu --compare malloc"), 4);
+    check_error("run --compare malloc of a loop");
+    assert_int_equal(run("run " SMALL " -p pool -b ref --compare calloc"), 2);
+    check_error("run --compare calloc");
+    folder_put_text("compare.suite", "--compare malloc\n--backends ref\n" SMALL "\n");
+    assert_int_equal(run("bench @/compare.suite --planners pool --repeat 2 -q -o @/compare.jsonl"), 0);
+    assert_int_equal(run("table malloc --rows @/compare.jsonl --tsv"), 0);
+    assert_non_null(strstr(out, "arena / malloc\n"));
+    assert_null(strstr(out, "\t-"));
     /* what one backend gave is what the other must give; what another seed gave is not */
     assert_int_equal(run("run mnist_conv:batch=1 -p pool -b ref --repeat 1 --dump @/dump -q"), 0);
     assert_int_equal(run("run mnist_conv:batch=1 -p owl -b cpu --repeat 1 --expect @/dump/prob.npy"), 0);
