@@ -181,8 +181,8 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
            (double)o->measured.facts.arena_bytes / 1048576);
     printf("measured  %12" PRIu64 " bytes  %10.3f MiB resident in the arena\n",
            o->measured.facts.measured_bytes, (double)o->measured.facts.measured_bytes / 1048576);
-    printf("workspace %12" PRIu64 " bytes\nweights   %12" PRIu64 " bytes\n",
-           o->measured.facts.workspace_bytes, o->measured.facts.weight_bytes);
+    printf("workspace %12" PRIu64 " bytes\nweights   %12" PRIu64 " bytes, %" PRIu64 " more reordered\n",
+           o->measured.facts.workspace_bytes, o->measured.facts.weight_bytes, o->measured.facts.packed_bytes);
     printf("process   %12" PRIu64 " bytes  %10.3f MiB at most, %.3f MiB before the run was prepared\n",
            o->measured.rss_bytes, (double)o->measured.rss_bytes / 1048576,
            (double)o->measured.before_bytes / 1048576);

@@ -333,6 +333,7 @@ void mpl_measure_fields(const mpl_measured *m, mpl_record *row)
         mpl_record_int(row, MPL_FIELD_malloc_bytes, m->malloc_bytes);
     mpl_record_null(row, MPL_FIELD_holds);
     mpl_record_member_int(row, MPL_FIELD_holds, "weights", m->facts.weight_bytes);
+    mpl_record_member_int(row, MPL_FIELD_holds, "packed", m->facts.packed_bytes);
     mpl_record_member_int(row, MPL_FIELD_holds, "pinned", m->facts.pinned_bytes);
     mpl_record_member_int(row, MPL_FIELD_holds, "before", m->before_bytes);
     mpl_record_int(row, MPL_FIELD_workspace_bytes, m->facts.workspace_bytes);

@@ -116,6 +116,8 @@ typedef struct mpl_backend {
                                   const int64_t *const *stride, mpl_prepared **out, uint64_t *workspace_bytes,
                                   const char **how);
     void (*release)(mpl_device *dev, mpl_prepared *prepared); /* NULL is allowed */
+    /* Bytes of weights that a prepared operation keeps in another layout, made of them in its first run. NULL: none does. */
+    uint64_t (*packed_bytes)(const mpl_prepared *prepared);
     /* The most that an operation prepared from now on may say it needs of workspace; a lower limit may make it slower, and
      * MPL_EUNAVAIL where nothing computes it within. UINT64_MAX: what the options allow. NULL: each operation has one way to
      * be computed. */

@@ -557,6 +557,19 @@ static void *packed_data(const mpl_prepared *p)
     return data;
 }
 
+static uint64_t packed_bytes(const mpl_prepared *prepared)
+{
+    uint64_t sum = 0;
+
+    for (const mpl_prepared *p = prepared; p != NULL; p = p->next) {
+        const dnnl_memory_desc_t *md;
+
+        if (p->packed != NULL && dnnl_memory_get_memory_desc(p->packed, &md) == dnnl_success)
+            sum += dnnl_memory_desc_get_size(md);
+    }
+    return sum;
+}
+
 static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call, int64_t image)
 {
     mpl_status st = MPL_OK;
@@ -642,6 +655,7 @@ const mpl_backend mpl_backend_cpu = {
     .prepare = prepare,
     .prepare_strided = prepare_strided,
     .release = release,
+    .packed_bytes = packed_bytes,
     .run_op = run_op,
     .wait = wait,
 };

@@ -696,6 +696,9 @@ mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
         .copied_bytes = exec->copied_bytes,
         .reordered_bytes = exec->reordered_bytes,
     };
+    for (mpl_op op = 0; exec->backend->packed_bytes != NULL && op < exec->g->n_ops; op++)
+        if (exec->op_prepared[op] != NULL)
+            facts->packed_bytes += exec->backend->packed_bytes(exec->op_prepared[op]);
     for (mpl_op op = 0; op < exec->g->n_ops; op++)
         if (!exec->op_skipped[op] && !(mpl_op_table[exec->g->op_kind[op]].traits & MPL_CONTROL)) {
             facts->n_kernels++;

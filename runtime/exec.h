@@ -67,7 +67,9 @@ typedef struct mpl_exec_facts {
     uint64_t measured_bytes;  /* pages of it that became resident [byte] */
     uint64_t workspace_bytes; /* arena of the workspace pool [byte] */
     uint64_t weight_bytes;    /* weights [byte] */
-    uint64_t pinned_bytes;    /* inputs and outputs [byte] */
+    uint64_t
+        packed_bytes; /* copies of them in the layouts that the backend's library likes, made once [byte] */
+    uint64_t pinned_bytes; /* inputs and outputs [byte] */
     uint64_t
         copied_bytes; /* moved by concat, split, access, assign, copied views, control flow in one run [byte] */
     uint32_t n_kernels;        /* operations that are not mere views, of all blocks */

@@ -21,17 +21,17 @@ commit=$(git rev-parse --short=12 HEAD 2>/dev/null)
 # the number of the piece. The count is the sum of what the pattern finds; none: all of the piece where it succeeds.
 parts=$(sed 's/^ *//' <<'END'
     mutants|10000000|10000000|s/^\([0-9]*\) changed plans.*/\1/p|mutated plans judged by the verifier and by comparing all pairs|MPL_MUTANTS=N BUILD/tests/test_planners_verify
-    memory|5000|5000|s/^\([0-9]*\) allocations refused.*/\1/p|allocation failures, every k-th of 22 commands (plan, run, bench, certify and others)|BUILD/tests/test_harness_memory all
-    kills|1000|100|s/^\([0-9]*\) kills,.*/\1/p|bench killed at random moments, resumed, no row lost or torn|BUILD/tests/test_harness_kills N
+    memory|5000|5000|s/^\([0-9]*\) allocations refused.*/\1/p|allocation failures, every k-th of 22 commands (plan and run and bench and certify among them)|BUILD/tests/test_harness_memory all
+    kills|1000|100|s/^\([0-9]*\) kills,.*/\1/p|bench killed at random moments and resumed: no row lost or torn|BUILD/tests/test_harness_kills N
     views|100000|100000||views and in-place writes: random programs against an interpreter|BUILD/tests/test_graphs_views N
     views_run|20000|20000||views and in-place writes: random programs executed|BUILD/tests/test_runtime_views N
-    ilp|1000|1000||ilp against exact: problems, with 3,000 refutations|BUILD/tests/test_planners_ilp N 3000
-    exact|100000|100000||exact against brute force: problems, their certificates checked|BUILD/tests/test_planners_exact N
+    ilp|1000|1000||ilp against exact: problems (and 3000 refutations)|BUILD/tests/test_planners_ilp N 3000
+    exact|100000|100000||exact against brute force: problems with their certificates|BUILD/tests/test_planners_exact N
     certify_general|1000000|1000000||certificates mutated: general problems|MPL_MUTANTS=N BUILD/tests/test_planners_certify_general
     certify|1000000|1000000||certificates mutated: lists of intervals|MPL_MUTANTS=N BUILD/tests/test_planners_certify
     control|10000|10000||random loops and branches against an interpreter|CONTROL_ORACLE=N BUILD/tests/test_runtime_random_control
-    valgrind|1|1|s/^\([0-9]*\) rows under valgrind.*/\1/p|rows of suite smoke made under valgrind: no wrong access, no memory lost|scripts/valgrind.sh BUILD/memplan
-    determinism|1|1|s/^determinism: \([0-9]*\) plans.*/\1/p|plans, 1,000 runs of every planner and three compilers, the same bytes|scripts/determinism.sh BUILD/../determinism 1000
+    valgrind|1|1|s/^\([0-9]*\) rows under valgrind.*/\1/p|rows of suite smoke made under valgrind: no wrong access and no memory lost|scripts/valgrind.sh BUILD/memplan
+    determinism|1|1|s/^determinism: \([0-9]*\) plans.*/\1/p|plans of 1000 runs of every planner and of three compilers: the same bytes|scripts/determinism.sh BUILD/../determinism 1000
     fuzz_csv|10000000|1000000|FUZZ|executions of fuzz_csv|scripts/fuzz.sh FUZZ -runs=N FUZZ/fuzz_csv
     fuzz_text|10000000|1000000|FUZZ|executions of fuzz_text|scripts/fuzz.sh FUZZ -runs=N FUZZ/fuzz_text
     fuzz_proof|10000000|1000000|FUZZ|executions of fuzz_proof|scripts/fuzz.sh FUZZ -runs=N FUZZ/fuzz_proof
@@ -51,7 +51,7 @@ write_table() {
     {
         echo what,count,failures,seconds,command
         while IFS='|' read -r name _ _ _ what _; do
-            printf '"%s",%s,%s,%s,"make reliability PARTS=%s"\n' "$what" "$(sum "$name" 1)" "$(sum "$name" 2)" \
+            printf '%s,%s,%s,%s,make reliability PARTS=%s\n' "$what" "$(sum "$name" 1)" "$(sum "$name" 2)" \
                 "$(sum "$name" 3)" "$name"
         done <<<"$parts"
     } >"$table.new" && mv "$table.new" "$table"
