@@ -413,6 +413,5 @@ void mpl_blocks_free(mpl_ctx *ctx, mpl_blocks *s)
                       s->pair_first,
                       s->pair_end,
                       s};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
 }

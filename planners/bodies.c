@@ -219,8 +219,7 @@ void mpl_bodies_free(mpl_ctx *ctx, mpl_bodies *b)
         return;
     void *arrays[] = {b->rival, b->size,   b->bytes,       b->align,        b->fixed,       b->dist,
                       b->body,  b->buffer, b->member_size, b->member_bytes, b->member_rival};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     mpl_free(ctx, b);
 }
 

@@ -386,8 +386,7 @@ static void worker_fini(worker *w)
         return;
     mpl_exact_search_fini(&w->q);
     mpl_exact_state_free(w->ctx, w->x);
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(w->ctx, arrays[i]);
+    MPL_FREE_ALL(w->ctx, arrays);
 }
 
 static void set_weights(crowd *g)

@@ -182,8 +182,7 @@ void mpl_exact_case_free(mpl_ctx *ctx, mpl_exact_case *c)
         return;
     void *arrays[] = {c->left,     c->right, c->size, c->align, c->start, c->limit,
                       c->duration, c->item,  c->twin, c->first, c->begin, c->member};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     mpl_free(ctx, c);
 }
 

@@ -482,8 +482,7 @@ static void search_fini(search *s)
     void *arrays[] = {s->buffer,       s->family, s->at,    s->align, s->end,  s->fixed, s->pair,  s->sorted,
                       s->clique_begin, s->clique, s->start, s->head,  s->arcs, s->trail, s->queue, s->queued};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(s->ctx, arrays[i]);
+    MPL_FREE_ALL(s->ctx, arrays);
 }
 
 static mpl_status search_init(search *s, uint32_t pool, bool *fits)

@@ -78,8 +78,7 @@ void mpl_graph_search_free(mpl_graph_search *s)
         return;
     void *arrays[] = {s->est,     s->placed, s->twin, s->lowest, s->seen, s->order, s->queue,  s->queued,
                       s->visited, s->trail,  s->rows, s->stack,  s->set,  s->first, s->several};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(s->ctx, arrays[i]);
+    MPL_FREE_ALL(s->ctx, arrays);
     mpl_exact_memo_fini(&s->memo);
     mpl_free(s->ctx, s);
 }

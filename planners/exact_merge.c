@@ -656,8 +656,7 @@ static void merger_fini(mpl_ctx *ctx, merger *m)
     void *arrays[] = {m->node, m->slack,   m->left,    m->at,      m->spare,
                       m->log,  m->head[0], m->head[1], m->next[0], m->next[1]};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
 }
 
 /* Runs of which the first in order that finds a plan counts, whichever thread is the fastest. */

@@ -459,8 +459,7 @@ static void reducer_fini(mpl_ctx *ctx, reducer *r)
     void *arrays[] = {r->node,   r->left,      r->at,  r->spare,   r->best,    r->head[0],
                       r->active, r->is_active, r->log, r->next[0], r->next[1], r->head[1]};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
 }
 
 static mpl_status search_rest(reducer *r, uint64_t cap, mpl_exact_part *part, mpl_exact_effort *effort,

@@ -56,8 +56,7 @@ void mpl_exact_state_free(mpl_ctx *ctx, mpl_exact_state *x)
     void *arrays[] = {x->est,  x->placed, x->order,    x->key,   x->count, x->cross,
                       x->rest, x->floor,  x->cap,      x->dirty, x->stale, x->changed,
                       x->sums, x->end,    x->end_size, x->trail, x->sorted};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     mpl_free(ctx, x);
 }
 

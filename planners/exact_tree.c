@@ -71,8 +71,7 @@ static void part_fini(mpl_ctx *ctx, part *t)
     for (int k = 0; k < N_ORDERS; k++)
         mpl_free(ctx, t->rank[k]);
     void *arrays[] = {t->id, t->offset, t->dominator, t->child, t->noisy};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
 }
 
 static bool left_to_try(const solver *s)

@@ -214,8 +214,7 @@ static void close_pool(driver *d)
     void *arrays[] = {s->id,     s->size,  s->step,   s->row,   s->joins, s->at,
                       s->lowest, s->apart, d->placed, d->stack, d->by_at};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(s->ctx, arrays[i]);
+    MPL_FREE_ALL(s->ctx, arrays);
 }
 
 /* ---- placing one after the other --------------------------------------------------------------------------------- */

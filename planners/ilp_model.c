@@ -505,7 +505,6 @@ mpl_status mpl_ilp_program(const mpl_ilp *s, const mpl_ilp_part *part, double co
 out:
     mpl_lp_free(s->ctx, b.lp);
     void *arrays[] = {b.inside, b.linked, b.pair, b.low, b.high, b.clique, b.col, b.value};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(s->ctx, arrays[i]);
+    MPL_FREE_ALL(s->ctx, arrays);
     return st;
 }

@@ -376,8 +376,7 @@ static mpl_status search(mpl_packing *q)
 out:;
     void *arrays[] = {s.in, s.out, s.weight, s.wall, s.end, s.below, s.before, s.by_end, s.high};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(q->run->ctx, arrays[i]);
+    MPL_FREE_ALL(q->run->ctx, arrays);
     return st;
 }
 

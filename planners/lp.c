@@ -57,8 +57,7 @@ void mpl_lp_free(mpl_ctx *ctx, mpl_lp *lp)
     if (lp == NULL)
         return;
     void *arrays[] = {lp->name, lp->col, lp->row_low, lp->row_begin, lp->entry_col, lp->entry_value, lp};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
 }
 
 mpl_status mpl_lp_add_column(mpl_lp *lp, bool integer, double low, double high, double cost, char letter,

@@ -19,8 +19,7 @@ void mpl_nnc_graph_free(mpl_nnc_graph *g)
     void *arrays[] = {g->after,    g->open,        g->pool_mask,  g->size,  g->count,  g->edge,
                       g->cursor,   g->block_bytes, g->block_pool, g->block, g->offset, g->time.rank,
                       g->time.pos, g->time.hop,    g->usable,     g->hops};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(g->ctx, arrays[i]);
+    MPL_FREE_ALL(g->ctx, arrays);
     mpl_free(g->ctx, g);
 }
 

@@ -419,8 +419,7 @@ static void packing_fini(mpl_packing *q)
     void *arrays[] = {q->buffer, q->bytes,   q->align,  q->fixed, q->begin,       q->rival, q->pair_begin,
                       q->pair,   q->pair_at, q->offset, q->at,    q->best_offset, q->wall};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(q->run->ctx, arrays[i]);
+    MPL_FREE_ALL(q->run->ctx, arrays);
     mpl_families_free(q->run->ctx, &q->family);
 }
 

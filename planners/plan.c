@@ -292,7 +292,6 @@ mpl_status mpl_plan_packed(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *p
 out:
     mpl_free(ctx, order);
     void *arrays[] = {k.block, k.by_birth, k.rank, k.last, k.after, k.member, k.met};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     return st;
 }

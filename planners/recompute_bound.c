@@ -222,8 +222,7 @@ static void close_moment(moment *c)
 {
     void *arrays[] = {c->again, c->there, c->term, c->value};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(c->m->ctx, arrays[i]);
+    MPL_FREE_ALL(c->m->ctx, arrays);
     mpl_lp_free(c->m->ctx, c->lp);
 }
 

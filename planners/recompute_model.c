@@ -360,8 +360,7 @@ out:
     mpl_stage_model_fini(&m);
     mpl_run_list_fini(&roots);
     void *arrays[] = {b.lump_of, b.reader_at, b.reader, b.n_readers, b.final, size};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     return st;
 }
 

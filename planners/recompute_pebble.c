@@ -492,7 +492,6 @@ mpl_status mpl_recompute_game(mpl_ctx *ctx, const mpl_graph *g, const mpl_proble
 out:
     mpl_stage_model_fini(&m);
     void *arrays[] = {a.state, a.heap, a.slot, begins};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     return st;
 }

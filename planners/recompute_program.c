@@ -288,8 +288,7 @@ static void program_fini(program *p)
 {
     void *arrays[] = {p->run, p->carry, p->q, p->column, p->value};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(p->m->ctx, arrays[i]);
+    MPL_FREE_ALL(p->m->ctx, arrays);
     mpl_lp_free(p->m->ctx, p->lp);
 }
 

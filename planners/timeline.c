@@ -97,8 +97,7 @@ static void timeline_close(mpl_placement *s)
                       space->cover,
                       space->filtered,
                       space};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     s->space = NULL;
 }
 

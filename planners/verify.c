@@ -656,7 +656,6 @@ out:
         mpl_free(ctx, c.live.word[i]);
     void *arrays[] = {c.by_offset,   c.by_birth, c.by_death, c.rank,      c.piece,
                       c.overwritten, c.waiting,  c.home,     c.home_bytes};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     return st;
 }

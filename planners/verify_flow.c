@@ -1339,8 +1339,7 @@ out:
     void *arrays[] = {f.node_begin, f.first,    f.next,  f.node,         f.queued,        f.state,
                       f.stack,      f.now,      f.after, f.killer,       f.fixed,         f.moves,
                       f.spots.at,   f.other.at, f.given, f.last_arrival, f.arrival_begin, f.arrival};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     mpl_program_free(ctx, f.program);
     mpl_flow_map_fini(&f.map);
     return st;

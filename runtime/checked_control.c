@@ -85,8 +85,7 @@ void mpl_witness_free(mpl_ctx *ctx, mpl_witness *w)
     void *arrays[] = {w->stack_of, w->sum,       w->sum_at,   w->sum_epoch,  w->made, w->pair_in,
                       w->pair_out, w->before.at, w->after.at, w->written.at, w};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
 }
 
 /* ---- where it lies --------------------------------------------------------------------------------------------------- */

@@ -443,8 +443,7 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
                       exec->by_place,
                       exec->stage,
                       exec};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
 }
 
 mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,

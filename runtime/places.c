@@ -145,8 +145,7 @@ void mpl_control_free(mpl_ctx *ctx, mpl_control *c)
 
     mpl_program_free(ctx, c->program);
     mpl_needs_free(ctx, c->needs);
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
 }
 
 /* ---- who has to be told ---------------------------------------------------------------------------------- */

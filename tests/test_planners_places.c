@@ -279,8 +279,7 @@ static void unmake(made *m)
                       m->places.value_place, m->places.in_copied, m->places.result_copied,
                       m->places.staging};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(m->ctx, arrays[i]);
+    MPL_FREE_ALL(m->ctx, arrays);
     mpl_program_free(m->ctx, m->program);
     mpl_plan_free(m->ctx, m->plan);
     mpl_problem_free(m->ctx, m->p);

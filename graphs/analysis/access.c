@@ -197,7 +197,6 @@ mpl_status mpl_access_new(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mp
 out:
     mpl_access_free(ctx, t.a);
     void *arrays[] = {t.pred_begin, t.pred, t.touch_begin, t.touch, t.seen, t.target, t.stack};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     return st;
 }

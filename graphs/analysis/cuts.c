@@ -198,7 +198,6 @@ void mpl_cuts_free(mpl_ctx *ctx, mpl_cuts *p)
 {
     void *arrays[] = {p->root, p->at, p->bytes, p->first, p->count};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     *p = (mpl_cuts){0};
 }

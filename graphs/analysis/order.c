@@ -370,8 +370,7 @@ static mpl_status make_greedy(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
 out:;
     void *arrays[] = {y.root,  y.needed, y.counted, y.waits,   y.readers, y.last_reader, y.makes,
                       y.frees, y.best,   y.leaf_op, y.leaf_of, y.touched, y.seen};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     return st;
 }
 

@@ -29,8 +29,7 @@ static void stand_in_free(mpl_ctx *ctx, stand_in *s)
                       s->g.value_use_begin,
                       s->g.value_use};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
 }
 
 static mpl_status stand_in_new(mpl_ctx *ctx, const mpl_graph *g, stand_in *s)

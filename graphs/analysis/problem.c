@@ -65,8 +65,7 @@ void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p)
         p->death,       p->gap_begin,    p->gap_from,      p->gap_to, p->pool_name, p->pool_capacity,
         p->in_place_in, p->in_place_out, p->in_place_step, p->inside, p->inside_at, p->fixed,
         p->type_id,     p->shape_id,     p->no_reuse,      p};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
 }
 
 const char *mpl_buffer_label(const mpl_problem *p, mpl_buffer b, char *text)

@@ -311,8 +311,7 @@ static void store_fini(mpl_store *s)
                       s->bytes,         s->named,   s->copy,     s->turns, s->refs,   s->deps, s->in_copied,
                       s->result_copied, s->staging, s->skipped,  s->same};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(s->ctx, arrays[i]);
+    MPL_FREE_ALL(s->ctx, arrays);
     mpl_units_free(s->ctx, s->units);
 }
 

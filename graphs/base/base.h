@@ -110,6 +110,13 @@ static inline uint64_t mpl_min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* Frees each of an array of pointers, whose length is known here. */
+#define MPL_FREE_ALL(ctx, arrays)                                                                            \
+    do {                                                                                                     \
+        for (size_t mpl_i = 0; mpl_i < sizeof(arrays) / sizeof *(arrays); mpl_i++)                           \
+            mpl_free(ctx, (arrays)[mpl_i]);                                                                  \
+    } while (0)
+
 /* How many of sorted[n], which ascends, are less than `value`. O(log n). */
 static inline uint32_t mpl_rank_u32(const uint32_t *sorted, uint32_t n, uint32_t value)
 {

@@ -300,8 +300,7 @@ out:
     for (uint32_t b = 0; b < r.n; b++)
         mpl_free(ctx, r.name[b]);
     void *arrays[] = {r.name, r.lower, r.upper, r.size, r.offset, r.align, r.row_line, r.row, text};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     return st;
 }
 

@@ -911,8 +911,7 @@ static void free_lists(reader *r)
                            r->in_value.item, r->out_name.item, r->out_value.item, r->attr_value.item,
                            r->bodies.item,   r->body.item};
 
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        mpl_free(r->ctx, lists[i]);
+    MPL_FREE_ALL(r->ctx, lists);
 }
 
 mpl_status mpl_text_read_memory(mpl_ctx *ctx, const char *path, const char *data, size_t size,

@@ -86,8 +86,7 @@ void mpl_graph_free(mpl_ctx *ctx, mpl_graph *g)
                       g->op_body_begin,
                       g->op_body,
                       g};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
 }
 
 static uint32_t slot_of(const mpl_graph *g, const char *name)

@@ -166,8 +166,7 @@ static void beam_fini(beam *x)
             mpl_order_walk_fini(x->ctx, &x->next[i]);
     }
     mpl_order_walk_fini(x->ctx, &x->trial);
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(x->ctx, arrays[i]);
+    MPL_FREE_ALL(x->ctx, arrays);
 }
 
 mpl_status mpl_order_beam(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor, uint32_t width,

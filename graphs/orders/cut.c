@@ -312,8 +312,7 @@ static void cutter_fini(cutter *c)
     void *const arrays[] = {g->begin, g->arc,  g->from, g->to,   g->capacity, g->left, g->level,
                             g->queue, g->next, g->path, c->side, c->best,     c->stack};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(c->ctx, arrays[i]);
+    MPL_FREE_ALL(c->ctx, arrays);
 }
 
 mpl_status mpl_order_cut_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order, uint64_t known,

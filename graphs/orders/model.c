@@ -113,8 +113,7 @@ void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *m)
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         lists_fini(ctx, lists[i]);
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     mpl_free(ctx, m);
 }
 

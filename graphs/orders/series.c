@@ -311,7 +311,6 @@ mpl_status mpl_order_series(mpl_ctx *ctx, const mpl_order_model *m, const uint32
     *bound = (uint64_t)most;
 out:;
     void *const arrays[] = {s.related, s.cost, s.net, s.level, s.high, s.fall, s.rise, s.scratch, s.seen};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     return st;
 }

@@ -1026,7 +1026,6 @@ out:
     mpl_graph_free(ctx, d.to);
     void *arrays[] = {d.now,     d.op_now, d.varies, d.leads,      d.slots,     d.waits, d.tape, d.moved,
                       d.n_parts, d.last,   d.whole,  d.part_value, d.part_prev, d.piece, d.count};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(ctx, arrays[i]);
+    MPL_FREE_ALL(ctx, arrays);
     return st;
 }

@@ -959,8 +959,7 @@ out:
         leave(d, &old);
     void *arrays[] = {l.captured,  l.inputs.item, l.flags.item, l.scan.item, l.scan_now.item,
                       l.seed.item, l.result.item, l.row.item,   carried.item};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(d->ctx, arrays[i]);
+    MPL_FREE_ALL(d->ctx, arrays);
     return st;
 }
 

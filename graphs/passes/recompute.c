@@ -385,8 +385,7 @@ static mpl_status replay_run(replay *r, uint32_t n, const mpl_op *run, mpl_graph
 out:
     mpl_graph_free(r->ctx, r->to);
     void *arrays[] = {r->now, r->first, r->shows, r->n_runs, r->updated, r->waits, r->wait};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(r->ctx, arrays[i]);
+    MPL_FREE_ALL(r->ctx, arrays);
     return st;
 }
 

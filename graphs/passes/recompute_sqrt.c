@@ -177,8 +177,7 @@ static void close_segments(segments *s)
     void *arrays[] = {s->op,    s->at,  s->root,  s->last, s->back,   s->small,
                       s->bytes, s->cut, s->reach, s->end,  s->dropped};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(s->ctx, arrays[i]);
+    MPL_FREE_ALL(s->ctx, arrays);
 }
 
 /* ---- the best segments within a limit ------------------------------------------------------------------------------------- */

@@ -117,8 +117,7 @@ static void close_thinner(thinner *t)
 {
     void *arrays[] = {t->bytes, t->made, t->last, t->live, t->slid, t->ran};
 
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(t->ctx, arrays[i]);
+    MPL_FREE_ALL(t->ctx, arrays);
 }
 
 /* ---- one repeat after the other ------------------------------------------------------------------------------------------- */
