@@ -20,6 +20,9 @@ mpl_status mpl_fail(mpl_ctx *ctx, mpl_status code, const char *file, int line, c
     va_start(args, format);
     vsnprintf(ctx->message, sizeof ctx->message, format, args);
     va_end(args);
+    for (char *c = ctx->message; *c != '\0';
+         c++) /* a file's own text may be in it, and it is to be one line */
+        *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
     return code;
 }
 

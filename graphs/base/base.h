@@ -34,7 +34,7 @@ typedef struct mpl_ctx {
 
 void mpl_ctx_init(mpl_ctx *ctx);
 
-/* Writes the message of a failure into ctx and returns `code`. Use MPL_FAIL. */
+/* Writes the message of a failure into ctx, a line without control characters, and returns `code`. Use MPL_FAIL. */
 mpl_status mpl_fail(mpl_ctx *ctx, mpl_status code, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
