@@ -257,11 +257,10 @@ static int check_gpu(const char *fake, int ended)
         chmod(folder_put_text(test, text), 0755);
     }
     folder_put_text("tiny.suite", "--planners greedy_size\n--repeat 1\nmlp\n" NET "\n");
-    snprintf(
-        command, sizeof command,
-        "MEMPLAN_FAKE='%s' MEMPLAN='%s' MEMPLAN_TESTS='%s' GPU_SUITES='%s/tiny.suite' GPU_GRAPHS=mnist_conv"
-        " PYTHON=false PATH=/usr/bin:/bin scripts/gpu-check.sh '%s/gpu' >'%s/out' 2>'%s/err'",
-        fake, program, folder, folder, folder, folder, folder);
+    snprintf(command, sizeof command,
+             "MEMPLAN_FAKE='%s' MEMPLAN='%s' MEMPLAN_TESTS='%s' GPU_SUITES='%s/tiny.suite' GPU_GRAPHS=" NET
+             " PYTHON=false PATH=/usr/bin:/bin scripts/gpu-check.sh '%s/gpu' >'%s/out' 2>'%s/err'",
+             fake, program, folder, folder, folder, folder, folder);
     how = system(command);
     folder_read("out", out, sizeof out);
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
@@ -272,10 +271,10 @@ static void the_script_tells(void **state)
     static const char *const steps[] = {"test_ops: exit 0",
                                         "bench_tiny: exit 0",
                                         "bench_tiny_parallel: exit 0",
-                                        "show_mnist_conv: exit 0",
-                                        "checked_mnist_conv: exit 0",
-                                        "least_mnist_conv: exit 0",
-                                        "fp16_mnist_conv: exit 0",
+                                        "show_mnist_conv_batch_10: exit 0",
+                                        "checked_mnist_conv_batch_10: exit 0",
+                                        "least_mnist_conv_batch_10: exit 0",
+                                        "fp16_mnist_conv_batch_10: exit 0",
                                         "rows: exit 0"};
     char text[1 << 14];
 
