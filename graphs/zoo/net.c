@@ -282,9 +282,9 @@ mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout)
 static mpl_value loss_part(mpl_net *net, mpl_op_kind kind, const char *name, const char *part, mpl_value a,
                            mpl_value b)
 {
-    char text[NAME_SIZE];
+    char text[NAME_SIZE / 2];
 
-    snprintf(text, sizeof text, "%s.%s", name, part);
+    snprintf(text, sizeof text, "%.50s.%.12s", name, part);
     return mpl_net_op(net, kind, text, b == MPL_NONE ? 1 : 2, (mpl_value[]){a, b}, 0, NULL);
 }
 
@@ -309,11 +309,11 @@ mpl_value mpl_net_smooth_l1(mpl_net *net, const char *name, mpl_value x, mpl_val
                                loss_part(net, MPL_OP_sub, name, "off", x, wanted), MPL_NONE);
     mpl_value near;
 
-    snprintf(text[0], NAME_SIZE, "%.100s.near", name);
-    snprintf(text[1], NAME_SIZE, "%.100s.one", name);
+    snprintf(text[0], NAME_SIZE, "%.50s.near", name);
+    snprintf(text[1], NAME_SIZE, "%.50s.one", name);
     near = mpl_net_op(net, MPL_OP_clip, text[0], 3,
                       (mpl_value[]){size, MPL_NONE, mpl_net_scalar(net, text[1], 1)}, 0, NULL);
-    snprintf(text[1], NAME_SIZE, "%.100s.half", name);
+    snprintf(text[1], NAME_SIZE, "%.50s.half", name);
     size = loss_part(net, MPL_OP_sub, name, "rest", size,
                      loss_part(net, MPL_OP_mul, name, "near.half", near, mpl_net_scalar(net, text[1], 0.5f)));
     return mpl_net_op(net, MPL_OP_reduce_mean, name, 1,
