@@ -304,16 +304,16 @@ mpl_value mpl_net_cross_entropy(mpl_net *net, const char *name, mpl_value logits
 /* R. Girshick, "Fast R-CNN", ICCV 2015, equation 3, in one formula: c (|d| - c / 2) with c = min(|d|, 1). */
 mpl_value mpl_net_smooth_l1(mpl_net *net, const char *name, mpl_value x, mpl_value wanted)
 {
-    char text[2][NAME_SIZE];
+    char text[2][NAME_SIZE / 2];
     mpl_value size = loss_part(net, MPL_OP_abs, name, "size",
                                loss_part(net, MPL_OP_sub, name, "off", x, wanted), MPL_NONE);
     mpl_value near;
 
-    snprintf(text[0], NAME_SIZE, "%.50s.near", name);
-    snprintf(text[1], NAME_SIZE, "%.50s.one", name);
+    snprintf(text[0], sizeof text[0], "%.50s.near", name);
+    snprintf(text[1], sizeof text[1], "%.50s.one", name);
     near = mpl_net_op(net, MPL_OP_clip, text[0], 3,
                       (mpl_value[]){size, MPL_NONE, mpl_net_scalar(net, text[1], 1)}, 0, NULL);
-    snprintf(text[1], NAME_SIZE, "%.50s.half", name);
+    snprintf(text[1], sizeof text[1], "%.50s.half", name);
     size = loss_part(net, MPL_OP_sub, name, "rest", size,
                      loss_part(net, MPL_OP_mul, name, "near.half", near, mpl_net_scalar(net, text[1], 0.5f)));
     return mpl_net_op(net, MPL_OP_reduce_mean, name, 1,
