@@ -107,11 +107,11 @@ faster() { # geometric mean of published seconds over ours, and no list slower
         END { printf "%.0f times (geometric mean), least %.0f\n", exp(sum / n), least; exit !(n == 8 && exp(sum / n) >= 100 && least >= 1) }' "$work/rows"
 }
 
-proved() { # LIMIT_S OPTIONS GRAPH ..: plans of `exact`, each proved optimal within the seconds
+proved() { # LIMIT_S OPTIONS GRAPH ..: plans of $planner (`exact`), each proved optimal within the seconds
     local limit=$1 options=($2) n=0 good=0 slowest=0 row ns
     shift 2
     for g in "$@"; do
-        row=$(plan "$g" -p exact --time-limit "$limit" "${options[@]}")
+        row=$(plan "$g" -p "${planner-exact}" --time-limit "$limit" "${options[@]}")
         ns=$(of plan_ns <<<"$row")
         n=$((n + 1))
         [ "$(of claim <<<"$row")" = optimal ] && true_that "${ns:-1e18} <= $limit * 1e9" && good=$((good + 1))
@@ -199,6 +199,83 @@ parallel_list() { # TENSORS PLANNER LIMIT_MS
     true_that "${ms:-1e9} < $3"
 }
 
+recorded() { # PLANNER: on every recorded problem within 0.1 % of the bound and never above nnc_2019
+    no_data libnnc && return 77
+    local list n=0 worst=0 over=0 row
+    for list in $data/libnnc/*.tensors.csv; do
+        row=$(plan "$list" -p "$1")
+        n=$((n + 1))
+        worst=$(awk "BEGIN { g = 100 * ($(of planned_bytes <<<"$row") / $(of bound_bytes <<<"$row") - 1); print (g > $worst) ? g : $worst }")
+        [ "$(of planned_bytes <<<"$row")" -le "$(plan "$list" -p nnc_2019 | of planned_bytes)" ] || over=$((over + 1))
+    done
+    echo "$n problems, at most $(printf %.3f "$worst") % above the bound, $over above nnc_2019"
+    [ $n -gt 0 ] && [ $over -eq 0 ] && true_that "$worst <= 0.1"
+}
+
+any_time() { # SECONDS PERCENT: the mean gap of `exact` over the lists after so long
+    no_data minimalloc && return 77
+    "$tests/bench_exact" -m -b -l 12 >"$work/rows" || return
+    awk -F'\t' -v column="gap_$1s" -v most="$2" '$1 == "list" { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        /^#/ || NF < 10 || $3 !~ /^min/ { next }
+        { n++; sum += $at[column] }
+        END { printf "%.3f %% over %d lists\n", sum / n, n; exit !(n > 10 && sum / n <= most) }' "$work/rows"
+}
+
+gap_in() { # SECONDS PERCENT LIST: the gap of `exact`
+    no_data idealloc && return 77
+    local row gap
+    row=$(plan "$3" -p exact --time-limit "$1")
+    gap=$(awk "BEGIN { print 100 * ($(of planned_bytes <<<"$row") / $(of bound_bytes <<<"$row") - 1) }")
+    echo "$gap %"
+    true_that "$gap <= $2"
+}
+
+bounds_near() { # PERCENT GRAPH=MIB ..: the bound of training under parallel safety, concats copied
+    local most=$1 each mib worst=0
+    shift
+    for each in "$@"; do
+        mib=$(plan "${each%:mib=*}" --safety parallel --concat copy -p nnc_2019 | of bound_bytes)
+        worst=$(awk "BEGIN { d = 100 * ($mib / 1048576 / ${each#*:mib=} - 1); d = d < 0 ? -d : d; print (d > $worst) ? d : $worst }")
+    done
+    echo "$# networks, at most $(printf %.2f "$worst") % apart"
+    true_that "$worst <= $most"
+}
+
+wired() { # TIMES GRAPH ..: the least-peak order below the program's, proved
+    local least=$1 given row times worst=1e9 open=0
+    shift
+    for g in "$@"; do
+        given=$(plan "$g" -p portfolio --order given | of planned_bytes)
+        row=$(plan "$g" -p portfolio --order least_peak)
+        [ "$(of planned_bytes <<<"$row")" = "$(of order_bound_bytes <<<"$row")" ] || open=$((open + 1))
+        worst=$(awk "BEGIN { r = $given / $(of planned_bytes <<<"$row"); print (r < $worst) ? r : $worst }")
+    done
+    echo "at least $(printf %.3f "$worst") times less on $# graphs, $open not proved"
+    true_that "$worst >= $least" && [ $open -eq 0 ]
+}
+
+in_turns() { # MOST_RATIO "GRAPH OPTIONS" "GRAPH OPTIONS": median time of the second over that of the first, runs alternating
+    local i first='' second='' ratio
+    for i in 1 2 3 4 5 6 7; do
+        first+=$("$memplan" run $2 -b cpu --threads 1 --repeat 1 --json | median_ns)$'\n'
+        second+=$("$memplan" run $3 -b cpu --threads 1 --repeat 1 --json | median_ns)$'\n'
+    done
+    middle() { sort -n | awk 'NF { t[++n] = $1 } END { print t[int((n + 1) / 2)] }'; }
+    ratio=$(awk "BEGIN { printf \"%.3f\", $(middle <<<"$second") / $(middle <<<"$first") }")
+    echo "$ratio of the time"
+    true_that "$ratio <= $1"
+}
+
+beside_malloc() { # MOST GRAPH ..: the arena's time over that of one malloc a buffer, of pairs of runs
+    local most=$1
+    shift
+    bench '--backends cpu' '--compare malloc' '--threads 1' '--repeat 21' '--planners portfolio' "$@" || return
+    "$memplan" table malloc --rows "$work/rows" --tsv | awk -F'\t' -v most="$most" '
+        /^#/ || $NF !~ /^[0-9.]+$/ { next }
+        { n++; if ($NF > worst) { worst = $NF; name = $1 } }
+        END { printf "%d networks, at most %.2f (%s)\n", n, worst, name; exit !(n > 0 && worst <= most) }'
+}
+
 # ---- the claims ------------------------------------------------------------------------------------------------------------
 
 claim 'main suite: every row' 'verified, outputs equal' all_verified main
@@ -217,6 +294,7 @@ claim '1,000,000 buffers, every list planner' 'less than 3 s and 500 MB' million
 claim 'bad input' 'one line, exit status 2' passes test_harness_cli
 
 claim "libnnc's records: bound, production's arena, refused after a move; A..K" 'exact; within 0.1 %; within 5 %' passes test_planners_nnc
+claim 'nnc_arena on the recorded problems' 'within 0.1 % of the bound, never above nnc_2019' recorded nnc_arena
 claim 'nnc_2019 on resnet50' 'less than 2 ms' small_plan 2 resnet50 --safety parallel
 claim 'nnc_2019 on 1,000 tensors of training' 'less than 100 ms' parallel_list 1000 nnc_2019 100
 
@@ -233,16 +311,30 @@ claim 'perfect packings of 100 to 1,000 rectangles' 'each less than 1 s' exact_m
 claim 'networks, inference, serial' 'proved in 1 s each' proved 1 '--safety serial' $networks
 claim 'networks, inference, parallel' 'proved in 10 s each' proved 10 '--safety parallel' $networks
 claim 'G_1 and somas_resnet50 at the bound' 'less than 300 ms' exact_lists idealloc 300 '-m -b' "G_1 somas_resnet50"
+claim 'S_1 by exact' 'within 0.5 % of the bound in 10 s' gap_in 10 0.5 $data/idealloc/S_1.csv
+claim 'exact: mean gap over the lists after 1 s' 'at most 1 %' any_time 1s 1
+claim 'exact: mean gap over the lists after 10 s' 'at most 0.3 %' any_time 10s 0.3
+planner=ilp:start=cold claim 'densenet121 by ilp alone' 'proved in 30 s' proved 30 '--concat copy' densenet121
 
 claim 'the gate on densenet121_1_infer' 'some 22 % above, exit status 1' gate 1 '22\.[0-9]* ?%' densenet121_1_infer.tensors.csv
 claim 'the gate on resnet50_1_infer' 'exit status 0' gate 0 '.' resnet50_1_infer.tensors.csv
 claim 'the gate: overlaps, cut files' 'both named, 1; 2' passes test_harness_check
+claim 'a plug-in and a command beside the built-in planners' 'rows in one table' passes test_harness_plugins
+claim '200 shards on Slurm, a worker killed twice' 'the rows of one undisturbed process' scripts/cluster/test.sh "$memplan"
 
 claim 'loops: golden values' 'reached or beaten' passes test_planners_loops
 claim 'LSTM of 1,000 steps as a loop' 'no growth, no copy' loop
+claim 'the same loop by views beside copies' 'at most 1.02 of the time' in_turns 1.02 \
+    'lstm:layers=2,hidden=512,batch=32,steps=300,form=while -p nnc_2019 --loop copy' 'lstm:layers=2,hidden=512,batch=32,steps=300,form=while -p nnc_2019 --loop view'
 claim 'random loops and branches, every planner, a direct interpreter' 'equal' passes test_runtime_random_control
 
 claim 'least-peak orders of training, batch 1' 'a third less, proved' orders 33.3 {resnet50,mobilenet_v2,vgg16,inception_v3,lstm}:mode=train,update=sgd,batch=1
+claim 'least-peak orders of random wiring' '1.7 times less, proved' wired 1.7 \
+    randwire:regime=cell,image=32,neighbours=2,rewired=100 \
+    randwire:regime=cell,image=32,neighbours=2,form=fused,nodes=48,seed=2
+claim 'training, batch 16: bounds beside the recorded ones' 'within 5 %' bounds_near 5 resnet50:batch=16,mode=train:mib=1225.20 \
+    densenet121:batch=16,mode=train:mib=1915.98 inception_v3:batch=16,mode=train:mib=1423.20
+claim 'VGG-16 training, batch 16: bound beside the recorded one' 'within 1 %' bounds_near 1 vgg16:batch=16,mode=train:mib=931.00
 claim 'ResNet-152, batch 16, recomputation' '3 times less, at most a forward more' recomputed
 claim 'MNIST, AdaGrad' 'the loss falls, the same for every planner' training
 claim 'gradients' 'central differences' passes test_graphs_gradients
@@ -251,6 +343,8 @@ claim 'the pebble game' 'proved, brute force' passes test_graphs_pebble
 claim 'views: tuples; TensorSSA; random programs' 'exact; equal' passes test_graphs_views
 claim 'concats of densenet121' '85 % fewer bytes, no more peak, less time' concats densenet121
 claim 'concats of inception_v3' '85 % fewer bytes, no more peak, less time' concats inception_v3
+claim 'arena beside one malloc a buffer' 'at most 1.00 of the time' beside_malloc 1 'mlp --repeat 501' mnist_conv resnet18 resnet50 densenet121 \
+    inception_v1 inception_v3 mobilenet_v1 mobilenet_v2 squeezenet lstm:layers=2,steps=32
 
 echo "$met met, $not_met not met, $skipped skipped"
 [ -n "$pattern" ] || mv "$work/table" results/tables/claims.tsv
