@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "harness/isolate.h"
+#include "harness/scratch.h"
 #include "harness/worker.h"
 #include "runtime/machine.h"
 
@@ -23,12 +24,13 @@ typedef struct member {
     char *text; /* what has come of a line */
     size_t n, cap;
     char why[600];
+    char *scratch; /* [MPL_SCRATCH_ROOM] shared with it: the folder that it uses; "": none */
 } member;
 
 typedef struct state {
     mpl_ctx *ctx;
     const mpl_crew *crew;
-    atomic_uint *next; /* shared with the workers */
+    atomic_uint *next; /* shared with the workers, as what stands behind it: their scratch */
     member *member;
 } state;
 
@@ -45,6 +47,7 @@ static void work(const state *s, uint32_t index, int fd, pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (to == NULL || getppid() != parent)
         _exit(1);
+    mpl_scratch_tell(s->member[index].scratch);
     mpl_bind_cores(index, s->crew->n_workers);
     while (st == MPL_OK && !mpl_interrupted() && (u = atomic_fetch_add(s->next, 1)) < s->crew->n_units) {
         fprintf(to, "@%u\n", u);
@@ -133,6 +136,15 @@ out:
     return st;
 }
 
+/* Reaps a worker that is gone, or will be, and removes the folder that it could not; *how as waitpid says. */
+static void reap(member *m, int *how)
+{
+    while (waitpid(m->pid, how, 0) < 0 && errno == EINTR)
+        ;
+    m->pid = 0;
+    mpl_scratch_remove(m->scratch);
+}
+
 /* The worker is gone: what it was at is over. */
 static mpl_status bury(state *s, member *m)
 {
@@ -141,9 +153,7 @@ static mpl_status bury(state *s, member *m)
 
     close(m->fd);
     m->fd = -1;
-    while (waitpid(m->pid, &how, 0) < 0 && errno == EINTR)
-        ;
-    m->pid = 0;
+    reap(m, &how);
     if (m->unit == MPL_NONE || mpl_interrupted())
         goto out;
     if (m->why[0] == '\0' && WIFSIGNALED(how))
@@ -190,13 +200,17 @@ mpl_status mpl_crew_run(mpl_ctx *ctx, const mpl_crew *crew)
     state s = {.ctx = ctx, .crew = crew};
     struct pollfd *wait = NULL;
     uint32_t left = crew->n_workers;
+    size_t shared = sizeof *s.next + (size_t)crew->n_workers * MPL_SCRATCH_ROOM;
+    int how;
 
     MPL_TRY(mpl_new(ctx, s.member, crew->n_workers));
     for (uint32_t i = 0; i < crew->n_workers; i++)
         s.member[i].fd = -1;
     MPL_TRY(mpl_new(ctx, wait, crew->n_workers));
-    if ((s.next = mpl_share(sizeof *s.next)) == NULL)
+    if ((s.next = mpl_share(shared)) == NULL)
         MPL_FAIL(ctx, MPL_EMEM, "no worker: %s", strerror(errno));
+    for (uint32_t i = 0; i < crew->n_workers; i++)
+        s.member[i].scratch = (char *)(s.next + 1) + (size_t)i * MPL_SCRATCH_ROOM;
     for (uint32_t i = 0; i < crew->n_workers; i++)
         MPL_TRY(hire(&s, i));
     while (left > 0 && !mpl_interrupted())
@@ -205,15 +219,14 @@ out:
     for (uint32_t i = 0; s.member != NULL && i < crew->n_workers; i++) {
         if (s.member[i].pid > 0) {
             kill(s.member[i].pid, SIGKILL);
-            while (waitpid(s.member[i].pid, NULL, 0) < 0 && errno == EINTR)
-                ;
+            reap(&s.member[i], &how);
         }
         if (s.member[i].fd >= 0)
             close(s.member[i].fd);
         mpl_free(ctx, s.member[i].text);
     }
     if (s.next != NULL)
-        munmap(s.next, sizeof *s.next);
+        munmap(s.next, shared);
     mpl_free(ctx, wait);
     mpl_free(ctx, s.member);
     return st;

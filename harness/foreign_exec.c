@@ -3,7 +3,6 @@
  * Each pool that has buffers is one call of the command. Ids in the lists are the problem's buffer numbers. */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -12,10 +11,11 @@
 #include "graphs/base/file.h"
 #include "harness/foreign.h"
 #include "harness/isolate.h"
+#include "harness/scratch.h"
 
 #define FILE_LIMIT (UINT64_C(1) << 32) /* of what a command may write into one file [byte] */
 
-enum { PATH_ROOM = 300, LOG_TAIL = 400 };
+enum { PATH_ROOM = MPL_SCRATCH_ROOM + 20, LOG_TAIL = 400 };
 
 /* One call of the command. */
 typedef struct call {
@@ -24,7 +24,7 @@ typedef struct call {
     const mpl_problem *problem;
     uint32_t pool;
     int64_t limit_ns;
-    char folder[PATH_ROOM - 20];
+    char folder[MPL_SCRATCH_ROOM];
     char in[PATH_ROOM], out[PATH_ROOM], log[PATH_ROOM]; /* log: its standard error */
     char *command;                                      /* with the paths in place */
     size_t command_cap;
@@ -35,25 +35,11 @@ typedef struct call {
 
 /* ---- files ---- */
 
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where)
-{
-    (void)info;
-    (void)kind;
-    (void)where;
-    return remove(path) != 0 && errno != ENOENT ? errno : 0;
-}
-
 static mpl_status make_folder(call *c)
 {
     mpl_status st = MPL_OK;
-    const char *base = mpl_temporary_folder();
 
-    snprintf(c->folder, sizeof c->folder, "%s/memplan-exec-XXXXXX", base);
-    if (mkdtemp(c->folder) == NULL) {
-        c->folder[0] = '\0';
-        MPL_FAIL(c->run->ctx, MPL_EINPUT, "%s: no folder for the lists of a command: %s", base,
-                 strerror(errno));
-    }
+    MPL_TRY(mpl_scratch_new(c->run->ctx, c->folder));
     snprintf(c->in, sizeof c->in, "%s/in.csv", c->folder);
     snprintf(c->out, sizeof c->out, "%s/out.csv", c->folder);
     snprintf(c->log, sizeof c->log, "%s/log", c->folder);
@@ -309,8 +295,7 @@ static mpl_status plan_pool(call *c, uint64_t *to)
     take_self_time(c);
     MPL_TRY(read_answer(c, to));
 out:
-    if (c->folder[0] != '\0')
-        nftw(c->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    mpl_scratch_remove(c->folder);
     mpl_free(c->run->ctx, c->command);
     return st;
 }

@@ -1,9 +1,11 @@
 /* test_harness_merge.c -- benches in shards and by several workers, files of rows made one, and what differs between two. */
 #include "tests/folder.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "graphs/source.h"
@@ -48,6 +50,8 @@ static int begin(void **state)
     if (program == NULL || folder_make("merge") != 0)
         return 1;
     setenv("OMP_WAIT_POLICY", "passive", 0);
+    if (mkdir(in_folder("tmp"), 0700) != 0 || setenv("TMPDIR", in_folder("tmp"), 1) != 0)
+        return 1;
     folder_put_text("t.suite", "# tiny\n--repeat 2\n--safeties serial,parallel\n--backends none,ref\n"
                                "mlp:layers=1,input=4,hidden=4,classes=2\nguillotine:n=12\n"
                                "lstm:layers=1,steps=2,hidden=8,batch=2\n");
@@ -297,6 +301,18 @@ static void workers_that_die_are_replaced(void **state)
     }
 }
 
+/* What workers had in the folder for temporary files is gone, though they could not remove it. */
+static void assert_no_scratch(const char *after)
+{
+    DIR *tmp = opendir(in_folder("tmp"));
+
+    assert_non_null(tmp);
+    for (struct dirent *e; (e = readdir(tmp)) != NULL;)
+        if (e->d_name[0] != '.')
+            fail_msg("%s leaves %s", after, e->d_name);
+    closedir(tmp);
+}
+
 /* Fault: a bench that ends with its worker, a row of its unit that is missing, or one of another shard. */
 static void a_worker_that_dies_is_rows(void **state)
 {
@@ -314,11 +330,35 @@ static void a_worker_that_dies_is_rows(void **state)
             skip();
         }
     }
+    assert_no_scratch("a worker that is killed");
     run("merge axe1.jsonl axe2.jsonl -o axe.jsonl");
     if (strstr(text, "24 rows of 24") == NULL)
         fail_msg("%s", text);
     folder_read("axe.jsonl", text, sizeof text);
     assert_non_null(strstr(text, "the worker ended by signal 9"));
+}
+
+/* A bench that is told to stop ends its workers, whatever they are at. */
+static void a_bench_that_stops_leaves_nothing(void **state)
+{
+    char command[5000];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "cd %s; rm -f busy; %s bench t.suite -q --backends none --jobs 2 -o stopped.jsonl --planners "
+             "'exec:slow=ls $TMPDIR >%s/busy; sleep 95' >out 2>err </dev/null & m=$!; "
+             "until test -s %s/busy || ! kill -0 $m; do sleep 0.02; done 2>/dev/null; kill -INT $m; wait $m",
+             folder, program, folder, folder);
+    if (system(command) < 0)
+        fail();
+    folder_read("err", err, sizeof err);
+    if (access(in_folder("busy"), R_OK) != 0) {
+        print_message("skip: %s: one core\n%s", __func__, err);
+        skip();
+    }
+    folder_read("busy", text, sizeof text);
+    assert_non_null(strstr(text, "in.csv"));
+    assert_no_scratch("a bench that is stopped");
 }
 
 /* ---- rows ---- */
@@ -443,6 +483,7 @@ int main(void)
         cmocka_unit_test(suites_are_whole),
         cmocka_unit_test(workers_that_die_are_replaced),
         cmocka_unit_test(a_worker_that_dies_is_rows),
+        cmocka_unit_test(a_bench_that_stops_leaves_nothing),
         cmocka_unit_test(rows_are_compared_and_joined),
         cmocka_unit_test(plans_are_compared),
     };
