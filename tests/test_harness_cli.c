@@ -739,6 +739,68 @@ static void times_are_drawn(void **state)
     assert_null(strstr(text, "[ms]"));
 }
 
+#define EXECUTED(graph, machine, planner, backend, rest)                                                     \
+    "{\"status\":\"ok\",\"schema\":1,\"memplan\":{\"commit\":\"c\",\"dirty\":false},\"machine\":{\"cpu\":"   \
+    "\"" machine "\"},\"graph\":\"" graph "\",\"safety\":\"serial\",\"planner\":\"" planner                  \
+    "\",\"backend\":" backend "," rest "}\n"
+#define MEASURED "\"planned_bytes\":1048576,\"run_ns\":[4000000,9000000,5000000]"
+#define AGAIN    "\"recompute\":\"sqrt\",\"planned_bytes\":524288,\"run_ns\":[6000000]"
+
+/* Fault: a row that was not executed is drawn, or one of another graph, backend or planner; rows that do not belong together. */
+static void only_executed_rows_are_drawn(void **state)
+{
+    static const struct {
+        const char *what, *row;
+        bool first; /* even ahead of the others it must not count */
+        const char *says;
+    } odd[] = {
+        {"nothing", "", true, NULL},
+        {"no time", EXECUTED("g", "x", "pool", "\"ref\"", "\"order\":\"dfs\",\"planned_bytes\":7"), true,
+         NULL},
+        {"no plan", EXECUTED("g", "x", "pool", "\"ref\"", "\"order\":\"dfs\",\"run_ns\":[7]"), true, NULL},
+        {"no backend", EXECUTED("g", "x", "pool", "null", MEASURED), true, NULL},
+        {"another graph", EXECUTED("g2", "x", "pool", "\"ref\"", MEASURED), true, NULL},
+        {"another backend", EXECUTED("g", "x", "pool", "\"cpu\"", MEASURED), true, NULL},
+        {"another planner", EXECUTED("g", "x", "none", "\"ref\"", MEASURED), false, NULL},
+        {"an earlier run", EXECUTED("g", "x", "pool", "\"ref\"", "\"planned_bytes\":7,\"run_ns\":[7]"), true,
+         NULL},
+        {"another machine", EXECUTED("g", "y", "pool", "\"ref\"", "\"recompute\":\"round\"," MEASURED), false,
+         "different builds or machines"},
+        {"no work",
+         EXECUTED("g", "x", "pool", "\"ref\"",
+                  "\"recompute\":\"round\",\"all_work\":0,\"extra_work\":0," MEASURED),
+         true, "does not say its work"},
+    };
+    static const char once[] = EXECUTED("g", "x", "pool", "\"ref\"", MEASURED),
+                      again[] =
+                          EXECUTED("g", "x", "pool", "\"ref\"", "\"all_work\":4,\"extra_work\":1," AGAIN),
+                      want[] = "planned        0.500 MiB  run      6.000 ms  work 1.250  sqrt\n"
+                               "planned        1.000 MiB  run      5.000 ms  work 1.000  none\n";
+    char rows[4000];
+
+    (void)state;
+    if (system("command -v gnuplot >/dev/null") != 0) {
+        print_message("skip: %s: no gnuplot here\n", __func__);
+        skip();
+    }
+    for (size_t i = 0; i < 2 * (sizeof odd / sizeof *odd); i++) {
+        bool first = i % 2 == 0;
+        int got;
+
+        if (first && !odd[i / 2].first)
+            continue;
+        snprintf(rows, sizeof rows, "%s%s%s%s", first ? odd[i / 2].row : "", once,
+                 first || strcmp(odd[i / 2].what, "an earlier run") == 0 ? "" : odd[i / 2].row, again);
+        folder_put_text("drawn.jsonl", rows);
+        got = run("plot g --tradeoff --rows @/drawn.jsonl -b ref -o @/drawn.svg");
+        if (got != (odd[i / 2].says != NULL ? 2 : 0) ||
+            (got == 0 ? strncmp(out, want, sizeof want - 1) != 0 ||
+                            strncmp(out + sizeof want - 1, "planned", 7) == 0
+                      : strstr(err, odd[i / 2].says) == NULL))
+            fail_msg("%s: exit status %d: %s%s", odd[i / 2].what, got, out, err);
+    }
+}
+
 /* A norm goes into weights that --weights replaces: the same outputs as without, of that seed. */
 static void folded_weights(void **state)
 {
@@ -817,6 +879,7 @@ int main(void)
         cmocka_unit_test(tables_from_rows),
         cmocka_unit_test(failures_are_rows),
         cmocka_unit_test(times_are_drawn),
+        cmocka_unit_test(only_executed_rows_are_drawn),
         cmocka_unit_test(folded_weights),
         cmocka_unit_test(data_folders),
         cmocka_unit_test(own_options),
