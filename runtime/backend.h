@@ -126,7 +126,7 @@ typedef struct mpl_backend {
                          const mpl_op_call *call); /* may return early */
     mpl_status (*wait)(mpl_device *dev);
     /* Optional (all of them NULL): the whole run at once. *ns (may be NULL): its time on the device. It ends
-     * before sequence_run returns. */
+     * before sequence_run returns. Where `captures`, sequence_new runs it once, on whatever lies in memory. */
     mpl_status (*sequence_new)(mpl_device *dev, const mpl_sequence_spec *spec, mpl_sequence **out);
     void (*sequence_free)(mpl_device *dev, mpl_sequence *sequence); /* NULL is allowed */
     mpl_status (*sequence_run)(mpl_device *dev, mpl_sequence *sequence, int64_t *ns);

@@ -337,9 +337,39 @@ bool mpl_exec_takes_whole(const mpl_exec *exec)
            exec->n_staged == 0 && (exec->n_arrivals == 0 || exec->parallel);
 }
 
+/* What runs change and carry on, one after the other; in host memory, or back from there. */
+static mpl_status copy_state(mpl_exec *exec, char *host, bool back)
+{
+    mpl_status st = MPL_OK;
+
+    for (mpl_value v = 0; v < exec->g->n_values; v++) {
+        uint64_t bytes = exec->g->value_bytes[v];
+
+        if (exec->value_state[v] != v || home_of(exec, v) != NULL)
+            continue;
+        MPL_TRY(back ? exec->backend->upload(exec->dev, mpl_exec_value_at(exec, v), host, bytes)
+                     : exec->backend->download(exec->dev, host, mpl_exec_value_at(exec, v), bytes));
+        host += bytes;
+    }
+out:
+    return st;
+}
+
+static uint64_t state_bytes(const mpl_exec *exec)
+{
+    uint64_t bytes = 0;
+
+    for (mpl_value v = 0; v < exec->g->n_values; v++)
+        bytes += exec->value_state[v] == v ? exec->g->value_bytes[v] : 0;
+    return bytes;
+}
+
+/* A device that captures runs once on the way: what that changed is put back. */
 static mpl_status make_sequence(mpl_exec *exec, uint32_t lanes)
 {
     mpl_status st = MPL_OK;
+    bool runs = exec->backend->captures != NULL && exec->backend->captures(exec->dev);
+    char *state = NULL;
     mpl_sequence_spec spec = {
         .g = exec->g,
         .order = exec->order,
@@ -352,9 +382,16 @@ static mpl_status make_sequence(mpl_exec *exec, uint32_t lanes)
     if (exec->sequence != NULL)
         exec->backend->sequence_free(exec->dev, exec->sequence);
     exec->sequence = NULL;
+    if (runs && (state = mpl_alloc(exec->ctx, state_bytes(exec), 1)) == NULL)
+        MPL_TRY(MPL_EMEM);
+    if (runs)
+        MPL_TRY(copy_state(exec, state, false));
     MPL_TRY(exec->backend->sequence_new(exec->dev, &spec, &exec->sequence));
     exec->sequence_lanes = lanes;
+    if (runs)
+        MPL_TRY(copy_state(exec, state, true));
 out:
+    mpl_free(exec->ctx, state);
     return st;
 }
 

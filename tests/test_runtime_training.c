@@ -66,6 +66,8 @@ static uint64_t outputs_bytes(const mpl_graph *g)
     return bytes;
 }
 
+static const char *device_params; /* of every device that is opened; NULL: none */
+
 /* NULL plan: unshared. Runs `n` times, copies all outputs of the last run. */
 static void *run_pools(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *planner,
                        bool parallel, bool checked, bool iterate, uint32_t n, unsigned own_pools, bool pin)
@@ -83,7 +85,7 @@ static void *run_pools(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph
 
     for (mpl_op op = 0; op < g->n_ops; op++)
         order[op] = op;
-    assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &dev));
+    assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2, .params = device_params}, &dev));
     options.parallel = parallel;
     options.own_pools = own_pools;
     options.pin_weights = options.pin_outputs = pin;
@@ -278,9 +280,43 @@ static void pools_of_their_own(void **state)
     }
 }
 
+/* A device runs once before it captures: weights and state begin where they would without that, and go on from there. */
+static void captures_change_no_state(void **state)
+{
+    static const char *const ways[] = {"graph=off", "graph=on", "graph=both"};
+    static const char spec[] = "mlp:batch=5,input=7,hidden=6,classes=4,mode=train,update=adam";
+
+    (void)state;
+    for (int i = 0; i < 6; i++) { /* plans of safety parallel: the whole run at once, whatever is pinned */
+        bool pin = i % 2 == 1;
+        uint32_t n = i / 2 == 0 ? 1 : i / 2 == 1 ? 2 : 5;
+        char *out[3];
+        mpl_ctx ctx;
+        mpl_graph *g = NULL;
+
+        mpl_ctx_init(&ctx);
+        fake_reset();
+        assert_ok(&ctx, mpl_zoo_build(&ctx, spec, &g));
+        for (int k = 0; k < 3; k++) {
+            device_params = ways[k];
+            out[k] = run_pools(&ctx, fake_backend(), g, "nnc_2019", true, false, true, n, 0, pin);
+            assert_true((fake.n_graph_launches > 0) == (k > 0));
+        }
+        device_params = NULL;
+        for (int k = 1; k < 3; k++)
+            if (memcmp(out[0], out[k], outputs_bytes(g)) != 0)
+                fail_msg("%s, %u runs: not what runs without it give", ways[k], n);
+        for (int k = 0; k < 3; k++)
+            free(out[k]);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(captures_change_no_state),
         cmocka_unit_test(training_runs),
         cmocka_unit_test(iterations_are_the_same_under_every_planner),
         cmocka_unit_test(pools_of_their_own),
