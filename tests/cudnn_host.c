@@ -216,7 +216,7 @@ static cudnnStatus_t op_tensor(cudnnHandle_t h, const cudnnOpTensorDescriptor_t 
     const float one = 1;
 
     (void)h;
-    DEMAND(same_dims(ad, cd));
+    DEMAND(same_dims(ad, cd) && (b != c || a == c));
     for (int64_t i = 0; i < elements(cd); i++) {
         float x = *(const float *)alpha1 * ((const float *)a)[offset(cd, ad, i)];
         float z = *(const float *)alpha2 * ((const float *)b)[offset(cd, bd, i)];
@@ -850,8 +850,12 @@ static cublasStatus_t gemm(cublasHandle_t h, cublasOperation_t trans_a, cublasOp
 static cublasStatus_t blas_workspace(cublasHandle_t h, void *at, size_t bytes)
 {
     (void)h;
+    if (at == NULL || (uintptr_t)at % 256 != 0 || bytes < (UINT64_C(16) << 10)) {
+        misuse("a workspace of cuBLAS");
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
     memset(at, 0x5a, bytes);
-    return (uintptr_t)at % 256 == 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 static cublasStatus_t blas_stream(cublasHandle_t h, cudaStream_t stream)

@@ -42,18 +42,21 @@ bool mpl_dnn_activation(mpl_dnn_maker *m)
                CUDNN_STATUS_SUCCESS;
 }
 
+/* The second operand may lie where the output does only if the first one does too: they change places then. */
 static int run_op_tensor(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
 {
+    void *y = call->out[0].data;
+    int first = call->in[1].data == y ? 1 : 0;
+
     (void)workspace;
-    return mpl_dnn_code(c->library->cudnnOpTensor(c->dnn, d->op, &one, d->x, call->in[d->first].data, &one,
-                                                  d->b, call->in[1 - d->first].data, &zero, d->y,
-                                                  call->out[0].data));
+    return mpl_dnn_code(c->library->cudnnOpTensor(c->dnn, d->op, &one, d->x, call->in[first].data, &one, d->x,
+                                                  call->in[1 - first].data, &zero, d->x, y));
 }
 
 /* add, mul, min, max, sum of equal dims. */
 bool mpl_dnn_op_tensor(mpl_dnn_maker *m)
 {
-    const mpl_shape *to = mpl_dnn_out_shape(m, 0), *a, *b;
+    const mpl_shape *to = mpl_dnn_out_shape(m, 0);
     cudnnOpTensorOp_t what = m->kind == MPL_OP_mul   ? CUDNN_OP_TENSOR_MUL
                              : m->kind == MPL_OP_min ? CUDNN_OP_TENSOR_MIN
                              : m->kind == MPL_OP_max ? CUDNN_OP_TENSOR_MAX
@@ -61,17 +64,12 @@ bool mpl_dnn_op_tensor(mpl_dnn_maker *m)
     mpl_cuda_dnn *d = m->d;
     int64_t n = mpl_dnn_count(to, 0, to->rank);
 
-    if (m->n_in != 2)
-        return false;
-    d->first = mpl_shape_equal(mpl_dnn_in_shape(m, 0), to) ? 0 : 1;
-    a = mpl_dnn_in_shape(m, d->first), b = mpl_dnn_in_shape(m, 1 - d->first);
-    if (!mpl_shape_equal(a, to) || !mpl_shape_equal(b, to)) /* our kernel broadcasts, in any way */
+    if (m->n_in != 2 || !mpl_shape_equal(mpl_dnn_in_shape(m, 0), to) ||
+        !mpl_shape_equal(mpl_dnn_in_shape(m, 1), to)) /* our kernel broadcasts, in any way */
         return false;
     d->run = run_op_tensor;
     snprintf(d->how, sizeof d->how, "cudnn:op_tensor");
     return mpl_dnn_tensor(m, &d->x, 4, (const int64_t[]){1, 1, 1, n}) &&
-           mpl_dnn_tensor(m, &d->y, 4, (const int64_t[]){1, 1, 1, n}) &&
-           mpl_dnn_tensor(m, &d->b, 4, (const int64_t[]){1, 1, 1, n}) &&
            m->lib->cudnnCreateOpTensorDescriptor(&d->op) == CUDNN_STATUS_SUCCESS &&
            m->lib->cudnnSetOpTensorDescriptor(d->op, what, CUDNN_DATA_FLOAT, CUDNN_PROPAGATE_NAN) ==
                CUDNN_STATUS_SUCCESS;

@@ -37,7 +37,7 @@ struct mpl_cuda_dnn {
     cudnnSoftmaxAlgorithm_t softmax;
     cudnnLRNDescriptor_t lrn;
     cudnnOpTensorDescriptor_t op;
-    uint32_t first; /* input of an op tensor that has the output's dims */
+    uint32_t first; /* input of a convolution that is x; what stands before is added */
     double epsilon;
     mpl_dnn_product product[2];
     uint32_t n_products;
