@@ -5,7 +5,8 @@
 
 #include "runtime/cuda/dnn_priv.h"
 
-#define BLAS_WORKSPACE (UINT64_C(4) << 20)
+#define BLAS_WORKSPACE  (UINT64_C(4) << 20)
+#define LEAST_WORKSPACE (UINT64_C(16) << 10) /* its manual: with less, routines may fail for want of memory */
 
 static const float one = 1, zero = 0;
 
@@ -39,14 +40,15 @@ static int run_products(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *c
 }
 
 /* One more product: output 0 [rows, columns] of inputs 0 [rows, terms] and 1 [terms, columns], each as it is or turned. NULL: too
- * large. */
+ * large, or too little room for a workspace. */
 static mpl_dnn_product *product(mpl_dnn_maker *m, bool trans_left, bool trans_right, int64_t rows,
                                 int64_t terms, int64_t columns)
 {
     mpl_cuda_dnn *d = m->d;
     mpl_dnn_product *p = &d->product[d->n_products++];
 
-    if (rows > INT32_MAX || terms > INT32_MAX || columns > INT32_MAX)
+    if (rows > INT32_MAX || terms > INT32_MAX || columns > INT32_MAX ||
+        m->choice->workspace_limit < LEAST_WORKSPACE)
         return NULL;
     d->run = run_products;
     *p = (mpl_dnn_product){.trans_a = trans_right ? CUBLAS_OP_T : CUBLAS_OP_N,
@@ -62,8 +64,9 @@ static mpl_dnn_product *product(mpl_dnn_maker *m, bool trans_left, bool trans_ri
     d->math = m->choice->fp16   ? CUBLAS_COMPUTE_32F_FAST_16F
               : m->choice->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                                 : CUBLAS_COMPUTE_32F;
-    d->workspace_bytes = m->choice->workspace_limit >= BLAS_WORKSPACE ? BLAS_WORKSPACE : 0; /* all, or none */
-    snprintf(d->how, sizeof d->how, d->workspace_bytes > 0 ? "cublas:gemm" : "cublas:gemm without workspace");
+    d->workspace_bytes = m->choice->workspace_limit >= BLAS_WORKSPACE ? BLAS_WORKSPACE : LEAST_WORKSPACE;
+    snprintf(d->how, sizeof d->how, "cublas:gemm%s",
+             d->workspace_bytes == BLAS_WORKSPACE ? "" : " in little workspace");
     return p;
 }
 

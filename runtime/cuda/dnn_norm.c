@@ -5,6 +5,10 @@
 
 #include "runtime/cuda/dnn_priv.h"
 
+/* The items of a batch that its kernels are launched for: what others found out, and keep to. */
+#define MOST_ITEMS       65535
+#define MOST_TRAIN_ITEMS 880801
+
 static const float one = 1, zero = 0;
 
 static int run_batch_norm(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
@@ -21,7 +25,7 @@ bool mpl_dnn_batch_norm(mpl_dnn_maker *m)
     int64_t dim[4] = {in->dim[0], in->rank > 1 ? in->dim[1] : 1, 1, 1};
     mpl_cuda_dnn *d = m->d;
 
-    if (in->rank < 2)
+    if (in->rank < 2 || in->dim[0] > MOST_ITEMS)
         return false;
     dim[2] = mpl_dnn_count(in, 2, in->rank);
     d->run = run_batch_norm;
@@ -44,8 +48,8 @@ static bool describe_channels(mpl_dnn_maker *m)
     d->workspace_bytes = (size_t)channels * sizeof(float);
     d->epsilon = mpl_attr_float(m->g, m->op, MPL_ATTR_epsilon, 1e-5);
     snprintf(d->how, sizeof d->how, "cudnn:batch_norm_training");
-    return in->rank > 1 && d->epsilon > 0 && d->epsilon >= CUDNN_BN_MIN_EPSILON &&
-           d->workspace_bytes <= m->choice->workspace_limit &&
+    return in->rank > 1 && in->dim[0] <= MOST_TRAIN_ITEMS && d->epsilon > 0 &&
+           d->epsilon >= CUDNN_BN_MIN_EPSILON && d->workspace_bytes <= m->choice->workspace_limit &&
            mpl_dnn_tensor(m, &d->x, 4,
                           (const int64_t[]){in->dim[0], channels, mpl_dnn_count(in, 2, in->rank), 1}) &&
            mpl_dnn_tensor(m, &d->b, 4, (const int64_t[]){1, channels, 1, 1});
