@@ -384,6 +384,11 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         dev->flag_in_use |= p->part[i].checks;
         p->workspace_bytes = mpl_max_u64(p->workspace_bytes, p->part[i].workspace_bytes);
     }
+    if (p->workspace_bytes > dev->workspace_limit)
+        MPL_FAIL(dev->ctx, MPL_EUNAVAIL,
+                 "graph '%s': operation '%s' needs %" PRIu64 " bytes of workspace on cuda; %" PRIu64
+                 " are allowed",
+                 g->name, g->op_name[op], p->workspace_bytes, dev->workspace_limit);
     *workspace_bytes = p->workspace_bytes;
     if (how != NULL)
         *how = name;
