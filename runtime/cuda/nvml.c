@@ -49,10 +49,15 @@ static bool begin(mpl_nvml *n, int device)
         !FIND("nvmlDeviceGetEnforcedPowerLimit", n->most_power) ||
         !FIND("nvmlDeviceGetPerformanceState", n->state) ||
         !FIND("nvmlDeviceGetTemperature", n->temperature) ||
-        !FIND("nvmlDeviceGetCurrentClocksThrottleReasons", n->throttled) || init() != 0 ||
-        !FIND("nvmlShutdown", n->shutdown))
+        (!FIND("nvmlDeviceGetCurrentClocksEventReasons",
+               n->throttled) && /* its name since 12.2, and before */
+         !FIND("nvmlDeviceGetCurrentClocksThrottleReasons", n->throttled)) ||
+        init() != 0 || !FIND("nvmlShutdown", n->shutdown))
         return false;
-    return cudaDeviceGetPCIBusId(bus, sizeof bus, device) == cudaSuccess && by_bus(bus, &n->device) == 0;
+    if (cudaDeviceGetPCIBusId(bus, sizeof bus, device) == cudaSuccess)
+        return by_bus(bus, &n->device) == 0;
+    (void)cudaGetLastError(); /* or the next launch would be told it */
+    return false;
 }
 
 mpl_status mpl_nvml_open(mpl_ctx *ctx, int device, mpl_nvml **out)

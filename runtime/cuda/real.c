@@ -17,6 +17,7 @@ const mpl_cuda_api *mpl_cuda_real(const char **absent)
 #include "runtime/cuda/real_priv.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <glob.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -26,8 +27,8 @@ const mpl_cuda_api *mpl_cuda_real(const char **absent)
 #define TEXT(x)     #x
 #define TEXT_OF(x)  TEXT(x)
 #define CUDNN_FILE  "libcudnn.so." TEXT_OF(CUDNN_MAJOR)
-#define CUBLAS_FILE "libcublas.so." TEXT_OF(CUBLAS_VER_MAJOR)
-#define LT_FILE     "libcublasLt.so." TEXT_OF(CUBLAS_VER_MAJOR)
+#define LEAST_BLAS  12 /* its calls that are used here are the same from this version on */
+#define LEAST_MAJOR 8  /* compute capability that the kernels are built for (Makefile) */
 
 /* ---- finding what is needed: facts of the machine, learnt once for the process -------------------------------- */
 
@@ -61,21 +62,51 @@ static void *open_in(const char *folder, const char *file)
     return handle;
 }
 
-/* MEMPLAN_CUDNN (a folder) first, then where the loader looks, then the folders above and the active environment. */
+/* In what is left of a pattern with the value of an environment variable for %s; NULL where it is not set. */
+static void *open_by(const char *variable, const char *pattern, const char *file)
+{
+    const char *value = getenv(variable);
+    char folder[512];
+
+    if (value == NULL || strlen(value) + strlen(pattern) >= sizeof folder)
+        return NULL;
+    snprintf(folder, sizeof folder, "%s%s", value, pattern);
+    return open_in(folder, file);
+}
+
+/* MEMPLAN_CUDNN (a folder) and the packages beside it first, then where the loader looks, then the active environment and
+ * the folders above. */
 static void *open_library(const char *file)
 {
-    const char *own = getenv("MEMPLAN_CUDNN"), *python = getenv("VIRTUAL_ENV");
-    char folder[512];
-    void *handle = own != NULL ? open_in(own, file) : NULL;
+    static const char packages[] = "/lib/python3*/site-packages/nvidia/*/lib";
+    void *handle = open_by("MEMPLAN_CUDNN", "", file);
 
     if (handle == NULL)
+        handle = open_by("MEMPLAN_CUDNN", "/../../*/lib", file);
+    if (handle == NULL)
         handle = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
-    if (handle == NULL && python != NULL &&
-        snprintf(folder, sizeof folder, "%s/lib/python3*/site-packages/nvidia/*/lib", python) <
-            (int)sizeof folder)
-        handle = open_in(folder, file);
+    if (handle == NULL)
+        handle = open_by("VIRTUAL_ENV", packages, file);
+    if (handle == NULL)
+        handle = open_by("CONDA_PREFIX", packages, file);
     for (size_t i = 0; i < sizeof folders / sizeof *folders && handle == NULL; i++)
         handle = open_in(folders[i], file);
+    return handle;
+}
+
+/* The version that this was built with, or an older one: cuDNN's packages come for each, and bring the one that they need. */
+static void *open_blas(void)
+{
+    void *handle = NULL;
+
+    for (int major = CUBLAS_VER_MAJOR; major >= LEAST_BLAS && handle == NULL; major--) {
+        char lt[40], blas[40];
+
+        snprintf(lt, sizeof lt, "libcublasLt.so.%d", major);
+        snprintf(blas, sizeof blas, "libcublas.so.%d", major);
+        if (open_library(lt) != NULL)
+            handle = open_library(blas);
+    }
     return handle;
 }
 
@@ -91,44 +122,55 @@ static void *find(void *handle, const char *file, const char *name)
 /* cuBLAS first: cuDNN asks the loader for it by name, and takes the one that is there. */
 static void open_libraries(void)
 {
-    static const char *const files[] = {LT_FILE, CUBLAS_FILE, CUDNN_FILE};
-    void *handle[3], *p;
+    void *blas = open_blas(), *dnn = blas != NULL ? open_library(CUDNN_FILE) : NULL, *p;
 
-    for (int i = 0; i < 3; i++)
-        if ((handle[i] = open_library(files[i])) == NULL) {
-            snprintf(reason, sizeof reason, "%s was not found; MEMPLAN_CUDNN names its folder", files[i]);
-            return;
-        }
-        /* dlsym hands out data pointers; POSIX lets them be functions */
+    if (dnn == NULL) {
+        snprintf(reason, sizeof reason, "%s was not found; MEMPLAN_CUDNN names the folder of " CUDNN_FILE,
+                 blas == NULL ? "libcublas.so." TEXT_OF(CUBLAS_VER_MAJOR) : CUDNN_FILE);
+        return;
+    }
+    /* dlsym hands out data pointers; POSIX lets them be functions */
 #define CALL(name)                                                                                           \
-    p = find(handle[2], CUDNN_FILE, #name);                                                                  \
+    p = find(dnn, CUDNN_FILE, #name);                                                                        \
     memcpy(&library.name, &p, sizeof p);
     MPL_CUDNN_CALLS(CALL)
 #undef CALL
 #define CALL(name)                                                                                           \
-    p = find(handle[1], CUBLAS_FILE, #name);                                                                 \
+    p = find(blas, "cuBLAS", #name);                                                                         \
     memcpy(&library.name, &p, sizeof p);
     MPL_CUBLAS_CALLS(CALL)
 #undef CALL
     library.launch = mpl_cuda_launch;
 }
 
-/* In a child: a process whose driver was started cannot hand it on to its own children, and bench makes many. */
+/* In a child: a process whose driver was started cannot hand it on to its own children, and bench makes many. Its answer
+ * comes through a pipe: codes of CUDA are larger than an exit status. */
 static void count_devices(void)
 {
-    pid_t child = fork();
-    int status = 0, n = 0;
+    int end[2], code = 0, n = 0;
+    pid_t child;
+    ssize_t got;
 
-    if (child == 0) {
-        cudaError_t code = cudaGetDeviceCount(&n);
-
-        _exit(code == cudaSuccess && n > 0 ? 0 : code == cudaSuccess ? cudaErrorNoDevice : (int)code & 255);
-    }
-    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+    if (pipe(end) != 0) {
         snprintf(reason, sizeof reason, "the driver could not be asked for its devices");
-    else if (WEXITSTATUS(status) != 0)
-        snprintf(reason, sizeof reason, "no device: %s",
-                 cudaGetErrorString((cudaError_t)WEXITSTATUS(status)));
+        return;
+    }
+    if ((child = fork()) == 0) {
+        code = (int)cudaGetDeviceCount(&n);
+        code = code == 0 && n == 0 ? (int)cudaErrorNoDevice : code;
+        _exit(write(end[1], &code, sizeof code) != (ssize_t)sizeof code);
+    }
+    close(end[1]);
+    do
+        got = child < 0 ? 0 : read(end[0], &code, sizeof code);
+    while (got < 0 && errno == EINTR);
+    close(end[0]);
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    if (got != (ssize_t)sizeof code)
+        snprintf(reason, sizeof reason, "the driver could not be asked for its devices");
+    else if (code != 0)
+        snprintf(reason, sizeof reason, "no device: %s", cudaGetErrorString((cudaError_t)code));
 }
 
 static void look(void)
@@ -198,6 +240,7 @@ static mpl_status say(mpl_ctx *ctx, int code, const char *what)
 {
     if (code == 0)
         return MPL_OK;
+    (void)cudaGetLastError(); /* or the next launch would be told it */
     return mpl_fail(ctx, MPL_EUNAVAIL, __FILE__, __LINE__, "CUDA: opening %s: %s", what, real_text(code));
 }
 
@@ -208,6 +251,10 @@ static mpl_status describe(mpl_ctx *ctx, mpl_cuda *c, int device)
     int driver = 0, runtime = 0;
 
     MPL_TRY(say(ctx, (int)cudaGetDeviceProperties(&p, device), "the device"));
+    if (p.major < LEAST_MAJOR)
+        MPL_FAIL(ctx, MPL_EUNAVAIL,
+                 "CUDA: device %d (%.120s) has compute capability %d.%d; the kernels need %d.0", device,
+                 p.name, p.major, p.minor, LEAST_MAJOR);
     MPL_TRY(say(ctx, (int)cudaDriverGetVersion(&driver), "the driver"));
     MPL_TRY(say(ctx, (int)cudaRuntimeGetVersion(&runtime), "the runtime"));
     snprintf(c->about, sizeof c->about,
@@ -246,34 +293,42 @@ out:
 
 /* ---- memory, streams, events, graphs ---------------------------------------------------------------------------- */
 
+/* The runtime keeps the code of a call that failed until somebody asks, and the next launch that went well would be told it. */
+static int done(cudaError_t code)
+{
+    if (code != cudaSuccess)
+        (void)cudaGetLastError();
+    return (int)code;
+}
+
 static int memory_new(mpl_cuda *c, void **out, size_t bytes)
 {
     (void)c;
-    return (int)cudaMalloc(out, bytes);
+    return done(cudaMalloc(out, bytes));
 }
 
 static int memory_free(mpl_cuda *c, void *p)
 {
     (void)c;
-    return (int)cudaFree(p);
+    return done(cudaFree(p));
 }
 
 static int pool_new(mpl_cuda *c, void **out, size_t bytes, void *stream)
 {
     (void)c;
-    return (int)cudaMallocAsync(out, bytes, stream);
+    return done(cudaMallocAsync(out, bytes, stream));
 }
 
 static int pool_free(mpl_cuda *c, void *p, void *stream)
 {
     (void)c;
-    return (int)cudaFreeAsync(p, stream);
+    return done(cudaFreeAsync(p, stream));
 }
 
 static int memory_info(mpl_cuda *c, size_t *available, size_t *total)
 {
     (void)c;
-    return (int)cudaMemGetInfo(available, total);
+    return done(cudaMemGetInfo(available, total));
 }
 
 static int clocks(mpl_cuda *c, mpl_device_clocks *out)
@@ -287,13 +342,13 @@ static int copy(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_
                                                cudaMemcpyDeviceToDevice};
 
     (void)c;
-    return (int)cudaMemcpyAsync(to, from, bytes, kind[way], stream);
+    return done(cudaMemcpyAsync(to, from, bytes, kind[way], stream));
 }
 
 static int fill(mpl_cuda *c, void *at, int byte, size_t bytes, void *stream)
 {
     (void)c;
-    return (int)cudaMemsetAsync(at, byte, bytes, stream);
+    return done(cudaMemsetAsync(at, byte, bytes, stream));
 }
 
 static int stream_new(mpl_cuda *c, void **out)
@@ -303,25 +358,25 @@ static int stream_new(mpl_cuda *c, void **out)
 
     (void)c;
     *out = stream;
-    return (int)code;
+    return done(code);
 }
 
 static int stream_free(mpl_cuda *c, void *stream)
 {
     (void)c;
-    return (int)cudaStreamDestroy(stream);
+    return done(cudaStreamDestroy(stream));
 }
 
 static int stream_wait(mpl_cuda *c, void *stream, void *event)
 {
     (void)c;
-    return (int)cudaStreamWaitEvent(stream, event, 0);
+    return done(cudaStreamWaitEvent(stream, event, 0));
 }
 
 static int stream_finish(mpl_cuda *c, void *stream)
 {
     (void)c;
-    return (int)cudaStreamSynchronize(stream);
+    return done(cudaStreamSynchronize(stream));
 }
 
 static int event_new(mpl_cuda *c, void **out, bool timed)
@@ -331,31 +386,31 @@ static int event_new(mpl_cuda *c, void **out, bool timed)
 
     (void)c;
     *out = event;
-    return (int)code;
+    return done(code);
 }
 
 static int event_free(mpl_cuda *c, void *event)
 {
     (void)c;
-    return (int)cudaEventDestroy(event);
+    return done(cudaEventDestroy(event));
 }
 
 static int event_record(mpl_cuda *c, void *event, void *stream)
 {
     (void)c;
-    return (int)cudaEventRecord(event, stream);
+    return done(cudaEventRecord(event, stream));
 }
 
 static int event_time(mpl_cuda *c, float *ms, void *begin, void *end)
 {
     (void)c;
-    return (int)cudaEventElapsedTime(ms, begin, end);
+    return done(cudaEventElapsedTime(ms, begin, end));
 }
 
 static int capture_begin(mpl_cuda *c, void *stream)
 {
     (void)c;
-    return (int)cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    return done(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 }
 
 static int capture_end(mpl_cuda *c, void *stream, void **out)
@@ -367,22 +422,24 @@ static int capture_end(mpl_cuda *c, void *stream, void **out)
     (void)c;
     if (code == cudaSuccess)
         code = cudaGraphInstantiate(&ready, graph, 0);
+    if (code == cudaSuccess) /* what it needs of the device is taken now, not at its first launch */
+        code = cudaGraphUpload(ready, stream);
     if (graph != NULL)
         cudaGraphDestroy(graph);
     *out = ready;
-    return (int)code;
+    return done(code);
 }
 
 static int graph_launch(mpl_cuda *c, void *graph, void *stream)
 {
     (void)c;
-    return (int)cudaGraphLaunch(graph, stream);
+    return done(cudaGraphLaunch(graph, stream));
 }
 
 static int graph_free(mpl_cuda *c, void *graph)
 {
     (void)c;
-    return (int)cudaGraphExecDestroy(graph);
+    return done(cudaGraphExecDestroy(graph));
 }
 
 static int run(mpl_cuda *c, const mpl_cuda_work *work, void *stream)
