@@ -11,7 +11,8 @@
 
 #include "harness/rows.h"
 
-#define NET "mnist_conv:batch=10" /* small: each thread of a kernel runs on its own */
+#define NET  "mnist_conv:batch=10" /* small: each thread of a kernel runs on its own */
+#define TINY "mlp:batch=5,input=7,hidden=6,classes=4,mode=train"
 
 static const char *program;
 static char out[1 << 16], err[1 << 12];
@@ -245,7 +246,7 @@ static void benches_hold_the_same(void **state)
 /* ---- scripts/gpu-check.sh ---------------------------------------------------------------------------------- */
 
 /* Exit status of the script, with tests that end with `ended`, a suite and graphs of a moment, and no Python. */
-static int check_gpu(const char *fake, int ended)
+static int check_gpu(const char *fake, int ended, const char *options)
 {
     static const char *const names[] = {"ops", "conformance", "exec"};
     char command[4096], test[64], text[64];
@@ -259,37 +260,59 @@ static int check_gpu(const char *fake, int ended)
     folder_put_text("tiny.suite", "--planners greedy_size\n--repeat 1\nmlp\n" NET "\n");
     snprintf(command, sizeof command,
              "MEMPLAN_FAKE='%s' MEMPLAN='%s' MEMPLAN_TESTS='%s' GPU_SUITES='%s/tiny.suite' GPU_GRAPHS=" NET
-             " PYTHON=false PATH=/usr/bin:/bin scripts/gpu-check.sh '%s/gpu' >'%s/out' 2>'%s/err'",
-             fake, program, folder, folder, folder, folder, folder);
+             " GPU_FIRST=" TINY
+             " PYTHON=false PATH=/usr/bin:/bin scripts/gpu-check.sh %s '%s/gpu' >'%s/out' 2>'%s/err'",
+             fake, program, folder, folder, options, folder, folder, folder);
     how = system(command);
     folder_read("out", out, sizeof out);
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
+/* Every step leaves its line, whichever fail before it; one that is run again replaces its own. */
 static void the_script_tells(void **state)
 {
-    static const char *const steps[] = {"test_ops: exit 0",
+    static const char *const steps[] = {"machine: exit 0",
+                                        "first: exit 0",
+                                        "test_ops: exit 0",
                                         "bench_tiny: exit 0",
                                         "bench_tiny_parallel: exit 0",
                                         "show_mnist_conv_batch_10: exit 0",
                                         "checked_mnist_conv_batch_10: exit 0",
                                         "least_mnist_conv_batch_10: exit 0",
                                         "fp16_mnist_conv_batch_10: exit 0",
-                                        "rows: exit 0"};
+                                        "torch: exit 77",
+                                        "rows: exit 0",
+                                        "tables: exit 0"};
     char text[1 << 14];
 
     (void)state;
-    assert_int_equal(check_gpu("absent", 0), 4);
+    assert_int_equal(check_gpu("absent", 0, ""), 4);
     assert_non_null(strstr(out, "no device"));
-    if (check_gpu("ways=1", 0) != 0)
+    assert_int_equal(check_gpu("", 0, "--help"), 0);
+    assert_non_null(strstr(out, "--only STEP"));
+    assert_int_equal(check_gpu("", 0, "--list"), 0);
+    assert_non_null(strstr(out, "\ntf32_mnist_conv_batch_10\n"));
+    assert_int_equal(check_gpu("", 0, "--only nothing"), 2);
+    assert_int_equal(check_gpu("", 0, "--limit soon"), 2);
+    if (check_gpu("ways=1", 0, "") != 0)
         fail_msg("%s", out);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if (strstr(out, steps[i]) == NULL)
             fail_msg("no step '%s' in: %s", steps[i], out);
     folder_read("gpu/tables.md", text, sizeof text);
     assert_non_null(strstr(text, NET));
-    assert_int_equal(check_gpu("ways=1", 3), 1);    /* a test that fails */
-    assert_int_equal(check_gpu("leak=4096", 0), 1); /* rows that are refused */
+    assert_int_equal(check_gpu("ways=1", 3, "--only 'test_*'"), 1); /* tests that fail */
+    assert_null(strstr(out, "first"));
+    folder_read("gpu/summary.txt", text, sizeof text);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        assert_true((strstr(text, steps[i]) != NULL) == (strncmp(steps[i], "test_", 5) != 0));
+    assert_non_null(strstr(text, "test_conformance: exit 3"));
+    assert_non_null(strstr(text, "test_exec: exit 3"));
+    assert_int_equal(check_gpu("leak=4096", 0, ""),
+                     1); /* rows that are refused, and whatever comes behind them */
+    folder_read("gpu/summary.txt", text, sizeof text);
+    assert_non_null(strstr(text, "rows: exit 1"));
+    assert_non_null(strstr(text, "tables: exit 0"));
 }
 
 static int begin(void **state)
