@@ -179,6 +179,8 @@ typedef struct mpl_shape_call {
     const uint32_t *body;             /* [n_bodies] */
     mpl_shape *out_shape;             /* [n_out] to be written */
     mpl_type *out_type;               /* [n_out] to be written */
+    uint32_t
+        first_in; /* where in_shape[0] stands among the operation's inputs, for messages: a rule may pass the rest on */
 } mpl_shape_call;
 
 typedef struct mpl_op_info {

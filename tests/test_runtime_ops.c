@@ -454,27 +454,132 @@ static void parse_attrs(const char *text, attrs *out)
     }
 }
 
-static mpl_graph *build(mpl_ctx *ctx, const row *r, operand *how)
+/* A graph with the row's operation of other operands; its outputs are out[4]. */
+static mpl_status add_row(mpl_ctx *ctx, mpl_graph *g, const row *r, const char *operands, operand *how,
+                          mpl_value *out)
 {
-    static const char *const names[] = {"out0", "out1", "out2", "out3"};
-    mpl_graph *g;
+    static const char *const names[] = {"out0", "out1", "out2", "out3", "out4"};
     mpl_op_kind kind;
-    mpl_value in[MOST_OPERANDS], out[4];
-    char words[128], *save = NULL;
+    mpl_value in[MOST_OPERANDS];
+    char words[160], *save = NULL;
     uint32_t n_in = 0;
     attrs a;
 
     assert_true(mpl_op_find(r->op, &kind));
-    assert_ok(ctx, mpl_graph_new(ctx, r->op, &g));
-    snprintf(words, sizeof words, "%s", r->in);
+    snprintf(words, sizeof words, "%s", operands);
     for (char *word = strtok_r(words, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save), n_in++)
         in[n_in] = strcmp(word, "-") == 0 ? MPL_NONE : add_operand(ctx, g, n_in, word, &how[g->n_inputs]);
     parse_attrs(r->attrs, &a);
-    assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, r->op, n_in, in, a.n, a.attr, r->n_out, names, out));
+    return mpl_graph_add_op(ctx, g, kind, r->op, n_in, in, a.n, a.attr, r->n_out, names, out);
+}
+
+static mpl_graph *build(mpl_ctx *ctx, const row *r, operand *how)
+{
+    mpl_graph *g;
+    mpl_value out[4];
+
+    assert_ok(ctx, mpl_graph_new(ctx, r->op, &g));
+    assert_ok(ctx, add_row(ctx, g, r, r->in, how, out));
     for (uint32_t i = 0; i < r->n_out; i++)
         assert_ok(ctx, mpl_graph_add_output(ctx, g, out[i]));
     assert_ok(ctx, mpl_graph_finish(ctx, g));
     return g;
+}
+
+/* ---- wrong types ---------------------------------------------------------------------------------------- */
+
+/* Operators whose rows cannot be run alone: what they update must be a weight. */
+static const row updates[] = {
+    {"batch_norm_train", "2,3,5,5 3 3 3 3", "", 5, NULL},
+    {"sgd_update", "3 3", "", 1, NULL},
+    {"momentum_update", "3 3 3", "", 2, NULL},
+    {"adagrad_update", "3 3 3", "", 2, NULL},
+    {"adam_update", "3 i64: 3 3 3", "", 3, NULL},
+    {"step_update", "i64:", "", 1, NULL},
+    {"set_update", "3 3", "", 1, NULL},
+};
+
+/* What is only moved may be of any type. */
+static bool takes_any(const row *r, uint32_t input)
+{
+    static const char *const mover[] = {"gather", "gather_elements", "gather_nd", "reverse_sequence"};
+    bool any = input == 0 && strchr(r->in, ' ') == NULL;
+
+    for (size_t i = 0; i < sizeof mover / sizeof *mover; i++)
+        any = any || (input == 0 && strcmp(r->op, mover[i]) == 0);
+    return any || (input == 1 && strcmp(r->op, "one_hot") == 0);
+}
+
+/* The row's operands with input `wrong` of another type; false: there is no such input, or it has that type. */
+static bool retype(const char *operands, uint32_t wrong, mpl_type type, char *out, size_t size)
+{
+    char words[128], *save = NULL;
+    uint32_t i = 0;
+    bool changed = false;
+
+    out[0] = '\0';
+    snprintf(words, sizeof words, "%s", operands);
+    for (char *word = strtok_r(words, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save), i++) {
+        char *colon = strchr(word, ':'), *dims = colon != NULL ? colon + 1 : word, other[64];
+
+        snprintf(other, sizeof other, "%s:%s", mpl_type_name(type), word[0] == '=' ? "" : dims);
+        if (i == wrong && strcmp(word, "-") != 0) {
+            changed = colon == NULL ? type != MPL_TYPE_f32
+                                    : strncmp(other, word + (word[0] == '='), (size_t)(colon - word)) != 0;
+            word = other;
+        }
+        snprintf(out + strlen(out), size - strlen(out), "%s%s", i > 0 ? " " : "", word);
+    }
+    return changed;
+}
+
+/* Gives input `wrong` every other type; what is refused must name that input and that type. How many did not. */
+static int check_wrong_input(const row *r, uint32_t wrong)
+{
+    unsigned tried = 0, refused = 0;
+    int bad = 0;
+
+    for (int type = 0; type < MPL_N_TYPES; type++) {
+        mpl_ctx ctx;
+        operand how[MOST_OPERANDS];
+        char operands[160], said[64];
+        mpl_graph *g;
+        mpl_value out[5];
+        mpl_status st;
+
+        mpl_ctx_init(&ctx);
+        if (!retype(r->in, wrong, (mpl_type)type, operands, sizeof operands))
+            continue;
+        tried++;
+        assert_ok(&ctx, mpl_graph_new(&ctx, r->op, &g));
+        st = add_row(&ctx, g, r, operands, how, out);
+        snprintf(said, sizeof said, "input %u has type %s", wrong, mpl_type_name((mpl_type)type));
+        if (st != MPL_OK && (st != MPL_EINPUT || strstr(ctx.message, said) == NULL)) {
+            print_error("%s %s: '%s' does not say '%s'\n", r->op, operands, ctx.message, said);
+            bad++;
+        }
+        refused += st != MPL_OK;
+        mpl_graph_free(&ctx, g);
+    }
+    if (tried > 0 && refused == 0 && !takes_any(r, wrong)) {
+        print_error("%s %s: any type will do as input %u\n", r->op, r->in, wrong);
+        bad++;
+    }
+    return bad;
+}
+
+/* Catches: a rule that counts inputs from where another one's begin. */
+static void wrong_types_name_their_input(void **state)
+{
+    const size_t n = sizeof rows / sizeof *rows, n_updates = sizeof updates / sizeof *updates;
+
+    int bad = 0;
+
+    (void)state;
+    for (size_t i = 0; i < n + n_updates; i++)
+        for (uint32_t k = 0; k < MOST_OPERANDS; k++)
+            bad += check_wrong_input(i < n ? &rows[i] : &updates[i - n], k);
+    assert_int_equal(bad, 0);
 }
 
 /* ---- running it ---------------------------------------------------------------------------------------- */
@@ -739,6 +844,7 @@ static void little_workspace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_types_name_their_input),
         cmocka_unit_test(every_operator_agrees_with_ref),
         cmocka_unit_test(little_workspace),
     };

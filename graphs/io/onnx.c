@@ -189,7 +189,9 @@ mpl_status onnx_settle_name(onnx_reader *r, const char **name)
 
 mpl_status onnx_own_name(onnx_reader *r, const char *text, const char **out)
 {
-    return free_name(r, text, "", r->scope, out);
+    const char *called = entry_of(r->scope, text)->called;
+
+    return free_name(r, called != NULL ? called : text, "", r->scope, out);
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------ */
@@ -630,6 +632,10 @@ static mpl_status enter_names(onnx_reader *r, const Onnx__GraphProto *p, onnx_sc
     for (size_t i = 0; i < p->n_node; i++)
         for (size_t j = 0; j < p->node[i]->n_output; j++)
             enter_name(s, text_of(p->node[i]->output[j]))->own = true;
+    for (size_t i = 0; i < p->n_node; i++)
+        if (onnx_says_same(p->node[i]) && strcmp(text_of(p->node[i]->op_type), "Pad") == 0 &&
+            p->node[i]->n_input > 0 && p->node[i]->n_output > 0)
+            enter_name(s, text_of(p->node[i]->input[0]))->called = p->node[i]->output[0];
     enter_used(s, p);
     if (p->n_sparse_initializer > 0)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: it has sparse initialisers, which memplan cannot read",

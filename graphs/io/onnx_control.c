@@ -66,13 +66,14 @@ static mpl_status add_branch(onnx_node *n, const Onnx__GraphProto *body, const c
 {
     mpl_status st = MPL_OK;
     onnx_reader *r = n->r;
-    const char *name;
+    const char *name = onnx_written_name(r, body);
     bool *used;
     mpl_value *all;
 
     MPL_TRY(onnx_new(r, used, body->n_output + n->n_out));
     MPL_TRY(onnx_new(r, all, body->n_output));
-    MPL_TRY(onnx_block_name(r, n->label, suffix, &name));
+    if (name == NULL)
+        MPL_TRY(onnx_block_name(r, n->label, suffix, &name));
     MPL_TRY(onnx_blame(n, mpl_graph_open_block(r->ctx, r->g, name, block)));
     MPL_TRY(read_branch(n, body, used, all));
     *n_results = 0;
@@ -246,6 +247,9 @@ static mpl_status take_body(onnx_node *n, bool is_loop, onnx_loop *l, body *b)
     for (uint32_t i = 0; i < l->n_carried + l->n_scans; i++)
         param[i] = b->proto->input[first + i]->name != NULL ? b->proto->input[first + i]->name : "";
     l->param = param;
+    l->block = onnx_written_name(n->r, b->proto);
+    if (is_loop && l->block != NULL)
+        l->round = b->proto->input[0]->name;
     l->body = read_round;
     l->arg = b;
 out:

@@ -22,6 +22,16 @@ out:
     return st;
 }
 
+const char *onnx_written_name(const onnx_reader *r, const Onnx__GraphProto *graph)
+{
+    const char *producer = r->model->producer_name, *name = graph->name;
+
+    return producer != NULL && strcmp(producer, ONNX_PRODUCER) == 0 && name != NULL && name[0] != '\0' &&
+                   mpl_graph_find_block(r->g, name) == MPL_NONE
+               ? name
+               : NULL;
+}
+
 bool onnx_is_unrolled(const onnx_node *n)
 {
     for (size_t i = 0; i < n->r->n_unroll; i++)
@@ -103,14 +113,16 @@ static mpl_status open_body(const onnx_loop *l, uint32_t *block, onnx_round *rou
     mpl_status st = MPL_OK;
     onnx_reader *r = l->n->r;
     mpl_value *state, *slice;
-    const char *name;
+    const char *name = l->block;
 
     MPL_TRY(new_round(l, &state, &slice, round));
     MPL_TRY(mpl_reserve(r->ctx, r->loop, r->cap_loops, r->n_loops + 1));
-    MPL_TRY(onnx_block_name(r, l->n->label, "body", &name));
+    if (name == NULL)
+        MPL_TRY(onnx_block_name(r, l->n->label, "body", &name));
     MPL_TRY(onnx_blame(l->n, mpl_graph_open_block(r->ctx, r->g, name, block)));
     r->loop[r->n_loops++] = (onnx_loop_block){*block, l->n->proto};
-    MPL_TRY(add_param(l, "round", MPL_TYPE_i64, (mpl_shape){.rank = 0}, &round->index));
+    MPL_TRY(add_param(l, l->round != NULL ? l->round : "round", MPL_TYPE_i64, (mpl_shape){.rank = 0},
+                      &round->index));
     for (uint32_t i = 0; i < l->n_carried; i++)
         MPL_TRY(add_param(l, l->param[i], (mpl_type)r->g->value_type[l->init[i]],
                           r->g->value_shape[l->init[i]], &state[i]));

@@ -547,6 +547,17 @@ static const char *label_of(const Onnx__NodeProto *proto, const char *type)
     return type;
 }
 
+/* Whether the node hands its first input on, by what it says and by what it does. */
+static bool is_same_value(onnx_node *n)
+{
+    const mpl_attr *pads = onnx_get(n, MPL_ATTR_pads);
+    bool same = n->rule->kind == MPL_OP_identity || (n->rule->kind == MPL_OP_pad && pads != NULL);
+
+    for (uint32_t i = 0; same && pads != NULL && i < pads->n; i++)
+        same = pads->ints[i] == 0;
+    return same && onnx_says_same(n->proto) && onnx_in(n, 0) != MPL_NONE && n->proto->n_output == 1;
+}
+
 mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
 {
     mpl_status st = MPL_OK;
@@ -570,6 +581,8 @@ mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
     MPL_TRY(look_up_inputs(&n));
     MPL_TRY(translate_attrs(&n));
     MPL_TRY(translate_inputs(&n));
+    if (is_same_value(&n))
+        return onnx_define(&n, proto->output[0], n.in[0]);
     MPL_TRY(name_outputs(&n));
     MPL_TRY(n.rule->lower(&n));
     for (uint32_t i = 0; i < n.n_out; i++)

@@ -21,6 +21,7 @@ typedef struct onnx_name {
     mpl_value value;               /* MPL_NONE: not made yet */
     bool used;                     /* some node reads it, or it is an output */
     bool own;                      /* an input, an initialiser or a node's output of this very graph */
+    const char *called;            /* the output of a Pad that is the same value; NULL: none */
 } onnx_name;
 
 /* The names of a graph, and those that it reads of the graphs around it. */
@@ -76,6 +77,12 @@ typedef struct onnx_item {
     bool drop; /* an input that has no effect */
     mpl_attr_key key;
 } onnx_item;
+
+/* What the writer notes in a node that the graph has no operation for: an Identity where ONNX wants an output of its own, a Pad
+ * of rows that the reader fills up by itself. The reader takes the input for the output. */
+#define ONNX_SAME_VALUE "the same value as its first input"
+
+#define ONNX_PRODUCER "memplan" /* of what the writer writes */
 
 #define ONNX_MIN_OPSET 7
 #define ONNX_MAX_OPSET 27
@@ -144,6 +151,12 @@ mpl_status onnx_blame(const onnx_node *n, mpl_status st);
 /* Makes the message one line: a file's names may hold anything. */
 void onnx_one_line(mpl_ctx *ctx);
 
+/* Whether a node says of itself that it only hands its first input on (ONNX_SAME_VALUE). */
+static inline bool onnx_says_same(const Onnx__NodeProto *proto)
+{
+    return proto->doc_string != NULL && strcmp(proto->doc_string, ONNX_SAME_VALUE) == 0;
+}
+
 /* ---- onnx_ops.c ------------------------------------------------------------------------------------------ */
 
 /* Reads the item of a rule at `at`; what follows, or NULL at the end. */
@@ -202,6 +215,8 @@ typedef struct onnx_loop {
     int64_t most;        /* rounds that there can be; -1: any number */
     uint32_t n_carried, n_scans, n_rows;
     const mpl_value *init, *scan; /* scans along axis 0 */
+    const char *block;            /* name of the body; NULL: one made of the node's */
+    const char *round;            /* name of the round's number in the body; NULL: none */
     const char *const *param;     /* [n_carried + n_scans] names in the body */
     const bool *reverse;          /* [n_scans + n_rows]; NULL: none */
     const char *const *out_name;  /* [n_carried + n_rows]; NULL: not asked for */
@@ -220,6 +235,8 @@ mpl_status onnx_unroll(onnx_reader *r, const Onnx__NodeProto *proto);
 
 /* A block name that starts with `base` and is free in the graph. Scratch memory. */
 mpl_status onnx_block_name(onnx_reader *r, const char *base, const char *suffix, const char **out);
+/* The name that the writer gave a graph, where the model is its: that of the block. NULL: somebody else's. */
+const char *onnx_written_name(const onnx_reader *r, const Onnx__GraphProto *graph);
 
 /* ---- onnx_control.c --------------------------------------------------------------------------------------- */
 

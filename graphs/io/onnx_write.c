@@ -427,7 +427,7 @@ static void put_head(const writer *w, uint32_t n_notes, const mpl_onnx_note *not
     Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT;
 
     onnx_put_number(to, IR_VERSION, (uint64_t)ir_version(w->opset));
-    onnx_put_text(to, PRODUCER, "memplan");
+    onnx_put_text(to, PRODUCER, ONNX_PRODUCER);
     opset.domain = (char *)"";
     opset.has_version = true;
     opset.version = w->opset;

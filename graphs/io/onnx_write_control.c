@@ -219,18 +219,34 @@ static mpl_status add_input(writer *w, Onnx__GraphProto *graph, mpl_value v)
     return describe_value(w, w->g->value_name[v], v, &graph->input[graph->n_input++]);
 }
 
-/* `text`, of the type of v, under a new name: what a graph hands out must be made in it, and only once. */
+/* The next output of a graph: `text`, which is made in it or not. What a graph hands out must be made in it, and only once, so
+ * a node of its own may be needed, which the reader passes over again. */
 static mpl_status add_output(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes, const char *base,
-                             char *text, mpl_value v)
+                             char *text, bool made_here, mpl_type type, const mpl_shape *shape)
 {
     mpl_status st = MPL_OK;
-    char *name;
 
-    MPL_TRY(step(w, nodes, "Identity", base, 1, &text, &name));
-    MPL_TRY(describe_value(w, name, v, &graph->output[graph->n_output]));
+    for (size_t i = 0; i < graph->n_output; i++)
+        made_here = made_here && strcmp(graph->output[i]->name, text) != 0;
+    if (!made_here) {
+        MPL_TRY(step(w, nodes, "Identity", base, 1, &text, &text));
+        nodes->item[nodes->n - 1]->doc_string = (char *)ONNX_SAME_VALUE;
+    }
+    MPL_TRY(describe(w, text, type, shape, &graph->output[graph->n_output]));
     graph->n_output++;
 out:
     return st;
+}
+
+/* Value v, which may be one of the block that the graph is, or one from outside. */
+static mpl_status add_result(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes, const char *base,
+                             uint32_t block, mpl_value v)
+{
+    const mpl_graph *g = w->g;
+
+    return add_output(w, graph, nodes, base, g->value_name[v],
+                      g->value_block[v] == block && g->value_op[v] != MPL_NONE, (mpl_type)g->value_type[v],
+                      &g->value_shape[v]);
 }
 
 static mpl_status add_block(writer *w, uint32_t block, onnx_nodes *nodes)
@@ -249,12 +265,12 @@ out:
 
 /* The values v[n] as what a graph hands out. */
 static mpl_status add_results(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes, const char *base,
-                              uint32_t n, const mpl_value *v)
+                              uint32_t block, uint32_t n, const mpl_value *v)
 {
     mpl_status st = MPL_OK;
 
     for (uint32_t i = 0; i < n; i++)
-        MPL_TRY(add_output(w, graph, nodes, base, w->g->value_name[v[i]], v[i]));
+        MPL_TRY(add_result(w, graph, nodes, base, block, v[i]));
 out:
     return st;
 }
@@ -274,15 +290,16 @@ static mpl_status make_part(writer *w, mpl_op op, char *index, uint32_t from, pa
     const char *base = g->block_name[b];
     const mpl_value *result = g->block_result + g->block_result_begin[b];
     onnx_nodes nodes = {0};
-    char **name, *graph_name;
+    char **name, *graph_name = g->block_name[b];
 
-    MPL_TRY(new_name(w, base, "graph", &graph_name));
+    if (kind != BRANCH)
+        MPL_TRY(new_name(w, base, "graph", &graph_name));
     MPL_TRY(new_graph(w, graph_name, 0, n, out));
     if (kind == BRANCH) {
         MPL_TRY(add_block(w, b, &nodes));
-        MPL_TRY(add_results(w, *out, &nodes, base, n, result));
+        MPL_TRY(add_results(w, *out, &nodes, base, b, n, result));
     } else if (kind == BYPASS)
-        MPL_TRY(add_results(w, *out, &nodes, base, n, g->op_in + g->op_in_begin[op] + 1));
+        MPL_TRY(add_results(w, *out, &nodes, base, b, n, g->op_in + g->op_in_begin[op] + 1));
     else {
         MPL_TRY(part_new(w, name, n));
         for (uint32_t i = 0; i < n; i++)
@@ -443,7 +460,7 @@ static mpl_status add_scan(writer *w, const loop *l, onnx_nodes *to)
         MPL_TRY(add_input(w, body, l->param[1 + i]));
     }
     MPL_TRY(add_block(w, l->block, &nodes));
-    MPL_TRY(add_results(w, body, &nodes, l->base, n_out, l->result + 1));
+    MPL_TRY(add_results(w, body, &nodes, l->base, l->block, n_out, l->result + 1));
     set_nodes(body, &nodes);
     for (uint32_t i = 0; i < n_out; i++) {
         out[i] = l->made[i] != MPL_NONE ? g->value_name[l->made[i]] : NULL;
@@ -528,25 +545,33 @@ static mpl_status add_loop_results(writer *w, const loop *l, Onnx__GraphProto *b
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
-    char *stay, *go = l->result[0] != MPL_NONE ? g->value_name[l->result[0]] : condition, *name, *other;
+    mpl_value test = l->result[0];
+    char *stay, *go = test != MPL_NONE ? g->value_name[test] : condition, *name, *other;
+    bool made_here = test != MPL_NONE && g->value_block[test] == l->block && g->value_op[test] != MPL_NONE;
 
     MPL_TRY(join_exits(w, l, nodes, &stay));
-    if (l->result[0] != MPL_NONE && g->value_shape[l->result[0]].rank > 0)
+    if (test != MPL_NONE && g->value_shape[test].rank > 0) {
         MPL_TRY(step(w, nodes, "Squeeze", l->base, 1, &go, &go));
-    MPL_TRY(step(w, nodes, stay != NULL ? "And" : "Identity", l->base, stay != NULL ? 2 : 1,
-                 (char *[]){go, stay}, &name));
-    MPL_TRY(describe(w, name, MPL_TYPE_bool, &(mpl_shape){.rank = 0}, &body->output[body->n_output]));
-    body->n_output++;
+        made_here = true;
+    }
+    if (stay != NULL)
+        MPL_TRY(step(w, nodes, "And", l->base, 2, (char *[]){go, stay}, &go));
+    MPL_TRY(add_output(w, body, nodes, l->base, go, made_here || stay != NULL, MPL_TYPE_bool,
+                       &(mpl_shape){.rank = 0}));
     for (uint32_t i = 0; i < l->n_carried + l->n_rows; i++) {
         mpl_value v = l->result[1 + i];
 
         name = g->value_name[v];
         other = i < l->n_carried ? g->value_name[l->param[1 + i]] : NULL;
-        if (stay != NULL && other == NULL)
+        if (stay == NULL) {
+            MPL_TRY(add_result(w, body, nodes, l->base, l->block, v));
+            continue;
+        }
+        if (other == NULL)
             MPL_TRY(zero_of(w, nodes, l->base, (mpl_type)g->value_type[v], &other));
-        if (stay != NULL)
-            MPL_TRY(step(w, nodes, "Where", l->base, 3, (char *[]){stay, name, other}, &name));
-        MPL_TRY(add_output(w, body, nodes, l->base, name, v));
+        MPL_TRY(step(w, nodes, "Where", l->base, 3, (char *[]){stay, name, other}, &name));
+        MPL_TRY(
+            add_output(w, body, nodes, l->base, name, true, (mpl_type)g->value_type[v], &g->value_shape[v]));
     }
 out:
     return st;
@@ -602,6 +627,7 @@ static mpl_status finish_rows(writer *w, const loop *l, uint32_t i, onnx_nodes *
     uint32_t rank = w->g->value_shape[v].rank;
     const int64_t zero[2 * MPL_MAX_RANK] = {0}, slice[] = {-1, INT64_MIN + 1, 0, -1};
     char *number[5] = {rows}, *pads[3], *lacking[2];
+    Onnx__NodeProto *pad;
 
     if (reverse) {
         for (int k = 0; k < 4; k++) /* starts, ends, axes, steps */
@@ -625,7 +651,9 @@ static mpl_status finish_rows(writer *w, const loop *l, uint32_t i, onnx_nodes *
     }
     MPL_TRY(step(w, to, "Concat", l->base, !reverse && rank > 1 ? 3 : 2, pads, &pads[0]));
     MPL_TRY(int_attr(w, to->item[to->n - 1], "axis", 0));
-    MPL_TRY(new_node(w, to, "Pad", 2, (char *[]){rows, pads[0]}, 1, &w->g->value_name[v], NULL));
+    MPL_TRY(new_node(w, to, "Pad", 2, (char *[]){rows, pads[0]}, 1, &w->g->value_name[v], &pad));
+    if (!reverse)
+        pad->doc_string = (char *)ONNX_SAME_VALUE;
 out:
     return st;
 }

@@ -6,8 +6,8 @@ mpl_status mpl_check_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, 
     mpl_status st = MPL_OK;
 
     if (!mpl_type_in(call->in_type[i], set))
-        MPL_FAIL(ctx, MPL_EINPUT, "input %u has type %s, which this operator does not take", i,
-                 mpl_type_name(call->in_type[i]));
+        MPL_FAIL(ctx, MPL_EINPUT, "input %u has type %s, which this operator does not take",
+                 call->first_in + i, mpl_type_name(call->in_type[i]));
 out:
     return st;
 }
@@ -17,8 +17,9 @@ mpl_status mpl_check_same_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_
     mpl_status st = MPL_OK;
 
     if (call->in_type[i] != call->in_type[j])
-        MPL_FAIL(ctx, MPL_EINPUT, "input %u has type %s, but input %u has type %s; they must be the same", i,
-                 mpl_type_name(call->in_type[i]), j, mpl_type_name(call->in_type[j]));
+        MPL_FAIL(ctx, MPL_EINPUT, "input %u has type %s, but input %u has type %s; they must be the same",
+                 call->first_in + i, mpl_type_name(call->in_type[i]), call->first_in + j,
+                 mpl_type_name(call->in_type[j]));
 out:
     return st;
 }
@@ -29,7 +30,7 @@ mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, 
     char text[200];
 
     if (call->in_shape[i]->rank < least || call->in_shape[i]->rank > most)
-        MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; it must have %u to %u dims", i,
+        MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; it must have %u to %u dims", call->first_in + i,
                  mpl_shape_text(call->in_shape[i], text), least, most);
 out:
     return st;

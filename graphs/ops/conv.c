@@ -111,6 +111,7 @@ mpl_status mpl_shape_conv_sum(mpl_ctx *ctx, const mpl_shape_call *call)
     conv.n_in--;
     conv.in_shape++;
     conv.in_type++;
+    conv.first_in++;
     MPL_TRY(mpl_shape_conv_act(ctx, &conv));
     MPL_TRY(mpl_check_same_type(ctx, call, 0, 1));
     if (!mpl_shape_equal(call->in_shape[0], &call->out_shape[0]))

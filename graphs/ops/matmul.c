@@ -199,7 +199,7 @@ mpl_status mpl_shape_gemm(mpl_ctx *ctx, const mpl_shape_call *call)
     double alpha = mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1);
     double beta = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 1);
     const mpl_shape *a = call->in_shape[0], *b = call->in_shape[1];
-    char text[2][200];
+    char text[2][200], name[32];
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_PRODUCT));
     MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
@@ -214,7 +214,8 @@ mpl_status mpl_shape_gemm(mpl_ctx *ctx, const mpl_shape_call *call)
     call->out_type[0] = call->in_type[0];
     if (call->n_in > 2 && call->in_shape[2] != NULL) {
         MPL_TRY(mpl_check_same_type(ctx, call, 2, 0));
-        MPL_TRY(mpl_check_broadcast_to(ctx, "input 2", call->in_shape[2], &call->out_shape[0]));
+        snprintf(name, sizeof name, "input %u", call->first_in + 2);
+        MPL_TRY(mpl_check_broadcast_to(ctx, name, call->in_shape[2], &call->out_shape[0]));
     }
 out:
     return st;
@@ -240,6 +241,7 @@ mpl_status mpl_shape_gemm_sum(mpl_ctx *ctx, const mpl_shape_call *call)
     gemm.n_in--;
     gemm.in_shape++;
     gemm.in_type++;
+    gemm.first_in++;
     MPL_TRY(mpl_shape_gemm_act(ctx, &gemm));
     MPL_TRY(mpl_check_same_type(ctx, call, 0, 1));
     if (mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1) != 1)
