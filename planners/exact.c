@@ -282,7 +282,9 @@ out:
 #define MERGE_TICKS 20000 /* of a run for each item; doubled with every other lap */
 #define MERGE_RUNS  2     /* of lap 0; doubled with each */
 #define MERGE_LAPS  6
-#define BEAM_SHARE  8 /* what beams at the goal may cost, in costs of the rest of the search */
+#define ARENA_TICKS 4000 /* of the search over orders, for each item */
+#define ARENA_MOST  2000 /* items of a part that it takes */
+#define BEAM_SHARE  8    /* what beams at the goal may cost, in costs of the rest of the search */
 
 static mpl_status merge(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t runs, uint64_t ticks,
                         mpl_exact_verdict *verdict)
@@ -353,13 +355,65 @@ out:
     return st;
 }
 
+/* A little search over orders: it knows nothing of time, and finds what the searches by sections walk past. */
+static mpl_status try_arena(solver *s, uint32_t pool, mpl_exact_part *part, mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = s->run->ctx;
+    mpl_bodies *b = NULL;
+    uint32_t *body = NULL, n = part->n, n_words = n / 64 + (n % 64 != 0);
+    uint64_t *rival = NULL, limit = s->effort.tick_limit, more = (uint64_t)n * ARENA_TICKS;
+
+    if (n > ARENA_MOST)
+        return MPL_OK;
+    MPL_TRY(mpl_new(ctx, body, n));
+    MPL_TRY(mpl_new(ctx, rival, (size_t)n * n_words));
+    mpl_ids_ascending(n, body);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (mpl_conflict(s->p, part->buffer[i], part->buffer[j])) {
+                mpl_row_add(rival + (size_t)i * n_words, j);
+                mpl_row_add(rival + (size_t)j * n_words, i);
+            }
+    MPL_TRY(mpl_bodies_new_take(ctx, s->p, part->buffer, body, n, &rival, &b));
+    s->effort.ticks += (uint64_t)n * n / 4;
+    if (s->effort.ticks < limit && more < limit - s->effort.ticks)
+        s->effort.tick_limit = s->effort.ticks + more;
+    st = mpl_arena_search(ctx, b, goal(s, pool), &s->effort, part->offset, &part->height);
+    s->effort.tick_limit = limit;
+    if (part->height <= goal(s, pool))
+        *verdict = MPL_EXACT_FOUND;
+out:
+    mpl_bodies_free(ctx, b);
+    mpl_free(ctx, body);
+    mpl_free(ctx, rival);
+    return st;
+}
+
+/* Whether some sizes are no multiples of the unit: then it matters who is at the top, which the searches by sections
+ * learn last. */
+static bool is_ragged(const mpl_exact_part *part)
+{
+    bool ragged = false;
+
+    for (uint32_t i = 0; i < part->n; i++)
+        ragged = ragged || part->item[i].bytes % part->unit != 0;
+    return ragged;
+}
+
 static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
 {
     mpl_status st = MPL_OK;
     uint64_t capacity = s->p->pool_capacity[pool];
-    mpl_exact_verdict verdict;
+    mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
+    bool arena_first = lap == 0 && part->n >= MERGE_N && is_ragged(part);
 
     if (part->height <= goal(s, pool))
+        return MPL_OK;
+    if (arena_first)
+        MPL_TRY(try_arena(s, pool, part, &verdict));
+    report(s);
+    if (verdict == MPL_EXACT_FOUND)
         return MPL_OK;
     MPL_TRY(mpl_exact_part_perfect(part, goal(s, pool), lap, &s->effort, &verdict));
     if (verdict != MPL_EXACT_FOUND && lap > 0)
@@ -377,6 +431,9 @@ static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, ui
     }
     if (verdict == MPL_EXACT_STOPPED && lap == 0)
         MPL_TRY(merge_in_lap(s, part, goal(s, pool), 0, &verdict));
+    if (verdict == MPL_EXACT_STOPPED && lap == 0 && !arena_first && budget_left(s))
+        MPL_TRY(try_arena(s, pool, part, &verdict));
+    report(s);
     if (verdict != MPL_EXACT_STOPPED)
         return MPL_OK;
     if (s->minimise || capacity == MPL_NO_CAPACITY)

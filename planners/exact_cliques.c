@@ -2,6 +2,7 @@
  *
  * Idea     Of an interval-like relation there are few maximal cliques, and all are listed. Else each member gets the
  *          heaviest ones that greedy growth finds.
+ * Ticks    Words and rivals looked at. Listing, and the growth by more than size, take no more than a part of what is left each.
  * Source   C. Bron, J. Kerbosch, "Algorithm 457: finding all cliques of an undirected graph", 1973, with the pivot of
  *          E. Tomita, A. Tanaka, H. Takahashi, 2006. */
 #include "planners/exact_general.h"
@@ -10,12 +11,15 @@
 
 #define MAX_LISTED(n) (8 * (uint64_t)(n) + 256) /* maximal cliques that are listed before greed takes over */
 #define STEPS_EACH    30                        /* nodes of the listing, for each of them */
+#define SHARE         8                         /* one part in so many of the ticks left, for either */
 
 typedef struct lister {
     mpl_ctx *ctx;
     const mpl_bodies *b;
     uint32_t n, n_words;
-    uint64_t *row; /* stack of candidates and excluded, two rows a level */
+    mpl_exact_effort *effort;
+    uint64_t tick_limit; /* of the stage in hand */
+    uint64_t *row;       /* stack of candidates and excluded, two rows a level */
     uint32_t *chosen;
     uint32_t n_chosen;
     uint64_t limit, steps;
@@ -23,7 +27,26 @@ typedef struct lister {
     mpl_cliques *q;
     uint64_t *hash; /* [q->n] of each clique */
     size_t room_begin, room_member, room_hash;
+    uint32_t *by_size; /* [n] the largest first */
+    uint64_t *
+        weight; /* [n] scratch of growth: bytes of a candidate and of those of its rivals that are candidates */
 } lister;
+
+/* Begins a stage of the work, which may use a part of what is left. */
+static void begin_stage(lister *l)
+{
+    const mpl_exact_effort *e = l->effort;
+
+    l->tick_limit = e->ticks < e->tick_limit ? e->ticks + (e->tick_limit - e->ticks) / SHARE : e->tick_limit;
+}
+
+static bool is_late(lister *l)
+{
+    mpl_exact_effort *e = l->effort;
+
+    e->by_clock = e->by_clock || mpl_exact_late(e->deadline_ns, e->watch);
+    return e->by_clock || e->ticks >= l->tick_limit;
+}
 
 static uint64_t mix(uint64_t x)
 {
@@ -41,6 +64,7 @@ static mpl_status add(lister *l)
 
     for (uint32_t i = 0; i < l->n_chosen; i++)
         hash += mix(mix(l->chosen[i]) + l->n_chosen);
+    l->effort->ticks += q->n / 4;
     for (uint32_t k = 0; k < q->n; k++)
         if (l->hash[k] == hash && q->begin[k + 1] - q->begin[k] == l->n_chosen)
             return MPL_OK;
@@ -78,6 +102,7 @@ static uint32_t find_pivot(const lister *l, const uint64_t *candidate, const uin
             uint32_t m = w * 64 + (uint32_t)__builtin_ctzll(bits);
             uint32_t n = n_common(candidate, rivals_of(l, m), l->n_words);
 
+            l->effort->ticks += l->n_words;
             if (pivot == MPL_NONE || n > most)
                 pivot = m, most = n;
         }
@@ -98,7 +123,7 @@ static mpl_status list(lister *l, uint32_t level)
         for (uint64_t bits = candidate[w] & ~rivals_of(l, pivot)[w]; bits != 0; bits &= bits - 1) {
             uint32_t m = w * 64 + (uint32_t)__builtin_ctzll(bits);
 
-            if (l->q->n >= l->limit || ++l->steps > STEPS_EACH * l->limit) {
+            if (l->q->n >= l->limit || ++l->steps > STEPS_EACH * l->limit || is_late(l)) {
                 l->too_many = true;
                 break;
             }
@@ -123,38 +148,122 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One clique around m: the next is the rival of all so far of most bytes, counted with those of its rivals among the
- * candidates where `far`. */
-static mpl_status grow(lister *l, uint32_t m, bool far)
+static void clear_chosen(lister *l, uint32_t m)
 {
-    uint64_t *candidate = l->row;
-
     l->chosen[0] = m;
     l->n_chosen = 1;
-    memcpy(candidate, rivals_of(l, m), l->n_words * sizeof *candidate);
+    memcpy(l->row, rivals_of(l, m), l->n_words * sizeof *l->row);
+}
+
+static mpl_status add_chosen(lister *l)
+{
+    qsort(l->chosen, l->n_chosen, sizeof *l->chosen, by_id);
+    return add(l);
+}
+
+/* One clique around m: the next is the largest rival of all so far. */
+static mpl_status grow_by_size(lister *l, uint32_t m)
+{
+    clear_chosen(l, m);
+    for (uint32_t k = 0; k < l->n; k++) {
+        uint32_t i = l->by_size[k];
+
+        if (!mpl_row_has(l->row, i))
+            continue;
+        l->chosen[l->n_chosen++] = i;
+        for (uint32_t w = 0; w < l->n_words; w++)
+            l->row[w] &= rivals_of(l, i)[w];
+        l->effort->ticks += l->n_words;
+    }
+    l->effort->ticks += l->n;
+    return add_chosen(l);
+}
+
+/* Adds what members of `from` weigh (or takes it off) to each of their rivals in `to`. */
+static void weigh(lister *l, const uint64_t *from, const uint64_t *to, bool off)
+{
+    for (uint32_t w = 0; w < l->n_words; w++)
+        for (uint64_t bits = from[w]; bits != 0; bits &= bits - 1) {
+            uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            uint64_t size = l->b->member_size[i], by = off ? -size : size;
+
+            for (uint32_t k = 0; k < l->n_words; k++)
+                for (uint64_t both = to[k] & rivals_of(l, i)[k]; both != 0; both &= both - 1) {
+                    l->weight[k * 64 + (uint32_t)__builtin_ctzll(both)] += by;
+                    l->effort->ticks++;
+                }
+            l->effort->ticks += l->n_words;
+        }
+}
+
+/* One clique around m: the next is the rival of all so far that leaves the most bytes to choose from. */
+static mpl_status grow_by_weight(lister *l, uint32_t m)
+{
+    uint64_t *candidate = l->row, *gone = l->row + l->n_words;
+
+    clear_chosen(l, m);
+    memcpy(l->weight, l->b->member_size, l->n * sizeof *l->weight);
+    weigh(l, candidate, candidate, false);
     for (;;) {
         uint32_t best = MPL_NONE;
-        uint64_t most = 0;
 
         for (uint32_t w = 0; w < l->n_words; w++)
             for (uint64_t bits = candidate[w]; bits != 0; bits &= bits - 1) {
                 uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
-                uint64_t weight = l->b->member_size[i];
 
-                for (uint32_t k = 0; far && k < l->n_words; k++)
-                    for (uint64_t both = candidate[k] & rivals_of(l, i)[k]; both != 0; both &= both - 1)
-                        weight += l->b->member_size[k * 64 + (uint32_t)__builtin_ctzll(both)];
-                if (best == MPL_NONE || weight > most)
-                    best = i, most = weight;
+                l->effort->ticks++;
+                if (best == MPL_NONE || l->weight[i] > l->weight[best])
+                    best = i;
             }
         if (best == MPL_NONE)
             break;
         l->chosen[l->n_chosen++] = best;
-        for (uint32_t w = 0; w < l->n_words; w++)
+        for (uint32_t w = 0; w < l->n_words; w++) {
+            gone[w] = candidate[w] & ~rivals_of(l, best)[w];
             candidate[w] &= rivals_of(l, best)[w];
+        }
+        weigh(l, gone, candidate, true);
     }
-    qsort(l->chosen, l->n_chosen, sizeof *l->chosen, by_id);
-    return add(l);
+    return add_chosen(l);
+}
+
+typedef struct sized {
+    uint64_t size;
+    uint32_t id;
+} sized;
+
+static int by_size_descending(const void *a, const void *b)
+{
+    const sized *x = a, *y = b;
+
+    if (x->size != y->size)
+        return x->size < y->size ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Cliques around each member, so that each is in one. */
+static mpl_status grow_all(lister *l)
+{
+    mpl_status st = MPL_OK;
+    sized *list = NULL;
+
+    MPL_TRY(mpl_new(l->ctx, list, l->n));
+    MPL_TRY(mpl_new(l->ctx, l->by_size, l->n));
+    MPL_TRY(mpl_new(l->ctx, l->weight, l->n));
+    for (uint32_t m = 0; m < l->n; m++)
+        list[m] = (sized){l->b->member_size[m], m};
+    qsort(list, l->n, sizeof *list, by_size_descending);
+    for (uint32_t m = 0; m < l->n; m++)
+        l->by_size[m] = list[m].id;
+    begin_stage(l);
+    for (uint32_t m = 0; m < l->n; m++) {
+        MPL_TRY(grow_by_size(l, m));
+        if (!is_late(l))
+            MPL_TRY(grow_by_weight(l, m));
+    }
+out:
+    mpl_free(l->ctx, list);
+    return st;
 }
 
 /* The cliques of each body. */
@@ -180,11 +289,15 @@ out:
     return st;
 }
 
-mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_cliques **out)
+mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *effort, mpl_cliques **out)
 {
     mpl_status st = MPL_OK;
-    lister l = {
-        .ctx = ctx, .b = b, .n = b->n_members, .n_words = b->n_member_words, .limit = MAX_LISTED(b->n)};
+    lister l = {.ctx = ctx,
+                .b = b,
+                .n = b->n_members,
+                .n_words = b->n_member_words,
+                .effort = effort,
+                .limit = MAX_LISTED(b->n)};
 
     MPL_TRY(mpl_new(ctx, l.q, 1));
     MPL_TRY(mpl_new(ctx, l.row, 2 * ((size_t)l.n + 2) * l.n_words));
@@ -192,11 +305,10 @@ mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_cliques **out)
     MPL_TRY(mpl_reserve(ctx, l.q->begin, l.room_begin, 1));
     for (uint32_t m = 0; m < l.n; m++)
         mpl_row_add(l.row, m);
+    begin_stage(&l);
     MPL_TRY(list(&l, 0));
-    for (uint32_t m = 0; l.too_many && m < l.n; m++) {
-        MPL_TRY(grow(&l, m, false));
-        MPL_TRY(grow(&l, m, true));
-    }
+    if (l.too_many)
+        MPL_TRY(grow_all(&l));
     for (uint32_t c = 0; c < l.q->n; c++)
         qsort(l.q->member + l.q->begin[c], l.q->begin[c + 1] - l.q->begin[c], sizeof *l.q->member, by_id);
     MPL_TRY(index_bodies(ctx, b, l.q));
@@ -206,6 +318,8 @@ out:
     mpl_free(ctx, l.row);
     mpl_free(ctx, l.chosen);
     mpl_free(ctx, l.hash);
+    mpl_free(ctx, l.by_size);
+    mpl_free(ctx, l.weight);
     return st;
 }
 

@@ -543,7 +543,8 @@ typedef struct first {
     const mpl_problem *p;
     mpl_exact_effort *effort;
     mpl_plan *trial;
-    uint64_t *offset; /* of the best plan, pool by pool */
+    uint64_t *offset;    /* of the best plan, pool by pool */
+    uint64_t tick_limit; /* of the stage in hand */
     uint64_t *height, *goal,
         *got; /* [n_pools] of it; where there is nothing to gain; of the plan in hand [byte] */
 } first;
@@ -568,7 +569,7 @@ static bool all_good(const first *f)
 
     for (uint32_t pool = 0; pool < f->p->n_pools; pool++)
         good = good && f->height[pool] <= f->goal[pool];
-    return good || f->effort->ticks >= f->effort->tick_limit || mpl_run_late(f->run);
+    return good || f->effort->ticks >= f->tick_limit || mpl_run_late(f->run);
 }
 
 static mpl_status place_order(first *f, const mpl_buffer *order)
@@ -621,10 +622,11 @@ out:
     return st;
 }
 
-/* The plan of whole families, with a quarter of the budget. */
+/* The plan of whole families, with a quarter of the budget, if there is as much left. */
 static mpl_status plan_whole(first *f)
 {
     mpl_status st = MPL_OK;
+    uint64_t limit = f->effort->tick_limit, left = limit - mpl_min_u64(f->effort->ticks, limit);
     mpl_problem *hull = NULL;
     mpl_plan *plan = NULL;
     uint32_t *into = NULL;
@@ -638,7 +640,7 @@ static mpl_status plan_whole(first *f)
     part.param_key = no_proof;
     part.param_value = no_proof + 1;
     part.ticks = 0;
-    part.budget_ticks = f->effort->tick_limit / 4;
+    part.budget_ticks = mpl_min_u64(limit / 4, left);
     if (part.deadline_ns != INT64_MAX)
         part.deadline_ns = mpl_clock_ns() + (part.deadline_ns - mpl_clock_ns()) / 4;
     MPL_TRY(mpl_new(part.ctx, into, f->p->n));
@@ -701,7 +703,9 @@ mpl_status mpl_exact_families_first(mpl_run *run, const mpl_problem *p, mpl_exac
         memcpy(f.trial->offset, run->start_offsets, p->n * sizeof *offset);
         offer(&f);
     }
+    f.tick_limit = effort->tick_limit / 2; /* of repairs, so that something is left */
     MPL_TRY(ask_quick(&f));
+    f.tick_limit = effort->tick_limit;
     if (!all_good(&f))
         MPL_TRY(plan_whole(&f));
 out:

@@ -71,7 +71,14 @@ static bool is_valid(const mpl_problem *p, const uint64_t *offset)
     return true;
 }
 
-/* The plan of `easier`, a problem without pairs, into whose buffers into[] puts those of p; with a quarter of the budget. */
+/* Whether all that is to be done is the first plan: pools with pairs are too large to be searched, and there is but one pool. */
+static bool first_is_all(const mpl_problem *p)
+{
+    return p->n_pools == 1 && p->n > MPL_EXACT_PAIRS_MOST;
+}
+
+/* The plan of `easier`, a problem without pairs, into whose buffers into[] puts those of p; with a quarter of the budget, if
+ * more is to be done. */
 static mpl_status plan_easier(mpl_run *run, const mpl_problem *p, const mpl_problem *easier,
                               const uint32_t *into, mpl_exact_effort *effort, mpl_plan *out)
 {
@@ -80,6 +87,7 @@ static mpl_status plan_easier(mpl_run *run, const mpl_problem *p, const mpl_prob
     mpl_run part = *run;
     mpl_watch quiet = {.stop = run->watch != NULL ? run->watch->stop : NULL}; /* its bound is not that of p */
     static const char *const no_proof[] = {"proof", "0"};
+    uint64_t share = into != NULL && first_is_all(p) ? 1 : 4;
 
     part.watch = &quiet;
     part.start_offsets = NULL; /* a plan of another problem */
@@ -87,9 +95,9 @@ static mpl_status plan_easier(mpl_run *run, const mpl_problem *p, const mpl_prob
     part.param_key = no_proof;
     part.param_value = no_proof + 1;
     MPL_TRY(mpl_plan_new(run->ctx, easier, &plan));
-    part.budget_ticks = effort->tick_limit / 4;
+    part.budget_ticks = effort->tick_limit / share;
     if (run->deadline_ns != INT64_MAX)
-        part.deadline_ns = mpl_clock_ns() + (run->deadline_ns - mpl_clock_ns()) / 4;
+        part.deadline_ns = mpl_clock_ns() + (run->deadline_ns - mpl_clock_ns()) / (int64_t)share;
     st = mpl_planner_exact.plan(&part, easier, plan);
     effort->ticks += part.ticks;
     if (st != MPL_ELIMIT)

@@ -21,7 +21,8 @@ typedef struct mpl_cliques {
     uint32_t *of_item;  /* the cliques of each body */
 } mpl_cliques;
 
-mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_cliques **out);
+/* With little effort left they are fewer. */
+mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *effort, mpl_cliques **out);
 void mpl_cliques_free(mpl_ctx *ctx, mpl_cliques *q);
 /* What the heaviest of them needs. [byte] */
 uint64_t mpl_cliques_bound(const mpl_bodies *b, const mpl_cliques *q);
@@ -50,6 +51,9 @@ typedef struct mpl_graph_search {
     uint32_t *seen;    /* [n] stamp of lowest */
     uint32_t *visited; /* [q->n] stamp */
     uint32_t stamp;
+    uint32_t *inside; /* [n] entry: the body is in the clique entered last */
+    uint32_t entry;
+    uint64_t look_at; /* ticks at which the clock is asked again */
     mpl_graph_trail *trail;
     size_t n_trail, trail_room;
     uint64_t *rows; /* stack of sets of bodies */
@@ -102,6 +106,9 @@ mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, 
 
 /* Whether two fixed places break the rules by themselves: then out claims `infeasible`, with the refutation. O(fixed^2). */
 mpl_status mpl_exact_clash(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *out, bool *clash);
+
+#define MPL_EXACT_PAIRS_MOST                                                                                 \
+    1000 /* buffers of a pool; with more, pairs are taken up as the first plan has them */
 
 /* The same as mpl_exact_general for one pool with in-place pairs, taken up or not: offset[] of the pool's buffers, of *height, is improved
  * until `enough`; *bound is raised by what is proved. */

@@ -14,7 +14,8 @@
 
 #include <stdlib.h>
 
-#define NEVER UINT64_MAX
+#define NEVER       UINT64_MAX
+#define CLOCK_TICKS UINT64_C(1000000) /* from one look at the clock to the next */
 
 /* ---- making -------------------------------------------------------------------------------------------------- */
 
@@ -64,6 +65,7 @@ mpl_status mpl_graph_search_new(mpl_ctx *ctx, const mpl_bodies *b, const mpl_cli
     MPL_TRY(mpl_new(ctx, s->queue, q->n));
     MPL_TRY(mpl_new(ctx, s->queued, q->n));
     MPL_TRY(mpl_new(ctx, s->visited, q->n));
+    MPL_TRY(mpl_new(ctx, s->inside, b->n));
     memcpy(s->order, q->member, q->begin[q->n] * sizeof *s->order);
     find_twins(s);
     *out = s, s = NULL;
@@ -76,8 +78,8 @@ void mpl_graph_search_free(mpl_graph_search *s)
 {
     if (s == NULL)
         return;
-    void *arrays[] = {s->est,     s->placed, s->twin, s->lowest, s->seen, s->order, s->queue,  s->queued,
-                      s->visited, s->trail,  s->rows, s->stack,  s->set,  s->first, s->several};
+    void *arrays[] = {s->est,     s->placed, s->twin, s->lowest, s->seen, s->order, s->queue,   s->queued,
+                      s->visited, s->trail,  s->rows, s->stack,  s->set,  s->first, s->several, s->inside};
     MPL_FREE_ALL(s->ctx, arrays);
     mpl_exact_memo_fini(&s->memo);
     mpl_free(s->ctx, s);
@@ -168,6 +170,7 @@ static bool raise_est(mpl_graph_search *s, uint32_t i, uint64_t at)
     if (!remember(s, i, s->est[i]))
         return false;
     s->est[i] = at;
+    s->effort->ticks += (s->q->of_begin[i + 1] - s->q->of_begin[i]) / 2;
     for (uint32_t k = s->q->of_begin[i]; k < s->q->of_begin[i + 1]; k++) {
         uint32_t c = s->q->of_item[k];
 
@@ -215,6 +218,7 @@ static bool clique_fits(mpl_graph_search *s, uint32_t c)
         for (; k > 0 && s->est[body_of(s, order[k - 1])] > s->est[body_of(s, m)]; k--)
             order[k] = order[k - 1];
         order[k] = m;
+        s->effort->ticks += (i - k) / 2;
     }
     for (uint32_t i = n; i-- > 0;) {
         uint32_t m = order[i];
@@ -281,27 +285,51 @@ static bool in_clique(const mpl_graph_search *s, uint32_t c, uint32_t body)
     return at < n && item[at] == c;
 }
 
-/* Where a body could rest on an open one outside of the clique, at the lowest. What is written down does without two
- * refinements: it leaves alignments out, and counts bodies that the clique has one member of. */
-static uint64_t rest_outside(mpl_graph_search *s, uint32_t c, uint32_t i)
+/* Prepares rest_outside for clique c. */
+static void enter_clique(mpl_graph_search *s, uint32_t c)
+{
+    s->entry++;
+    for (uint32_t k = s->q->begin[c]; k < s->q->begin[c + 1]; k++)
+        s->inside[body_of(s, s->q->member[k])] = s->entry;
+    s->effort->ticks += s->q->begin[c + 1] - s->q->begin[c];
+}
+
+/* Where a body could rest on an open one outside of the clique entered last, at the lowest; it need be no lower than
+ * `enough`. What is written down does without two refinements: it leaves alignments out, and counts bodies that the clique
+ * has one member of. */
+static uint64_t rest_outside(mpl_graph_search *s, uint32_t i, uint64_t enough)
 {
     const uint64_t *row = s->b->rival + (size_t)i * s->b->n_words;
     uint64_t low = NEVER;
 
-    for (uint32_t w = 0; w < s->b->n_words; w++)
+    for (uint32_t w = 0; w < s->b->n_words && low > enough; w++)
         for (uint64_t bits = row[w]; bits != 0; bits &= bits - 1) {
             uint32_t j = w * 64 + (uint32_t)__builtin_ctzll(bits);
-
-            uint64_t end =
-                s->proof == NULL
-                    ? mpl_above(s->b, j, s->est[j], i)
-                    : s->est[j] + (s->b->dist != NULL ? s->b->dist[(size_t)j * s->b->n + i] : s->b->size[j]);
+            uint64_t end;
 
             s->effort->ticks++;
-            if (!s->placed[j] && end < low && ((s->proof != NULL && s->several[j]) || !in_clique(s, c, j)))
-                low = end;
+            if (s->placed[j] || (s->inside[j] == s->entry && (s->proof == NULL || !s->several[j])))
+                continue;
+            end = s->proof == NULL ? mpl_above(s->b, j, s->est[j], i)
+                                   : s->est[j] + (s->b->dist != NULL ? s->b->dist[(size_t)j * s->b->n + i]
+                                                                     : s->b->size[j]);
+            low = mpl_min_u64(low, end);
         }
     return low;
+}
+
+/* Whether a candidate of the clique could rest outside of it at or below `high`. */
+static bool some_can_rest(mpl_graph_search *s, uint32_t c, uint64_t floor, uint64_t high)
+{
+    bool can = false;
+
+    enter_clique(s, c);
+    for (uint32_t i = s->q->begin[c]; i < s->q->begin[c + 1] && !can; i++) {
+        uint32_t k = body_of(s, s->q->member[i]);
+
+        can = !s->placed[k] && s->est[k] == floor && rest_outside(s, k, high) <= high;
+    }
+    return can;
 }
 
 /* Looks at a clique with open members; false: it cannot be branched on. */
@@ -335,14 +363,8 @@ static bool look(mpl_graph_search *s, uint32_t c, uint32_t best_score, cell *out
             return false;
     }
     out->margin = s->cap + rest - sum - out->floor;
-    if (next > out->floor + out->margin) /* else nobody is possible already */
-        for (uint32_t i = s->q->begin[c]; i < s->q->begin[c + 1]; i++) {
-            uint32_t k = body_of(s, s->q->member[i]);
-
-            if (!s->placed[k] && s->est[k] == out->floor)
-                next = mpl_min_u64(next, rest_outside(s, c, k));
-        }
-    out->nobody = next <= out->floor + out->margin;
+    out->nobody =
+        next <= out->floor + out->margin || some_can_rest(s, c, out->floor, out->floor + out->margin);
     out->score += out->nobody;
     return true;
 }
@@ -362,7 +384,19 @@ static bool better(mpl_exact_pick pick, const cell *a, const cell *b)
     return a->score < b->score;
 }
 
-/* The cell to branch on among the cliques of these open bodies; false: there is none. */
+/* Between nodes, whatever the number of cliques. */
+static bool spent(mpl_graph_search *s)
+{
+    mpl_exact_effort *e = s->effort;
+
+    if (e->ticks >= s->look_at) {
+        s->look_at = e->ticks + CLOCK_TICKS;
+        e->by_clock = e->by_clock || mpl_exact_late(e->deadline_ns, e->watch);
+    }
+    return e->by_clock || e->ticks >= e->tick_limit;
+}
+
+/* The cell to branch on among the cliques of these open bodies; false: there is none, or the effort ended. */
 static bool choose(mpl_graph_search *s, const uint64_t *open, cell *best)
 {
     bool found = false, by_score = s->pick <= MPL_PICK_SCORE_HIGH;
@@ -379,6 +413,8 @@ static bool choose(mpl_graph_search *s, const uint64_t *open, cell *best)
                 if (s->visited[c] == s->stamp)
                     continue;
                 s->visited[c] = s->stamp;
+                if (spent(s))
+                    return false;
                 if (look(s, c, found && by_score ? best->score : UINT32_MAX, &one) &&
                     (!found || better(s->pick, &one, best))) {
                     *best = one;
@@ -431,13 +467,12 @@ static bool lift(mpl_graph_search *s, const cell *at)
         s->no_memory = true;
         return false;
     }
+    enter_clique(s, at->clique);
     own = s->rows + base; /* where each member could rest outside of the clique, or lies */
     for (uint32_t i = begin; i < end; i++) {
         uint32_t k = body_of(s, s->q->member[i]);
 
-        own[i - begin] = s->placed[k]             ? NEVER
-                         : s->est[k] == at->floor ? rest_outside(s, at->clique, k)
-                                                  : s->est[k];
+        own[i - begin] = s->placed[k] ? NEVER : s->est[k] == at->floor ? rest_outside(s, k, 0) : s->est[k];
     }
     for (uint32_t i = begin; i < end && good; i++) {
         uint32_t k = body_of(s, s->q->member[i]);
@@ -480,12 +515,7 @@ static void make_key(const mpl_graph_search *s, const uint64_t *open, uint64_t k
 
 static bool out_of_budget(mpl_graph_search *s)
 {
-    mpl_exact_effort *e = s->effort;
-
-    if (s->nodes % 64 == 0 && mpl_exact_late(e->deadline_ns, e->watch))
-        e->by_clock = true;
-    return s->no_memory || e->by_clock || s->nodes >= s->node_limit || e->ticks >= e->tick_limit ||
-           (s->proof != NULL && s->proof->failed);
+    return s->no_memory || spent(s) || s->nodes >= s->node_limit || (s->proof != NULL && s->proof->failed);
 }
 
 /* Pushes a row of n_words zeros; false without memory. */
@@ -656,7 +686,7 @@ mpl_exact_verdict mpl_graph_search_run(mpl_graph_search *s)
     const mpl_bodies *b = s->b;
 
     s->n_trail = s->n_rows = s->n_stack = 0;
-    s->nodes = 0;
+    s->nodes = s->look_at = 0;
     if (s->proof != NULL)
         write_sets(s);
     for (uint32_t i = 0; i < b->n; i++) {

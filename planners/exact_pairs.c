@@ -8,10 +8,8 @@
  *          place of the large input. Folding cannot do that.
  * Source   this project
  * Cost     Exponential in the pairs that matter.
- * Limits   More than MAX_BUFFERS in a pool: the folded plan stays. */
+ * Limits   More than MPL_EXACT_PAIRS_MOST in a pool: the folded plan stays. */
 #include "planners/exact_general.h"
-
-#define MAX_BUFFERS 1000
 
 enum { NO_PAIR, OPEN, TAKEN, APART };
 
@@ -145,6 +143,7 @@ static mpl_status search(pairs *s, bool root)
         s->proved = false;
         return MPL_OK;
     }
+    s->effort->ticks += (uint64_t)s->n * s->n / 2; /* of the relation, made anew */
     MPL_TRY(relax(s, &b));
     MPL_TRY(mpl_new(s->ctx, place, b->n));
     MPL_TRY(mpl_general_solve(s->ctx, s->p, b, mpl_max_u64(s->bound, s->enough), s->height - 1, s->effort,
@@ -187,7 +186,7 @@ static mpl_status pairs_init(pairs *s, uint32_t pool)
     for (mpl_buffer b = 0; b < p->n; b++)
         if (p->pool[b] == pool)
             place[b] = s->n, s->buffer[s->n++] = b;
-    if (s->n > MAX_BUFFERS)
+    if (s->n > MPL_EXACT_PAIRS_MOST)
         goto out;
     s->n_words = s->n / 64 + (s->n % 64 != 0);
     MPL_TRY(mpl_new(s->ctx, s->rival, (size_t)s->n * s->n_words));
@@ -230,7 +229,7 @@ mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, ui
     if (done(&s))
         return MPL_OK;
     MPL_TRY(pairs_init(&s, pool));
-    if (s.n > MAX_BUFFERS)
+    if (s.n > MPL_EXACT_PAIRS_MOST)
         goto out;
     MPL_TRY(search(&s, true));
     *height = s.height;
@@ -268,6 +267,7 @@ static mpl_status refute(pairs *s, mpl_proof *proof, bool *done)
         *done = true;
         return MPL_OK;
     }
+    s->effort->ticks += (uint64_t)s->n * s->n / 2;
     MPL_TRY(relax(s, &b));
     MPL_TRY(mpl_new(s->ctx, place, b->n));
     MPL_TRY(mpl_general_solve(s->ctx, s->p, b, s->most, s->most, s->effort, place, &height, &bound));
@@ -298,7 +298,7 @@ mpl_status mpl_exact_pairs_refute(mpl_ctx *ctx, const mpl_problem *p, uint32_t p
 
     *verdict = MPL_EXACT_STOPPED;
     MPL_TRY(pairs_init(&s, pool));
-    if (s.n <= MAX_BUFFERS)
+    if (s.n <= MPL_EXACT_PAIRS_MOST)
         MPL_TRY(refute(&s, proof, &done));
     if (done)
         *verdict = MPL_EXACT_FAILED;

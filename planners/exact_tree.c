@@ -5,7 +5,7 @@
  *          every body of another, the sets never share a byte, and leaving out the bytes of the other makes each a plan of
  *          its own: they are stacked. A part of interval order has steps, and goes to the search for those.
  * Source   this project
- * Ticks    Those of the searches. */
+ * Ticks    Those of the searches, and bodies compared to take the relation apart. */
 #include "planners/exact_general.h"
 
 #include "graphs/analysis/before.h"
@@ -159,6 +159,7 @@ static mpl_status find_kind(solver *s, part *t, uint32_t *label, uint32_t *queue
     bool any = false;
 
     t->n_children = 0;
+    s->effort->ticks += (uint64_t)b->n * b->n / 4;
     if (b->dist == NULL && b->n > 1) {
         MPL_TRY(mpl_new(s->ctx, t->dominator, b->n));
         for (uint32_t i = 0; i < b->n; i++) {
@@ -582,7 +583,7 @@ static mpl_status open_leaf(solver *s, part *t)
     t->opened = true;
     if (t->b->n > MAX_SEARCHED)
         goto out;
-    MPL_TRY(mpl_cliques_new(s->ctx, t->b, &t->cliques));
+    MPL_TRY(mpl_cliques_new(s->ctx, t->b, s->effort, &t->cliques));
     t->bound = mpl_max_u64(t->bound, mpl_cliques_bound(t->b, t->cliques));
 out:
     return st;
@@ -786,7 +787,7 @@ static mpl_status refute_leaf(refuter *r, part *t)
     if (t->serial)
         goto out;
     if (t->search == NULL) {
-        MPL_TRY(mpl_cliques_new(r->s->ctx, t->b, &t->cliques));
+        MPL_TRY(mpl_cliques_new(r->s->ctx, t->b, r->s->effort, &t->cliques));
         MPL_TRY(mpl_graph_search_new(r->s->ctx, t->b, t->cliques, &t->search));
         MPL_TRY(make_ranks(r->s->ctx, t));
     }

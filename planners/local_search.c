@@ -94,10 +94,29 @@ static int64_t high_of(const repair *s, uint32_t i)
     return (int64_t)s->q->offset[c] + (s->high != NULL ? s->high[i] : (int64_t)s->q->bytes[c]);
 }
 
+static void sort_far(repair *s, uint32_t member)
+{
+    mpl_packing *q = s->q;
+    uint32_t begin = q->begin[member], n = q->begin[member + 1] - begin;
+
+    for (uint32_t k = 0; k < n; k++) {
+        q->entry[k].key = high_of(s, begin + k);
+        q->entry[k].rival = s->by_end[begin + k];
+        q->entry[k].wall.high = s->high != NULL ? s->high[begin + k] : 0;
+    }
+    mpl_packing_merge(q, n);
+    for (uint32_t k = 0; k < n; k++) {
+        s->by_end[begin + k] = q->entry[k].rival;
+        if (s->high != NULL)
+            s->high[begin + k] = q->entry[k].wall.high;
+    }
+}
+
 static void sort_by_end(repair *s, uint32_t member)
 {
     mpl_packing *q = s->q;
     uint32_t begin = q->begin[member], end = q->begin[member + 1];
+    uint64_t far = MPL_PACKING_FAR * (uint64_t)(end - begin), moved = 0;
 
     for (uint32_t i = begin + 1; i < end; i++) {
         int64_t high = high_of(s, i), shift = s->high != NULL ? s->high[i] : 0;
@@ -112,6 +131,11 @@ static void sort_by_end(repair *s, uint32_t member)
         if (s->high != NULL)
             s->high[j] = shift;
         q->ticks += i - j;
+        moved += i - j;
+        if (moved > far) {
+            sort_far(s, member);
+            return;
+        }
     }
     q->ticks += end - begin;
 }

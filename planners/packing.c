@@ -28,10 +28,51 @@ void mpl_packing_offer(mpl_packing *q, uint64_t height)
 
 /* ---- placing --------------------------------------------------------------------------------------------------- */
 
-/* Between two placements few offsets change, so the lists are nearly sorted already. */
+void mpl_packing_merge(mpl_packing *q, uint32_t n)
+{
+    mpl_packing_entry *from = q->entry, *to = q->entry + n;
+
+    for (uint32_t run = 1; run < n; run *= 2) {
+        mpl_packing_entry *swap = from;
+
+        for (uint32_t begin = 0; begin < n; begin += 2 * run) {
+            uint32_t middle = n - begin > run ? begin + run : n, end = n - middle > run ? middle + run : n;
+            uint32_t a = begin, b = middle;
+
+            for (uint32_t k = begin; k < end; k++)
+                to[k] = b == end || (a < middle && from[a].key <= from[b].key) ? from[a++] : from[b++];
+        }
+        from = to;
+        to = swap;
+        q->ticks += n;
+    }
+    if (from != q->entry)
+        memcpy(q->entry, from, n * sizeof *from);
+}
+
+static void sort_far(mpl_packing *q, uint32_t member)
+{
+    uint32_t begin = q->begin[member], n = q->begin[member + 1] - begin;
+
+    for (uint32_t k = 0; k < n; k++) {
+        q->entry[k].key = mpl_packing_low(q, member, begin + k);
+        q->entry[k].rival = q->rival[begin + k];
+        if (q->wall != NULL)
+            q->entry[k].wall = q->wall[begin + k];
+    }
+    mpl_packing_merge(q, n);
+    for (uint32_t k = 0; k < n; k++) {
+        q->rival[begin + k] = q->entry[k].rival;
+        if (q->wall != NULL)
+            q->wall[begin + k] = q->entry[k].wall;
+    }
+}
+
+/* Between two placements few offsets change, so the lists are nearly sorted already; the first time they are not. */
 void mpl_packing_sort(mpl_packing *q, uint32_t member)
 {
     uint32_t begin = q->begin[member], end = q->begin[member + 1];
+    uint64_t far = MPL_PACKING_FAR * (uint64_t)(end - begin), moved = 0;
 
     for (uint32_t i = begin + 1; i < end; i++) {
         int64_t low = mpl_packing_low(q, member, i);
@@ -47,6 +88,11 @@ void mpl_packing_sort(mpl_packing *q, uint32_t member)
         if (q->wall != NULL)
             q->wall[j] = wall;
         q->ticks += i - j;
+        moved += i - j;
+        if (moved > far) {
+            sort_far(q, member);
+            return;
+        }
     }
     q->ticks += end - begin;
 }
@@ -417,7 +463,7 @@ out:
 static void packing_fini(mpl_packing *q)
 {
     void *arrays[] = {q->buffer, q->bytes,   q->align,  q->fixed, q->begin,       q->rival, q->pair_begin,
-                      q->pair,   q->pair_at, q->offset, q->at,    q->best_offset, q->wall};
+                      q->pair,   q->pair_at, q->offset, q->at,    q->best_offset, q->wall,  q->entry};
 
     MPL_FREE_ALL(q->run->ctx, arrays);
     mpl_families_free(q->run->ctx, &q->family);
@@ -484,6 +530,18 @@ out:
     return st;
 }
 
+static mpl_status entries_alloc(mpl_packing *q)
+{
+    mpl_status st = MPL_OK;
+    uint32_t most = 0;
+
+    for (uint32_t a = 0; a < q->n; a++)
+        most = q->begin[a + 1] - q->begin[a] > most ? q->begin[a + 1] - q->begin[a] : most;
+    MPL_TRY(mpl_new(q->run->ctx, q->entry, 2 * (size_t)most));
+out:
+    return st;
+}
+
 static mpl_status search_pool(mpl_packing *q, uint32_t pool, uint32_t *member,
                               mpl_status (*search)(mpl_packing *q), uint64_t *offset)
 {
@@ -499,6 +557,7 @@ static mpl_status search_pool(mpl_packing *q, uint32_t pool, uint32_t *member,
     if (q->p->inside != NULL)
         MPL_TRY(join_walls(q, member));
     MPL_TRY(index_pairs(q, member));
+    MPL_TRY(entries_alloc(q));
     MPL_TRY(search(q));
     for (uint32_t a = 0; a < q->n; a++) {
         uint32_t n;

@@ -12,6 +12,13 @@ typedef struct mpl_packing_wall {
     int64_t same;      /* INT64_MAX: nowhere [byte] */
 } mpl_packing_wall;
 
+/* An entry of a member's list while it is sorted. */
+typedef struct mpl_packing_entry {
+    int64_t key; /* [byte] */
+    uint32_t rival;
+    mpl_packing_wall wall;
+} mpl_packing_entry;
+
 /* Members are the pool's buffers and families, numbered from 0 in the order of the ids of their (lowest) buffers. A family has the
  * bytes from its start to its end. */
 typedef struct mpl_packing {
@@ -36,9 +43,10 @@ typedef struct mpl_packing {
     uint64_t bound;   /* no plan of the pool is lower [byte] */
     uint64_t goal;    /* the height at which the search is over: the bound, or a capacity above it [byte] */
     uint64_t best;    /* height of the best placement known [byte] */
-    uint64_t *best_offset; /* [n] */
-    uint64_t ticks;        /* rivals looked at, those of earlier pools included */
-    uint64_t limit;        /* of ticks */
+    uint64_t *best_offset;    /* [n] */
+    mpl_packing_entry *entry; /* [2 * the longest list] scratch */
+    uint64_t ticks;           /* rivals looked at, those of earlier pools included */
+    uint64_t limit;           /* of ticks */
 } mpl_packing;
 
 /* Whether the search has to end: the goal is reached, or the ticks or the time are used up. */
@@ -66,6 +74,10 @@ static inline int64_t mpl_packing_high(const mpl_packing *q, uint32_t i)
 
 /* Sorts a member's rivals by mpl_packing_low, equal ones as they come. */
 void mpl_packing_sort(mpl_packing *q, uint32_t member);
+
+/* Sorts q->entry[n] by key, equal ones as they come. O(n log n): for lists that are far from sorted. */
+void mpl_packing_merge(mpl_packing *q, uint32_t n);
+#define MPL_PACKING_FAR 8 /* a list in which each entry moves so far is that */
 
 /* Whether rival i of b does not mind b at `at` though that is in between, since they are in-place partners. */
 bool mpl_packing_shares(const mpl_packing *q, uint32_t b, uint32_t i, uint64_t at);

@@ -66,7 +66,7 @@ static void assert_searches(mpl_ctx *ctx, const small *from, uint32_t optimum)
     for (uint32_t i = 0; i < from->n; i++)
         rank[i] = (i * 3 + 1) % from->n;
     assert_ok(ctx, mpl_bodies_of_pool(ctx, p, 0, &b));
-    assert_ok(ctx, mpl_cliques_new(ctx, b, &q));
+    assert_ok(ctx, mpl_cliques_new(ctx, b, &effort, &q));
     assert_true(mpl_cliques_bound(b, q) <= optimum);
     for (uint32_t pick = MPL_PICK_SCORE_LOW; pick <= MPL_PICK_LOW; pick++) {
         assert_ok(ctx, mpl_graph_search_new(ctx, b, q, &s));
