@@ -364,7 +364,7 @@ static mpl_status try_arena(solver *s, uint32_t pool, mpl_exact_part *part, mpl_
     uint32_t *body = NULL, n = part->n, n_words = n / 64 + (n % 64 != 0);
     uint64_t *rival = NULL, limit = s->effort.tick_limit, more = (uint64_t)n * ARENA_TICKS;
 
-    if (n > ARENA_MOST)
+    if (n > ARENA_MOST || s->effort.ticks >= limit || limit - s->effort.ticks < more)
         return MPL_OK;
     MPL_TRY(mpl_new(ctx, body, n));
     MPL_TRY(mpl_new(ctx, rival, (size_t)n * n_words));
@@ -376,9 +376,8 @@ static mpl_status try_arena(solver *s, uint32_t pool, mpl_exact_part *part, mpl_
                 mpl_row_add(rival + (size_t)j * n_words, i);
             }
     MPL_TRY(mpl_bodies_new_take(ctx, s->p, part->buffer, body, n, &rival, &b));
+    s->effort.tick_limit = s->effort.ticks + more;
     s->effort.ticks += (uint64_t)n * n / 4;
-    if (s->effort.ticks < limit && more < limit - s->effort.ticks)
-        s->effort.tick_limit = s->effort.ticks + more;
     st = mpl_arena_search(ctx, b, goal(s, pool), &s->effort, part->offset, &part->height);
     s->effort.tick_limit = limit;
     if (part->height <= goal(s, pool))
