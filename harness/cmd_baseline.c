@@ -57,7 +57,7 @@ out:
     return st;
 }
 
-/* Those asked for; by default all of this program whose plans are the same bytes on every machine. */
+/* Those asked for; by default all that plan one arena, the same bytes on every machine. */
 static mpl_status choose_planners(update *u)
 {
     mpl_status st = MPL_OK;
@@ -65,7 +65,7 @@ static mpl_status choose_planners(update *u)
     for (uint32_t i = 0; i < u->options->planners.n; i++)
         MPL_TRY(add_specs(u, u->options->planners.item[i]));
     for (uint32_t i = 0; u->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
-        if (mpl_planners[i]->plan != NULL && (mpl_planners[i]->traits & MPL_ROUNDED) == 0)
+        if (mpl_planners[i]->plan != NULL && (mpl_planners[i]->traits & (MPL_ROUNDED | MPL_SPREADS)) == 0)
             MPL_TRY(add_spec(u, mpl_planners[i]->name));
 out:
     return st;

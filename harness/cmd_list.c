@@ -32,6 +32,20 @@ out:
     return st;
 }
 
+/* "key=default  what it is (what it may be)" */
+static void graph_param(const mpl_zoo_param *p)
+{
+    if (p->choices == NULL) {
+        printf("%-14s   %s=%" PRId64 "  %s (%" PRId64 "..%" PRId64 ")\n", "", p->key, p->otherwise, p->about,
+               p->min, p->max);
+        return;
+    }
+    printf("%-14s   %s=%s  %s (", "", p->key, p->choices[p->otherwise], p->about);
+    for (int64_t i = 0; i <= p->max; i++)
+        printf("%s%s", i > 0 ? "|" : "", p->choices[i]);
+    printf(")\n");
+}
+
 static mpl_status list_graphs(mpl_ctx *ctx, bool json)
 {
     mpl_status st = MPL_OK;
@@ -39,14 +53,12 @@ static mpl_status list_graphs(mpl_ctx *ctx, bool json)
     for (const mpl_zoo_entry *const *z = mpl_zoo; *z != NULL; z++) {
         MPL_TRY(entry(ctx, json, (*z)->name, (*z)->about, NULL));
         for (const mpl_zoo_param *p = (*z)->params; !json && p->key != NULL; p++)
-            printf("%-14s   %s=%" PRId64 "  %s (%" PRId64 "..%" PRId64 ")\n", "", p->key, p->otherwise,
-                   p->about, p->min, p->max);
+            graph_param(p);
     }
     if (!json)
         printf("any of them, to be trained:\n");
     for (const mpl_zoo_param *p = mpl_zoo_training; !json && p->key != NULL; p++)
-        printf("%-14s   %s=%s  %s\n", "", p->key, p->choices != NULL ? p->choices[p->otherwise] : "0",
-               p->about);
+        graph_param(p);
 out:
     return st;
 }

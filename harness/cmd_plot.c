@@ -16,12 +16,27 @@
 #include "harness/unroll.h"
 #include "harness/viewer.h"
 
-static const double MIB = 1048576;
 enum {
-    STAIRS = 240,
-    MANY = 400,
-    LABELS = 40
-}; /* steps that the live bytes have at most; boxes from which on borders are thin; rounds that are named at most */
+    STAIRS = 240, /* steps that the live bytes have at most */
+    MANY = 400,   /* boxes from which on borders are thin */
+    LABELS = 40,  /* rounds that are named at most */
+    WIDE = 76     /* characters of a title that have room beside each other */
+};
+
+/* What addresses and sizes are counted in. */
+typedef struct scale {
+    const char *name;
+    double bytes;
+} scale;
+
+static scale scale_of(const mpl_job *job, const mpl_plan *plan)
+{
+    uint64_t top = mpl_max_u64(plan->peak_bytes, job->bound_bytes);
+
+    return top >= 1u << 20   ? (scale){"MiB", 1 << 20}
+           : top >= 1u << 10 ? (scale){"KiB", 1 << 10}
+                             : (scale){"bytes", 1};
+}
 
 /* Text inside gnuplot's double quotes, with its enhanced mode off. */
 static void put_quoted(FILE *to, const char *text)
@@ -39,26 +54,49 @@ static const char *planner_of(const mpl_record *row)
     return planner != NULL ? planner : "plan";
 }
 
-/* "resnet50, pool: .."; title holds 300 bytes. */
-static const char *title_of(const mpl_job *job, const mpl_record *row, const mpl_plan *plan, char *title)
+/* "nnc_2019, parallel: 7.66 MiB planned, .."; figures holds 300 bytes. */
+static void figures_of(const mpl_job *job, const mpl_record *row, const mpl_plan *plan, char *figures)
 {
+    scale in = scale_of(job, plan);
+    int digits = in.bytes > 1 ? 2 : 0;
     char gap[32];
 
-    snprintf(title, 300, "%.150s, %.40s%s: %.2f MiB planned, bound %.2f MiB, %s", job->text, planner_of(row),
-             job->problem->before != NULL ? ", parallel" : "", (double)plan->peak_bytes / MIB,
-             (double)job->bound_bytes / MIB,
+    snprintf(figures, 300, "%.40s%s: %.*f %s planned, bound %.*f %s, %s", planner_of(row),
+             job->problem->before != NULL ? ", parallel" : "", digits, (double)plan->peak_bytes / in.bytes,
+             in.name, digits, (double)job->bound_bytes / in.bytes, in.name,
              plan->peak_bytes == job->bound_bytes ? "at the bound"
                                                   : mpl_gap_text(plan->peak_bytes, job->bound_bytes, gap));
-    return title;
+}
+
+/* The title above the picture: one line where it has room, else two, the graph cut where even that has none. */
+static void put_heading(FILE *to, const mpl_job *job, const mpl_record *row, const mpl_plan *plan)
+{
+    char figures[300], title[500];
+    bool one;
+
+    figures_of(job, row, plan, figures);
+    one = snprintf(title, sizeof title, "%.150s, %s", job->text, figures) <= WIDE;
+    if (!one)
+        snprintf(title, sizeof title, "%.*s%s", WIDE - 2, job->text,
+                 strlen(job->text) > WIDE - 2 ? ".." : "");
+    fprintf(to, "set tmargin %d\nset label 1 ", one ? 4 : 5);
+    put_quoted(to, title);
+    fprintf(to, " at graph 0, graph %s left\n", one ? "1.1" : "1.16");
+    if (!one) {
+        fprintf(to, "set label 2 ");
+        put_quoted(to, figures);
+        fprintf(to, " at graph 0, graph 1.1 left\n");
+    }
 }
 
 static void put_axes(FILE *to, const mpl_job *job, const mpl_record *row, const mpl_plan *plan,
                      const char *unit, uint32_t n_columns, bool png)
 {
     const mpl_problem *p = job->problem;
-    char title[300];
+    const scale in = scale_of(job, plan);
     uint64_t bound = job->bound_bytes, top = mpl_max_u64(mpl_max_u64(plan->peak_bytes, bound), 1);
     uint64_t least = UINT64_MAX, most = 1;
+    double lowest;
 
     for (mpl_buffer b = 0; b < p->n; b++) {
         least = mpl_min_u64(least, p->bytes[b]);
@@ -68,22 +106,24 @@ static void put_axes(FILE *to, const mpl_job *job, const mpl_record *row, const 
     fprintf(to, "set terminal %s\n",
             png ? "pngcairo size 1600,1000 fontscale 1.9 linewidth 1.6 noenhanced background '#ffffff'"
                 : "svg size 800,500 font 'sans-serif,12' noenhanced background '#ffffff'");
-    fprintf(to, "set tmargin 4\nset label 1 ");
-    put_quoted(to, title_of(job, row, plan, title));
+    put_heading(to, job, row, plan);
+    lowest = pow(10, floor(log10((double)least / in.bytes) - 0.01));
+    if (lowest < 0.00099) /* wide numbers beside the colours */
+        fprintf(to, "set rmargin at screen 0.8\n");
     fprintf(to,
-            " at graph 0, graph 1.1 left\nset key at graph 1, graph 1.02 right bottom horizontal samplen 2\n"
-            "set xlabel '%s'\nset ylabel 'address [MiB]'\nset cblabel 'buffer size [MiB]'\n"
+            "set key at graph 1, graph 1.02 right bottom horizontal samplen 2\n"
+            "set xlabel '%s'\nset ylabel 'address [%s]'\nset cblabel 'buffer size [%s]'\n"
             "set xrange [0:%" PRIu32 "]\nset yrange [0:%.17g]\n"
             "set tics out nomirror\nset border 3\nset style fill solid 1.0 border lc rgb '#101820'\n"
             /* light to dark without a step back: it reads in grey, and to the colour-blind eye */
             "set palette defined (0 '#fdf0b0', 0.25 '#bcc596', 0.5 '#7f9f98', 0.75 '#4f789c', 1 '#2c5286')\n"
             "set logscale cb 10\nset cbrange [%.17g:%.17g]\nset format cb '%%g'\n",
-            unit, n_columns, (double)top / MIB * 1.04, pow(10, floor(log10((double)least / MIB) - 0.01)),
-            pow(10, ceil(log10((double)most / MIB))));
+            unit, in.name, in.name, n_columns, (double)top / in.bytes * 1.04, lowest,
+            pow(10, ceil(log10((double)most / in.bytes))));
 }
 
 /* The live bytes as stairs; of many steps the largest of each few, or the line would hide what is below it. */
-static uint32_t put_live(FILE *to, const uint64_t *live, uint32_t n_steps)
+static uint32_t put_live(FILE *to, const scale *in, const uint64_t *live, uint32_t n_steps)
 {
     uint32_t few = (n_steps + STAIRS - 1) / STAIRS;
 
@@ -94,7 +134,8 @@ static uint32_t put_live(FILE *to, const uint64_t *live, uint32_t n_steps)
 
         for (uint32_t k = s; k < end; k++)
             most = mpl_max_u64(most, live[k]);
-        fprintf(to, "%" PRIu32 " %.17g\n%" PRIu32 " %.17g\n", s, (double)most / MIB, end, (double)most / MIB);
+        fprintf(to, "%" PRIu32 " %.17g\n%" PRIu32 " %.17g\n", s, (double)most / in->bytes, end,
+                (double)most / in->bytes);
     }
     fprintf(to, "EOD\n");
     return few;
@@ -158,6 +199,7 @@ static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const m
     mpl_status st = MPL_OK;
     const mpl_problem *p = job->problem;
     uint64_t *live = NULL, *across = NULL, peak;
+    const scale in = scale_of(job, plan);
     uint32_t few;
     char what[64];
 
@@ -174,10 +216,10 @@ static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const m
     fprintf(to, "\n$buffers << EOD\n");
     for (uint32_t i = 0; i < u->n_boxes; i++)
         fprintf(to, "%" PRIu32 " %" PRIu32 " %.17g %.17g %.17g\n", u->box[i].from, u->box[i].to,
-                (double)u->box[i].offset / MIB, (double)(u->box[i].offset + u->box[i].bytes) / MIB,
-                (double)u->box[i].bytes / MIB);
+                (double)u->box[i].offset / in.bytes, (double)(u->box[i].offset + u->box[i].bytes) / in.bytes,
+                (double)u->box[i].bytes / in.bytes);
     fprintf(to, "EOD\n");
-    few = put_live(to, across, p->before == NULL ? u->n_columns : 0);
+    few = put_live(to, &in, across, p->before == NULL ? u->n_columns : 0);
     snprintf(what, sizeof what, "live bytes");
     if (few > 1)
         snprintf(what, sizeof what, "live bytes, largest of %" PRIu32 " steps", few);
@@ -187,7 +229,8 @@ static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const m
             "%s%s%s%.17g with lines dt 2 lw 1.5 lc rgb '#000000' title 'bound'\n",
             u->n_boxes > MANY ? "0.4" : "1",
             p->before == NULL ? "$live using 1:2 with lines lw 1.2 lc rgb '#d55e00' title '" : "",
-            p->before == NULL ? what : "", p->before == NULL ? "', " : "", (double)job->bound_bytes / MIB);
+            p->before == NULL ? what : "", p->before == NULL ? "', " : "",
+            (double)job->bound_bytes / in.bytes);
 out:
     mpl_free(ctx, live);
     mpl_free(ctx, across);
@@ -295,10 +338,12 @@ static mpl_status write_page(mpl_ctx *ctx, const mpl_job *job, const mpl_record 
 {
     mpl_status st = MPL_OK;
     mpl_new_file file = {0};
-    char title[300];
+    char figures[300], title[500];
 
     MPL_TRY(mpl_file_begin(ctx, path, &file));
-    MPL_TRY(mpl_viewer_write(ctx, file.stream, title_of(job, row, plan, title), planner_of(row), job, plan));
+    figures_of(job, row, plan, figures);
+    snprintf(title, sizeof title, "%.150s, %s", job->text, figures);
+    MPL_TRY(mpl_viewer_write(ctx, file.stream, title, planner_of(row), job, plan));
     MPL_TRY(mpl_file_commit(ctx, &file));
 out:
     mpl_file_end(ctx, &file);

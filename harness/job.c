@@ -29,6 +29,8 @@ static mpl_status parse_names(mpl_ctx *ctx, const char *option, const char *text
 
         while (k < N_NAMES && strcmp(parts.item[i], names[k]) != 0)
             k++;
+        if (strcmp(parts.item[i], "none") == 0)
+            MPL_FAIL(ctx, MPL_EINPUT, "%s: 'none' stands alone, not in '%s'", option, text);
         if (k == N_NAMES)
             MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is none of %s, %s, %s, none", option, parts.item[i], names[0],
                      names[1], names[2]);
@@ -81,6 +83,20 @@ out:
     return st;
 }
 
+/* --device is of the backend that is named; a bench's backends look at it themselves. */
+static mpl_status check_device(mpl_ctx *ctx, const mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    const mpl_backend *backend = options->backend != NULL ? mpl_backend_find(options->backend) : NULL;
+
+    if (options->device != NULL && backend != NULL && !backend->takes_params)
+        MPL_FAIL(ctx, MPL_EINPUT, "--device: backend %s takes none", backend->name);
+    if (options->device != NULL && options->backend == NULL && options->backends == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "--device: of which backend? name one that takes it, such as cuda");
+out:
+    return st;
+}
+
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
 {
     mpl_status st = MPL_OK;
@@ -117,6 +133,7 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     MPL_TRY(parse_names(ctx, "--pools", options->pools, pool_names, &bits));
     MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
     MPL_TRY(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
+    MPL_TRY(check_device(ctx, options));
 out:
     mpl_order_spec_fini(ctx, &order);
     return st;
@@ -613,12 +630,27 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
         o->pools = names_text(row, MPL_FIELD_own_pools, pool_names, pool_text);
 }
 
-mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph, const char *path,
-                             mpl_plan_file *file, mpl_record **row, mpl_job *job)
+/* The graph's problem under the options, on the backend that they name. */
+static mpl_status open_problem(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job)
 {
     mpl_status st = MPL_OK;
     const mpl_backend *backend;
     uint64_t *workspaces = NULL;
+
+    mpl_job_fini(ctx, job);
+    MPL_TRY(mpl_job_open(ctx, options, graph, job));
+    MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
+    MPL_TRY(mpl_job_ask_workspaces(ctx, options, backend, job, &workspaces));
+    MPL_TRY(mpl_job_problem(ctx, options, backend, workspaces, job));
+out:
+    mpl_free(ctx, workspaces);
+    return st;
+}
+
+mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph, const char *path,
+                             mpl_plan_file *file, mpl_record **row, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
 
     MPL_TRY(mpl_plan_read(ctx, path, file));
     if (file->fields_json == NULL)
@@ -627,10 +659,13 @@ mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gra
         MPL_TRY(mpl_record_read(ctx, path, file->fields_json, strlen(file->fields_json), row));
     if (file->fields_json != NULL)
         adopt(options, file, *row);
-    MPL_TRY(mpl_job_open(ctx, options, graph, job));
-    MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
-    MPL_TRY(mpl_job_ask_workspaces(ctx, options, backend, job, &workspaces));
-    MPL_TRY(mpl_job_problem(ctx, options, backend, workspaces, job));
+    MPL_TRY(open_problem(ctx, options, graph, job));
+    if (!options->in_place && !options->given[MPL_OPT_in_place] &&
+        mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem)) {
+        options->in_place =
+            true; /* no pair is left in the file where each was decided, or none could be had */
+        MPL_TRY(open_problem(ctx, options, graph, job));
+    }
     if (mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem))
         MPL_FAIL(ctx, MPL_EINPUT,
                  "%s: a plan for another problem: %" PRIu32 " buffers, hash %016" PRIx64 "; %s has %" PRIu32
@@ -639,6 +674,5 @@ mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gra
                  mpl_problem_hash(job->problem));
     MPL_TRY(mpl_plan_check_bindings(ctx, path, file->fields_json, job->source.graph, job->map));
 out:
-    mpl_free(ctx, workspaces);
     return st;
 }

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "graphs/base/names.h"
 #include "harness/command.h"
 #include "harness/version.h"
 
@@ -13,6 +14,20 @@ static int find(const char *name)
         if (strcmp(mpl_commands[i].name, name) == 0)
             return i;
     return -1;
+}
+
+/* "no command 'paln' (is 'plan' meant?)" */
+static mpl_status no_command(mpl_ctx *ctx, const char *name)
+{
+    const char *near = NULL;
+    uint32_t least = MPL_TOO_FAR;
+
+    for (int i = 0; i < MPL_N_COMMANDS; i++)
+        if (mpl_nearer(name, strlen(name), mpl_commands[i].name, &least))
+            near = mpl_commands[i].name;
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "no command '%.100s'%s%s%s; see memplan --help",
+                    name, near != NULL ? " (is '" : "", near != NULL ? near : "",
+                    near != NULL ? "' meant?)" : "");
 }
 
 static mpl_status dispatch(mpl_ctx *ctx, int argc, char **argv)
@@ -34,7 +49,7 @@ static mpl_status dispatch(mpl_ctx *ctx, int argc, char **argv)
     }
     command = find(argv[1]);
     if (command < 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "no command '%s'; see memplan --help", argv[1]);
+        MPL_TRY(no_command(ctx, argv[1]));
     MPL_TRY(mpl_options_parse(ctx, (mpl_command_id)command, argc - 1, argv + 1, &options));
     if (options.help)
         mpl_help_command(stdout, (mpl_command_id)command);

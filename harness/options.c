@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "graphs/base/names.h"
 #include "harness/command.h"
 
 #define C(name) (1u << MPL_CMD_##name)
@@ -238,6 +239,34 @@ static int by_letter(int letter)
     return -1;
 }
 
+/* What is wrong with an option that getopt_long does not know: of other commands, misspelt, or cut too short. */
+static mpl_status no_option(mpl_ctx *ctx, mpl_command_id command, const spec *s, const char *given)
+{
+    const char *of = mpl_commands[command].name, *near = NULL, *name = given + strspn(given, "-");
+    size_t n = strcspn(name, "="), at = 0;
+    uint32_t least = MPL_TOO_FAR;
+    char word[32], others[200] = "";
+
+    snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), name);
+    for (int i = 0; i < MPL_N_OPTIONS; i++) {
+        if (!same_name(mpl_option_table[i].name, word))
+            continue;
+        for (int c = 0; c < MPL_N_COMMANDS && at < sizeof others; c++)
+            if (mpl_option_table[i].commands & (1u << c))
+                at += (size_t)snprintf(others + at, sizeof others - at, "%s%s", at > 0 ? ", " : "",
+                                       mpl_commands[c].name);
+        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%s: no option '--%s' here, but for %s", of,
+                        word, others);
+    }
+    for (size_t i = 0; s->option[i].name != NULL; i++)
+        if (mpl_nearer(name, n, s->name[i], &least))
+            near = s->name[i];
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "%s: no option '%.100s'%s%s%s; see memplan %s --help", of, given,
+                    near != NULL ? " (is '--" : ", or short for several", near != NULL ? near : "",
+                    near != NULL ? "' meant?)" : "", of);
+}
+
 mpl_status mpl_options_parse(mpl_ctx *ctx, mpl_command_id command, int argc, char **argv,
                              mpl_options *options)
 {
@@ -259,8 +288,7 @@ mpl_status mpl_options_parse(mpl_ctx *ctx, mpl_command_id command, int argc, cha
             MPL_FAIL(ctx, MPL_EINPUT, "%s: no option '-%c'; see memplan %s --help", info->name, optopt,
                      info->name);
         if (got == '?')
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: no option '%s', or short for several; see memplan %s --help",
-                     info->name, argv[optind - 1], info->name);
+            MPL_TRY(no_option(ctx, command, &s, argv[optind - 1]));
         MPL_TRY(set(ctx, options, got >= 256 ? got - 256 : by_letter(got), optarg));
     }
     for (int i = optind; i < argc; i++)

@@ -21,6 +21,9 @@ static mpl_status parse_params(mpl_ctx *ctx, const char *text, const char *param
 
     if (params == NULL)
         goto out;
+    if (params[0] == '\0')
+        MPL_FAIL(ctx, MPL_EINPUT, "planner %s: nothing behind the ':'; it takes: %s", spec->planner->name,
+                 spec->planner->params != NULL ? spec->planner->params : "none");
     MPL_TRY(mpl_strings_split(ctx, params, text, &spec->store, &parts));
     for (uint32_t i = 0; i < parts.n; i++) {
         char *part = spec->store + (parts.item[i] - spec->store), *cut = strchr(part, '=');

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "graphs/base/file.h"
+#include "graphs/base/names.h"
+#include "graphs/source.h"
 
 const mpl_builtin_suite mpl_builtin_suites[] = {
 #define SUITE(name, text) {name, text},
@@ -43,6 +45,23 @@ void mpl_suite_about(const char *text, char *line, size_t size)
     snprintf(line, size, "%.*s", (int)(n - skip), text + skip);
 }
 
+/* Why there is no suite of that name. */
+static mpl_status no_suite(mpl_ctx *ctx, const char *name)
+{
+    const char *near = NULL;
+    uint32_t least = MPL_TOO_FAR;
+
+    if (mpl_zoo_find(name, strcspn(name, ":")) != NULL)
+        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                        "'%.100s' is a graph; a suite is a text that lists graphs, one a line", name);
+    for (const mpl_builtin_suite *s = mpl_builtin_suites; s->name != NULL; s++)
+        if (mpl_nearer(name, strlen(name), s->name, &least))
+            near = s->name;
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "no suite '%.200s'%s%s%s, and no file of that name; see memplan list suites", name,
+                    near != NULL ? " (is '" : "", near != NULL ? near : "", near != NULL ? "' meant?)" : "");
+}
+
 static mpl_status read_text(mpl_ctx *ctx, const char *path, char **out)
 {
     mpl_status st = MPL_OK;
@@ -50,7 +69,7 @@ static mpl_status read_text(mpl_ctx *ctx, const char *path, char **out)
     size_t n;
 
     if (access(path, F_OK) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "no suite '%s', and no file of that name; see memplan list suites", path);
+        MPL_TRY(no_suite(ctx, path));
     MPL_TRY(mpl_file_read(ctx, path, &text, &n));
     if (strlen(text) != n)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: no suite: a text that lists graphs, one a line", path);

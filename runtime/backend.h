@@ -92,6 +92,7 @@ typedef struct mpl_backend {
     uint32_t align; /* of every buffer. [byte] */
     bool
         strided; /* operands of concats may lie strided: it reads and writes them so, or it is no matter that they are copied */
+    bool takes_params;       /* mpl_device_options.params; false: it looks at none */
     bool lays_channels_last; /* it lays images as graphs/ir/layout.h says; false: everything is row-major */
     mpl_status (*open)(mpl_ctx *ctx, const mpl_device_options *options, mpl_device **out);
     void (*close)(mpl_device *dev); /* NULL is allowed */

@@ -509,7 +509,7 @@ static const struct {
     {"resnet50:batch", "'batch' is no parameter"},
     {"resnet50:steps=2",
      "'steps=2' is no parameter; write key=value with one of batch, image, classes, form"},
-    {"resnet50:form=2", "'2' is none of the words for 'form'; the default is 'plain'"},
+    {"resnet50:form=2", "form=2 is none of plain, owl"},
     {"resnet50:batch=0", "batch=0 is no number from 1 to 65536"},
     {"resnet50:batch=-1", "batch=-1 is no number"},
     {"resnet50:batch=", "batch= is no number"},

@@ -309,6 +309,8 @@ static void baselines(void **state)
     folder_read("again.json", again, sizeof again);
     assert_string_equal(first, again);
     assert_null(strstr(first, "_ns"));
+    if (run("baseline update mlp -o @/all.json") != 0) /* whoever plans one arena, told nothing more */
+        fail_msg("%s", out);
     folder_put_text("one.suite", "--planners none,pool\n--safety serial\n{data}/no/such.csv\nmlp\n");
     assert_int_equal(run("baseline update @/one.suite mlp -o @/both.json"), 0);
     assert_non_null(strstr(out, "skip: no"));

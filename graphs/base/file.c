@@ -7,12 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { ENDLESS = 1 << 26 }; /* what a device gives at most. [byte] */
+
 mpl_status mpl_file_read(mpl_ctx *ctx, const char *path, char **data, size_t *size)
 {
     mpl_status st = MPL_OK;
     FILE *f = fopen(path, "rb");
     char *text = NULL;
     size_t cap = 0, n = 0, got;
+    struct stat facts;
 
     if (f == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", path, strerror(errno));
@@ -20,6 +23,8 @@ mpl_status mpl_file_read(mpl_ctx *ctx, const char *path, char **data, size_t *si
         MPL_TRY(mpl_reserve(ctx, text, cap, n + 4096));
         got = fread(text + n, 1, cap - n - 1, f);
         n += got;
+        if (n > ENDLESS && fstat(fileno(f), &facts) == 0 && S_ISCHR(facts.st_mode))
+            MPL_FAIL(ctx, MPL_EINPUT, "%s: no file, and it does not end", path);
     } while (got > 0);
     if (ferror(f))
         MPL_FAIL(ctx, MPL_EINPUT, "%s: cannot be read: %s", path, strerror(errno));
@@ -47,7 +52,8 @@ const char *mpl_temporary_folder(void)
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
     const char *folder = getenv("TMPDIR");
 
-    if (folder == NULL || folder[0] != '/' || folder[strspn(folder, plain)] != '\0' || strlen(folder) > 200)
+    if (folder == NULL || folder[0] != '/' || folder[strspn(folder, plain)] != '\0' || strlen(folder) > 200 ||
+        access(folder, W_OK | X_OK) != 0)
         return P_tmpdir;
     return folder;
 }

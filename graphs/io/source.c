@@ -1,10 +1,11 @@
 /* source.c -- GRAPH of the command line: a file by its content, else a network of the zoo. See source.h. */
 #include "graphs/base/file.h"
+#include "graphs/base/names.h"
 #include "graphs/source.h"
 
 #include <sys/stat.h>
 
-typedef enum content { ONNX, TEXT, LIST, UNKNOWN } content;
+typedef enum content { ONNX, TEXT, LIST, JSON, UNKNOWN } content;
 
 static bool is_blank(char c)
 {
@@ -43,6 +44,8 @@ static content content_of(const char *data, size_t size)
     if ((n > 6 && memcmp(line, "graph", 5) == 0 && is_blank(line[5])) ||
         (n > 8 && memcmp(line, "program", 7) == 0 && is_blank(line[7])))
         return TEXT;
+    if (n > 0 && (line[0] == '{' || line[0] == '['))
+        return JSON;
     return n > 0 && memchr(line, ',', n) != NULL ? LIST : UNKNOWN;
 }
 
@@ -74,6 +77,10 @@ static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_optio
         MPL_TRY(ends_with(path, ".tensors.csv") ? mpl_nnc_read(ctx, path, &out->problem, NULL)
                                                 : mpl_csv_read(ctx, path, &out->problem, &out->offset));
         break;
+    case JSON:
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: JSON is no graph; a plan goes behind --plan, or to verify, certify, export and check",
+                 path);
     case UNKNOWN:
         MPL_FAIL(ctx, MPL_EINPUT,
                  "%s:1: neither ONNX, nor .graph text (which begins with 'graph NAME'), nor a buffer "
@@ -85,48 +92,15 @@ out:
     return st;
 }
 
-/* ---- names that nearly fit ----------------------------------------------------------------------------- */
-
-enum { MAX_NAME = 32 };
-
-/* Least number of characters put in, left out or changed that makes b from the n characters at a; both at
- * most MAX_NAME. */
-static uint32_t edits(const char *a, size_t n, const char *b)
-{
-    size_t m = strlen(b);
-    uint32_t row[MAX_NAME + 1];
-
-    for (size_t j = 0; j <= m; j++)
-        row[j] = (uint32_t)j;
-    for (size_t i = 1; i <= n; i++) {
-        uint32_t diagonal = row[0];
-
-        row[0] = (uint32_t)i;
-        for (size_t j = 1; j <= m; j++) {
-            uint32_t best = diagonal + (a[i - 1] != b[j - 1]);
-
-            diagonal = row[j];
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-        }
-    }
-    return row[m];
-}
-
-/* The network whose name is nearest, at most two edits away; NULL: none. */
+/* The network whose name nearly fits, or NULL. */
 static const char *nearest(const char *name, size_t n)
 {
     const char *best = NULL;
-    uint32_t least = 3;
+    uint32_t least = MPL_TOO_FAR;
 
-    for (size_t i = 0; mpl_zoo[i] != NULL && n <= MAX_NAME; i++) {
-        uint32_t distance = edits(name, n, mpl_zoo[i]->name);
-
-        if (distance < least) {
-            least = distance;
+    for (size_t i = 0; mpl_zoo[i] != NULL; i++)
+        if (mpl_nearer(name, n, mpl_zoo[i]->name, &least))
             best = mpl_zoo[i]->name;
-        }
-    }
     return best;
 }
 

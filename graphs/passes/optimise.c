@@ -57,7 +57,8 @@ mpl_status mpl_pass_set_parse(mpl_ctx *ctx, const char *text, mpl_pass_set *out)
         size_t n = strcspn(at, ",");
 
         if (!set_word(at, n, &set))
-            MPL_FAIL(ctx, MPL_EINPUT, "optimise: no pass '%.*s'; there are all, none, unsafe,%s",
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "optimise: no pass '%.*s'; there is none, by itself, and all, unsafe,%s",
                      (int)(n < 40 ? n : 40), at, names);
     }
     for (int i = 0; i < MPL_N_PASSES; i++)

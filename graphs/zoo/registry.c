@@ -22,8 +22,8 @@ static const char *const accumulates[] = {"sum", "chain"};
 static const char *const products[] = {"joint", "apart"};
 
 const mpl_zoo_param mpl_zoo_training[] = {
-    [MODE] = {"mode", 0, 0, 1, "inference, or train: forward, loss, backward", modes},
-    [UPDATE] = {"update", 0, 0, 4, "of the weights, in place: none, sgd, momentum, adagrad, adam", updates},
+    [MODE] = {"mode", 0, 0, 1, "train: forward, loss, backward", modes},
+    [UPDATE] = {"update", 0, 0, 4, "of the weights, in place", updates},
     [GRADIENTS] = {"gradients", 0, 0, 2,
                    "of weights: pinned outputs, or planned and read by the update; by_update chooses",
                    gradients},
@@ -78,11 +78,17 @@ static mpl_status parse_value(mpl_ctx *ctx, const mpl_zoo_entry *entry, const mp
     mpl_status st = MPL_OK;
 
     if (p->choices != NULL) {
-        for (int64_t i = 0; i <= p->max; i++)
+        char words[200];
+        size_t at = 0;
+
+        for (int64_t i = 0; i <= p->max; i++) {
             if (strlen(p->choices[i]) == n && memcmp(p->choices[i], text, n) == 0)
                 return *out = i, MPL_OK;
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%.*s' is none of the words for '%s'; the default is '%s'",
-                 entry->name, (int)(n < 64 ? n : 64), text, p->key, p->choices[p->otherwise]);
+            at += (size_t)snprintf(words + at, sizeof words - at, "%s%s", i > 0 ? ", " : "", p->choices[i]);
+            mpl_assert(at < sizeof words);
+        }
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s=%.*s is none of %s", entry->name, p->key, (int)(n < 64 ? n : 64),
+                 text, words);
     }
     if (!parse_number(text, n, out) || *out < p->min || *out > p->max)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: %s=%.*s is no number from %" PRId64 " to %" PRId64, entry->name,

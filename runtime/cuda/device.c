@@ -656,6 +656,7 @@ const mpl_backend mpl_backend_cuda = {
     .name = "cuda",
     .about = "NVIDIA GPUs through CUDA, cuDNN, cuBLAS and kernels of our own",
     .align = 128,
+    .takes_params = true,
     .missing = missing,
     .open = open_device,
     .close = close_device,
