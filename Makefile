@@ -23,7 +23,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
-.PHONY: views-oracle views-planted control-oracle control-planted
+.PHONY: views-oracle views-planted concats-planted control-oracle control-planted
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: reliability cluster-test follow-docs claims determinism exact-oracle ilp-oracle paper paper-check peers
 MAKEFLAGS += --no-builtin-rules
@@ -204,6 +204,8 @@ views-oracle: deps-test $O/tests/test_graphs_views $O/tests/test_runtime_views
 	$(Q)$O/tests/test_runtime_views 20000
 views-planted: deps-test $O/tests/test_graphs_views $O/tests/test_graphs_views.o
 	$(Q)scripts/plant-views.sh $O $(PROGRAMS)
+concats-planted: deps-test $O/libmemplan.a
+	$(Q)scripts/plant-concat.sh $O
 
 # How far the searches come: minutes, into the table of results/ unless ARGS say otherwise.
 bench-search: $O/tests/bench_search

@@ -217,6 +217,7 @@ static void shared_operands_keep_the_outputs(void **state)
             o.concat = (mpl_concat)concat;
             o.pin_outputs = seed % 4 != 1;
             o.in_place = seed % 7 != 3;
+            o.pin_inputs = seed % 3 != 2;
             o.parallel = parallel;
             by[concat] = run(&ctx, g, planner, &o, seed % 2 == 0 && !parallel);
             if (by[concat].hash != alone.hash)
@@ -357,6 +358,210 @@ static void images_need_no_copies(void **state)
             fail_msg("%s%s: outputs %s, %" PRIu64 " bytes copied", networks[i / 2],
                      i % 2 == 1 ? ", channels last" : "", hash[0] == hash[1] ? "equal" : "differ", copied);
         mpl_free(&ctx, order);
+        mpl_value_map_free(&ctx, map);
+        mpl_problem_free(&ctx, p);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* What lies how, and what a plain backend copies of it: each strided operand once for whoever makes or reads it. Floats: 64 bytes are
+ * 16 of them. */
+static const struct {
+    const char *what, *text;
+    uint64_t copied; /* on ref, all concats sharing that can [byte] */
+    uint32_t n_pairs;
+} layouts[] = {
+    {"an operand seen through other dims, of a concat that lies in a box",
+     "graph g\ninput x f32 [2,4,4]\ns = slice(x) starts=[0] ends=[1] axes=[0]\na = tanh(s)\nb = relu(s)\n"
+     "r = reshape(a) shape=[1,2,8]\ni = concat(a, b) axis=0\nc = tanh(x)\no = concat(i, c) axis=1\n"
+     "y = relu(o)\nz = softplus(r)\noutput y\noutput z\n",
+     128 + 128 + 128, 2},
+    {"the same, a concat further in",
+     "graph g\ninput x f32 [3,4,4]\ns = slice(x) starts=[0] ends=[1] axes=[0]\na = tanh(s)\nb = relu(s)\n"
+     "d = softplus(s)\nr = reshape(a) shape=[1,2,8]\ni = concat(a, b) axis=0\nj = concat(i, d) axis=0\n"
+     "c = tanh(x)\no = concat(j, c) axis=1\ny = relu(o)\nz = softplus(r)\noutput y\noutput z\n",
+     128 + 128 + 192, 2},
+    {"a run that begins between two multiples of the alignment",
+     "graph g\ninput x f32 [1,5]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = softplus(c)\noutput "
+     "y\n",
+     20, 1},
+    {"an operand that lies apart is read last: nothing is written over it",
+     "graph g\ninput x f32 [2,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ns = reduce_sum(c) "
+     "axes=[1] "
+     "keepdims=1\n"
+     "t = add(a, s)\ny = softplus(t)\noutput y\n",
+     128 + 128 + 128, 1},
+    {"the last operand ends between two multiples",
+     "graph g\ninput x f32 [1,16]\na = tanh(x)\nb = slice(a) starts=[0] ends=[5] axes=[1]\n"
+     "d = relu(b)\nc = concat(a, d) axis=1\ny = reduce_sum(c) axes=[1]\noutput y\n",
+     0, 0},
+};
+
+/* Parts begin where buffers may, and are together what holds them, no more. */
+static void check_parts(const mpl_graph *g, const mpl_value_map *map, const mpl_problem *p, uint32_t align)
+{
+    for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
+        assert_int_equal(p->inside_at[b] % align, 0);
+    for (mpl_value v = 0; map->value_buffers != NULL && v < g->n_values; v++) {
+        uint64_t bytes = 0;
+
+        for (uint32_t k = 0; map->value_buffer[v] != MPL_NONE && k < map->value_buffers[v]; k++)
+            bytes += p->bytes[map->value_buffer[v] + k];
+        if (map->value_root[v] == v && bytes > 0)
+            assert_int_equal(bytes, g->value_bytes[v]);
+    }
+}
+
+/* The layouts that random graphs seldom have. */
+static void layouts_are_as_said(void **state)
+{
+    static const char *const backends[] = {"ref", "cpu"};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < 2 * (sizeof layouts / sizeof *layouts); i++) {
+        const mpl_backend *backend = mpl_backend_find(backends[i % 2]);
+        mpl_problem_options o = mpl_problem_options_default();
+        const char *text = layouts[i / 2].text;
+        mpl_value_map *map = NULL;
+        mpl_problem *p = NULL;
+        mpl_graph *g = NULL;
+        result alone, shared;
+        mpl_op order[64];
+
+        if (mpl_backend_absent(backend) != NULL)
+            continue;
+        o.concat = MPL_CONCAT_SHARE;
+        o.pin_outputs = false;
+        assert_ok(&ctx, mpl_text_read_memory(&ctx, "layout", text, strlen(text), &g));
+        assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
+        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+        check_parts(g, map, p, o.align);
+        alone = run_on(&ctx, backend, g, NULL, NULL, false);
+        shared = run_on(&ctx, backend, g, mpl_planner_find("greedy_size"), &o, true);
+        if (alone.hash != shared.hash || (i % 2 == 0 && shared.copied != layouts[i / 2].copied) ||
+            p->n_in_place != layouts[i / 2].n_pairs)
+            fail_msg("%s, on %s: outputs %s, %" PRIu64 " bytes copied, %u pairs", layouts[i / 2].what,
+                     backends[i % 2], alone.hash == shared.hash ? "equal" : "differ", shared.copied,
+                     p->n_in_place);
+        mpl_value_map_free(&ctx, map);
+        mpl_problem_free(&ctx, p);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* One buffer at the offset of another, whose last reader makes it: what the graph must refuse, for where their values lie. */
+static const struct {
+    const char *what, *text, *in, *out;
+} refused[] = {
+    {"the operand that is read lies apart",
+     "graph g\ninput x f32 [2,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\n"
+     "s = reduce_sum(c) axes=[1] keepdims=1\nt = add(a, s)\ny = softplus(t)\noutput y\n",
+     "c", "t"},
+    {"the operand that is made lies apart",
+     "graph g\ninput x f32 [4,16]\ns = slice(x) starts=[0] ends=[2] axes=[0]\na = sigmoid(s)\nb = relu(a)\n"
+     "c = concat(a, b) axis=1\ny = reduce_sum(c) axes=[1]\noutput y\n",
+     "x", "c"},
+    {"the piece that is read begins elsewhere",
+     "graph g\ninput x f32 [4,16]\ns = slice(x) starts=[2] ends=[4] axes=[0]\na = sigmoid(s)\n"
+     "y = reduce_sum(a) axes=[1]\noutput y\n",
+     "x", "a"},
+};
+
+static void values_apart_are_not_overwritten(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        mpl_problem_options o = mpl_problem_options_default();
+        mpl_buffer in, out;
+        mpl_value_map *map = NULL;
+        mpl_problem *p = NULL;
+        mpl_plan *plan = NULL;
+        mpl_graph *g = NULL;
+        mpl_op order[64];
+        mpl_run call;
+
+        o.concat = MPL_CONCAT_SHARE;
+        o.parallel = true;
+        o.pin_inputs = false;
+        assert_ok(&ctx, mpl_text_read_memory(&ctx, "refused", refused[i].text, strlen(refused[i].text), &g));
+        assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
+        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+        mpl_run_init(&call, &ctx);
+        assert_ok(&ctx, mpl_planner_run(mpl_planner_find("none"), &call, p, &plan));
+        assert_ok(&ctx, mpl_verify_graph(&ctx, g, map, p, plan));
+        in = map->value_buffer[mpl_graph_find(g, refused[i].in)];
+        out = map->value_buffer[mpl_graph_find(g, refused[i].out)];
+        assert_true(in < p->n && out < p->n && in != out && p->bytes[out] <= p->bytes[in]);
+        plan->offset[out] = plan->offset[in];
+        if (mpl_verify_graph(&ctx, g, map, p, plan) != MPL_EINVALID)
+            fail_msg("%s: allowed", refused[i].what);
+        mpl_plan_free(&ctx, plan);
+        mpl_value_map_free(&ctx, map);
+        mpl_problem_free(&ctx, p);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Maps and plans that do not say where values lie: refused before anything runs. */
+static void wrong_places_are_refused(void **state)
+{
+    static const char *const text[] = {
+        "graph g\ninput x f32 [2,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = "
+        "softplus(c)\noutput y\n",
+        "graph g\ninput x f32 [1,16]\na = tanh(x)\nb = relu(x)\nc = concat(a, b) axis=1\ny = "
+        "softplus(c)\noutput y\n",
+    };
+    const mpl_backend *ref = mpl_backend_find("ref");
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int fault = 0; fault < 6; fault++) { /* 0, 1: none */
+        mpl_problem_options o = mpl_problem_options_default();
+        mpl_exec_options how = {.weight_seed = 5};
+        mpl_value_map *map = NULL;
+        mpl_problem *p = NULL;
+        mpl_device *dev = NULL;
+        mpl_plan *plan = NULL;
+        mpl_exec *exec = NULL;
+        mpl_graph *g = NULL;
+        mpl_buffer part;
+        mpl_op order[64];
+        mpl_value b;
+        mpl_run call;
+
+        o.concat = MPL_CONCAT_SHARE;
+        o.in_place = false;
+        assert_ok(&ctx, mpl_text_read_memory(&ctx, "wrong", text[fault % 2], strlen(text[fault % 2]), &g));
+        assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
+        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+        mpl_run_init(&call, &ctx);
+        assert_ok(&ctx, mpl_planner_run(mpl_planner_find("none"), &call, p, &plan));
+        b = mpl_graph_find(g, "b");
+        part = map->value_buffer[b];
+        if (fault == 2)
+            map->value_box[b].offset++; /* it ends one element behind the result */
+        if (fault == 3)
+            plan->offset[part] -= 64, p->bytes[part] += 64; /* over the part before it */
+        if (fault == 4)
+            map->value_box[b].stride[0]++;
+        if (fault == 5)
+            p->bytes[part] -= 64;
+        assert_ok(&ctx, ref->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
+        if (mpl_exec_new(&ctx, ref, dev, g, order, p, map, plan, &how, &exec) !=
+            (fault < 2 ? MPL_OK : MPL_EINVALID))
+            fail_msg("fault %d: %s", fault, fault < 2 ? ctx.message : "taken");
+        mpl_exec_free(&ctx, exec);
+        ref->close(dev);
+        mpl_plan_free(&ctx, plan);
         mpl_value_map_free(&ctx, map);
         mpl_problem_free(&ctx, p);
         mpl_graph_free(&ctx, g);
@@ -762,6 +967,9 @@ int main(void)
         cmocka_unit_test(shared_operands_keep_the_outputs),
         cmocka_unit_test(boxes_keep_the_outputs),
         cmocka_unit_test(images_need_no_copies),
+        cmocka_unit_test(layouts_are_as_said),
+        cmocka_unit_test(values_apart_are_not_overwritten),
+        cmocka_unit_test(wrong_places_are_refused),
         cmocka_unit_test(parts_make_room),
         cmocka_unit_test(short_lives_are_caught),
         cmocka_unit_test(choices_are_the_best),
