@@ -68,9 +68,8 @@ static void *open_by(const char *variable, const char *pattern, const char *file
     const char *value = getenv(variable);
     char folder[512];
 
-    if (value == NULL || strlen(value) + strlen(pattern) >= sizeof folder)
+    if (value == NULL || snprintf(folder, sizeof folder, "%s%s", value, pattern) >= (int)sizeof folder)
         return NULL;
-    snprintf(folder, sizeof folder, "%s%s", value, pattern);
     return open_in(folder, file);
 }
 
