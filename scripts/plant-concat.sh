@@ -93,8 +93,6 @@ only "layout: a value lies in one block" $layout 's/map->value_buffer\[v\] != MP
 concats=graphs/analysis/concats.c decide=planners/concat.c
 only "choice: among equals the one that copies more" $concats 's/a->shared_bytes > b->shared_bytes/a->shared_bytes < b->shared_bytes/'
 only "choice: all share again" $concats 's/        c->shared\[op\] = bound <= c->copying;/        c->shared[op] = 1;/'
-only "choice: none shares again" $concats 's/        c->shared\[op\] = bound <= c->copying;/        c->shared[op] = 0;/'
-only "choice: the one given up is any" $concats 's/    \*found = \*found == MPL_NONE ? any : \*found;/    *found = any;/'
 only "choice: what cannot share does where it is asked to" $concats 's/options->concat_shared\[op\] \&\& sharable\[op\];/options->concat_shared[op];/'
 only "choice: bounds decide, not plans" $decide 's/        if (decided \&\& mpl_concat_better(&one, \&best))/        if (i == 0)/'
 only "choice: a search that ended early decides" $decide 's/    \*decided = plan->claim == MPL_OPTIMAL;/    *decided = true;/'

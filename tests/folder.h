@@ -20,6 +20,15 @@ static inline char *temporary(char *path, size_t size, const char *what)
     return path;
 }
 
+/* An empty file there, its name in path[size]; the caller removes it. */
+static inline void temporary_file(char *path, size_t size, const char *what)
+{
+    int fd = mkstemp(temporary(path, size, what));
+
+    assert_true(fd >= 0);
+    close(fd);
+}
+
 /* Makes `folder`; not 0 where it cannot. */
 static inline int folder_make(const char *what)
 {

@@ -5,12 +5,34 @@
 #include "tests/test.h"
 
 #include "graphs/base/rng.h"
+#include "planners/plan.h"
 
 #include <stdlib.h>
 
 static inline uint32_t pick(mpl_rng *rng, uint32_t n)
 {
     return (uint32_t)mpl_rng_below(rng, n);
+}
+
+/* How many changed certificates are tried: MPL_MUTANTS; make certify-mutations asks for a million. */
+static inline uint64_t n_mutants(void)
+{
+    const char *asked = getenv("MPL_MUTANTS");
+
+    return asked != NULL ? strtoull(asked, NULL, 10) : 20000;
+}
+
+/* The claim that p, whose capacity becomes `within`, does not fit, for the reasons given. */
+static inline mpl_plan *refuted(mpl_ctx *ctx, mpl_problem *p, uint64_t within, const char *steps)
+{
+    mpl_plan *plan = NULL;
+
+    p->pool_capacity[0] = within;
+    assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
+    plan->claim = MPL_INFEASIBLE;
+    plan->refutation.within = within;
+    assert_non_null(plan->refutation.steps = mpl_strdup(ctx, steps));
+    return plan;
 }
 
 enum { MOST_RECORDS = 4000 };

@@ -3,6 +3,7 @@
 #ifndef MPL_SMALL_PROBLEM_H
 #define MPL_SMALL_PROBLEM_H
 
+#include "tests/root_problems.h"
 #include "tests/test.h"
 
 #include "graphs/base/rng.h"
@@ -192,21 +193,6 @@ static inline mpl_problem *problem_of(mpl_ctx *ctx, const small *from)
     return p;
 }
 
-/* Small problems whose optimum is above the bound are rare: about one random list in a million. Mutants of these two are many.
- */
-static const small roots[] = {
-    {.n = 8,
-     .birth = {3, 2, 4, 5, 1, 3, 2, 1},
-     .death = {5, 4, 7, 7, 2, 4, 5, 3},
-     .size = {1, 3, 4, 4, 4, 1, 2, 3},
-     .align = {1, 1, 1, 1, 1, 1, 1, 1},
-     .fixed = {-1, -1, -1, -1, -1, -1, -1, -1}},
-    {.n = 8,
-     .birth = {2, 5, 0, 4, 0, 1, 3, 1},
-     .death = {5, 6, 2, 6, 1, 4, 6, 3},
-     .size = {3, 5, 5, 1, 5, 4, 3, 1},
-     .align = {1, 1, 1, 1, 1, 1, 1, 1},
-     .fixed = {-1, -1, -1, -1, -1, -1, -1, -1}},
-};
+static const small roots[] = {ROOT_PROBLEMS(size)};
 
 #endif

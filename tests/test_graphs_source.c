@@ -30,11 +30,9 @@ static void test_by_content(void **state)
     char path[300];
     mpl_source source;
     mpl_ctx ctx;
-    int fd = mkstemp(temporary(path, sizeof path, "source"));
 
     (void)state;
-    assert_true(fd >= 0);
-    close(fd);
+    temporary_file(path, sizeof path, "source");
     mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         write_file(path, good[i].text, strlen(good[i].text));
@@ -212,11 +210,9 @@ static void test_wrong(void **state)
     char path[300];
     mpl_source source;
     mpl_ctx ctx;
-    int fd = mkstemp(temporary(path, sizeof path, "source"));
 
     (void)state;
-    assert_true(fd >= 0);
-    close(fd);
+    temporary_file(path, sizeof path, "source");
     mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const char *name = wrong[i].name != NULL ? wrong[i].name : path;

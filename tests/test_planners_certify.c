@@ -260,18 +260,6 @@ static const struct cheat {
      {{0, 2, 2, 1, -1}, {0, 1, 2, 1, -1}, {1, 3, 2, 1, -1}, {2, 3, 1, 1, 2}}},
 };
 
-static mpl_plan *refuted(mpl_ctx *ctx, mpl_problem *p, uint64_t within, const char *steps)
-{
-    mpl_plan *plan = NULL;
-
-    p->pool_capacity[0] = within;
-    assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
-    plan->claim = MPL_INFEASIBLE;
-    plan->refutation.within = within;
-    assert_non_null(plan->refutation.steps = mpl_strdup(ctx, steps));
-    return plan;
-}
-
 static void cheats_are_refused(void **state)
 {
     mpl_ctx ctx;
@@ -535,11 +523,9 @@ static void try_mutant(mpl_ctx *ctx, mpl_rng *rng, const small *base, const mpl_
     mpl_problem_free(ctx, problem);
 }
 
-/* MPL_MUTANTS: how many; make certify-mutations asks for a million. */
 static void mutants_prove_nothing_false(void **state)
 {
-    const char *asked = getenv("MPL_MUTANTS");
-    uint64_t n = asked != NULL ? strtoull(asked, NULL, 10) : 20000;
+    uint64_t n = n_mutants();
     static small kept[BASES];
     mpl_plan *plan[BASES];
     mpl_ctx ctx;

@@ -98,18 +98,6 @@ static void couples(const char *from, bool matrix[MOST][MOST])
         matrix[from[0] - '0'][from[1] - '0'] = true;
 }
 
-static mpl_plan *refuted(mpl_ctx *ctx, mpl_problem *p, uint64_t within, const char *steps)
-{
-    mpl_plan *plan = NULL;
-
-    p->pool_capacity[0] = within;
-    assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
-    plan->claim = MPL_INFEASIBLE;
-    plan->refutation.within = within;
-    assert_non_null(plan->refutation.steps = mpl_strdup(ctx, steps));
-    return plan;
-}
-
 static void cheats_are_refused(void **state)
 {
     mpl_ctx ctx;
@@ -319,11 +307,9 @@ static mpl_plan *make_certificate(mpl_ctx *ctx, const small *p, uint32_t optimum
     return none;
 }
 
-/* MPL_MUTANTS: how many; make certify-mutations asks for a million. */
 static void mutants_prove_nothing_false(void **state)
 {
-    const char *asked = getenv("MPL_MUTANTS");
-    uint64_t n = asked != NULL ? strtoull(asked, NULL, 10) : 20000;
+    uint64_t n = n_mutants();
     static small kept[BASES];
     mpl_plan *plan[BASES];
     mpl_ctx ctx;

@@ -2,6 +2,7 @@
  * a proof; what ends a search, GLPK's memory, the file. With two numbers as its arguments, so many problems and so many
  * refutations against the exact search, and nothing else (make ilp-oracle). */
 #include "tests/random_problem.h"
+#include "tests/root_problems.h"
 
 #include "graphs/source.h"
 #include "planners/certify.h"
@@ -24,21 +25,7 @@ typedef struct shape {
     uint32_t seed;       /* of pairs, and of the lifetimes' arcs that a parallel problem lacks */
 } shape;
 
-/* Optima above the bound are about one random list in a million. Mutants of these two are many. */
-static const shape roots[] = {
-    {.n = 8,
-     .birth = {3, 2, 4, 5, 1, 3, 2, 1},
-     .death = {5, 4, 7, 7, 2, 4, 5, 3},
-     .bytes = {1, 3, 4, 4, 4, 1, 2, 3},
-     .align = {1, 1, 1, 1, 1, 1, 1, 1},
-     .fixed = {-1, -1, -1, -1, -1, -1, -1, -1}},
-    {.n = 8,
-     .birth = {2, 5, 0, 4, 0, 1, 3, 1},
-     .death = {5, 6, 2, 6, 1, 4, 6, 3},
-     .bytes = {3, 5, 5, 1, 5, 4, 3, 1},
-     .align = {1, 1, 1, 1, 1, 1, 1, 1},
-     .fixed = {-1, -1, -1, -1, -1, -1, -1, -1}},
-};
+static const shape roots[] = {ROOT_PROBLEMS(bytes)};
 
 static void add_buffer(shape *p, mpl_rng *rng)
 {

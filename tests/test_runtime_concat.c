@@ -797,6 +797,50 @@ static void choices_are_the_best(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* More concats than choices can be tried of: in each an operand waits beside something wide, where the whole result would be more. So
+ * none shares. */
+static void many_are_given_up(void **state)
+{
+    enum { N = 14 };
+    mpl_problem_options o = mpl_problem_options_default();
+    mpl_concats *concats = NULL;
+    mpl_value_map *map = NULL;
+    mpl_problem *p = NULL;
+    mpl_graph *g = NULL;
+    uint64_t bound[2];
+    mpl_op order[8 * N];
+    char text[N * 200];
+    mpl_ctx ctx;
+    int n = snprintf(text, sizeof text, "graph g\ninput x f32 [2,16]\n");
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int k = 0; k < N; k++)
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "a%d = tanh(x)\nm%d = concat(x, x, x, x, x, x) axis=1\ns%d = reduce_sum(m%d) axes=[1] "
+                      "keepdims=1\n"
+                      "b%d = add(a%d, s%d)\nc%d = concat(a%d, b%d) axis=1\ny%d = reduce_sum(c%d) "
+                      "axes=[1]\noutput y%d\n",
+                      k, k, k, k, k, k, k, k, k, k, k, k, k);
+    assert_ok(&ctx, mpl_text_read_memory(&ctx, "many", text, (size_t)n, &g));
+    assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
+    assert_ok(&ctx, mpl_concats_new(&ctx, g, order, &o, &concats));
+    assert_true(concats->n == N && concats->by == MPL_CONCAT_BY_GREEDY);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        assert_int_equal(concats->shared[op], 0);
+    for (int copy = 0; copy < 2; copy++) {
+        o.concat = copy ? MPL_CONCAT_COPY : MPL_CONCAT_AUTO;
+        assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
+        assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &bound[copy], NULL));
+        mpl_value_map_free(&ctx, map), map = NULL;
+        mpl_problem_free(&ctx, p), p = NULL;
+    }
+    assert_int_equal(bound[0], bound[1]);
+    mpl_concats_free(&ctx, concats);
+    mpl_graph_free(&ctx, g);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* Moves the family of buffer x so that x lies `by` bytes behind c; false: it cannot. */
 static bool move_onto(const mpl_problem *p, mpl_plan *plan, mpl_buffer x, mpl_buffer c, uint64_t by)
 {
@@ -973,6 +1017,7 @@ int main(void)
         cmocka_unit_test(parts_make_room),
         cmocka_unit_test(short_lives_are_caught),
         cmocka_unit_test(choices_are_the_best),
+        cmocka_unit_test(many_are_given_up),
         cmocka_unit_test(relations_of_parts_are_the_graphs),
         cmocka_unit_test(orders_count_parts),
         cmocka_unit_test(zoo_copies_little),
