@@ -314,7 +314,7 @@ for name in $(steps); do
     do_step "$name" >"$out/$name.log" 2>&1
     status=$?
     case $status in
-    0) note= ;;
+    0) note=$(grep -ciE '^(\[ *SKIPPED *\]|skip:)' "$out/$name.log") && note=", $note lines of it say that something was skipped" || note= ;;
     77) note=": $(tail -1 "$out/$name.log")" ;;
     124 | 137) note=": its $limit s were up" ;;
     *) note=": $(tail -1 "$out/$name.log" | cut -c1-160)" ;;

@@ -23,4 +23,9 @@ mpl_status host_dnn_prepare(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const m
 void host_dnn_release(mpl_ctx *ctx, mpl_cuda_dnn *dnn);
 int host_dnn_run(const mpl_cuda_work *work);
 
+/* Descriptors, from now on until host_give_back, are those of the cuDNN that is found (MEMPLAN_CUDNN: its folder; else where the
+ * loader looks): it needs no device to refuse one, or to say what a convolution leaves. Nothing can run. False: there is none. */
+bool host_borrow(void);
+void host_give_back(void);
+
 #endif

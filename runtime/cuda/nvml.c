@@ -47,13 +47,11 @@ static bool begin(mpl_nvml *n, int device)
         !FIND("nvmlDeviceGetClockInfo", n->clock) || !FIND("nvmlDeviceGetMaxClockInfo", n->most_clock) ||
         !FIND("nvmlDeviceGetPowerUsage", n->power) ||
         !FIND("nvmlDeviceGetEnforcedPowerLimit", n->most_power) ||
-        !FIND("nvmlDeviceGetPerformanceState", n->state) ||
-        !FIND("nvmlDeviceGetTemperature", n->temperature) ||
-        (!FIND("nvmlDeviceGetCurrentClocksEventReasons",
-               n->throttled) && /* its name since 12.2, and before */
-         !FIND("nvmlDeviceGetCurrentClocksThrottleReasons", n->throttled)) ||
-        init() != 0 || !FIND("nvmlShutdown", n->shutdown))
+        !FIND("nvmlDeviceGetPerformanceState", n->state) || init() != 0 || !FIND("nvmlShutdown", n->shutdown))
         return false;
+    (void)FIND("nvmlDeviceGetTemperature", n->temperature); /* versions to come may have them no more */
+    if (!FIND("nvmlDeviceGetCurrentClocksEventReasons", n->throttled)) /* its name since 12.2, and before */
+        (void)FIND("nvmlDeviceGetCurrentClocksThrottleReasons", n->throttled);
     if (cudaDeviceGetPCIBusId(bus, sizeof bus, device) == cudaSuccess)
         return by_bus(bus, &n->device) == 0;
     (void)cudaGetLastError(); /* or the next launch would be told it */
@@ -99,8 +97,10 @@ int mpl_nvml_clocks(mpl_nvml *n, mpl_device_clocks *out)
     (void)n->power(n->device, &power);
     (void)n->most_power(n->device, &power_most);
     (void)n->state(n->device, &state);
-    (void)n->temperature(n->device, TEMPERATURE_GPU, &celsius);
-    (void)n->throttled(n->device, &reasons);
+    if (n->temperature != NULL)
+        (void)n->temperature(n->device, TEMPERATURE_GPU, &celsius);
+    if (n->throttled != NULL)
+        (void)n->throttled(n->device, &reasons);
     *out = (mpl_device_clocks){
         .core_mhz = core,
         .core_most_mhz = core_most,
