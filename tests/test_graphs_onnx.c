@@ -1,6 +1,7 @@
 /* Reading ONNX models: known networks (operators, shapes, bytes), every way to be wrong, external data, dims, bindings. Small
  * models are written here byte by byte, by an encoder that shares nothing with the reader. */
 #include "tests/onnx_model.h"
+#include "tests/interpret.h"
 #include "tests/folder.h"
 
 #include "graphs/passes/passes.h"
@@ -217,6 +218,18 @@ static const struct refusal {
      "training"},
     {"huge window", 13, FLOAT, "1 1 4", "MaxPool", "x", "y",
      "kernel_shape=[99999999999] auto_pad='SAME_UPPER'", "kernel_shape[0]"},
+    {"Einsum's diagonal", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ii->i'", "stands twice"},
+    {"Einsum's letters", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ijk->i'", "3 letters, its input 2"},
+    {"Einsum's result", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ij->ik'", "in no input's term"},
+    {"Einsum's dims", 13, FLOAT, "2 3", "Einsum", "x x", "y", "equation='ij,jk->ik'",
+     "3 and 2 of one letter"},
+    {"Einsum's terms", 13, FLOAT, "2 3", "Einsum", "x x", "y", "equation='ij->ij'", "as many terms"},
+    {"Einsum of three", 13, FLOAT, "2 2", "Einsum", "x x x", "y", "equation='ij,jk,kl->il'", "one or two"},
+    {"Einsum's arrow", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ij-ij'", "begins no arrow"},
+    {"Einsum's end", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ij->ij,'", "goes on behind"},
+    {"Einsum's signs", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='ij1->ij'", "a '1'"},
+    {"Einsum's dots", 13, FLOAT, "2 2", "Einsum", "x", "y", "equation='...j->j'", "the result has none"},
+    {"Einsum without an equation", 13, FLOAT, "2 2", "Einsum", "x", "y", "", "'equation' is missing"},
     {"bad auto_pad", 13, FLOAT, "1 1 4", "MaxPool", "x", "y", "kernel_shape=[2] auto_pad='SOME'", "auto_pad"},
 };
 
@@ -237,6 +250,107 @@ static void refused_nodes(void **state)
         m = model(r->opset);
         assert_refused(&ctx, &m, NULL, r->message);
     }
+}
+
+/* ---- Einsum ------------------------------------------------------------------------------------------------- */
+
+static const char *const equations[] = {
+    "ij,jk->ik",      "ij,jk->ki", "bij,bjk->bik",    "bhid,bhjd->bhij", "i,j->ij",   "i,i->",
+    "bchw,bdhw->bcd", "ijk->ki",   "ij->ij",          "ijk->",           "ijk->j",    "ij,kl->i",
+    "ab,ab->ab",      "ab,b->ab",  "abcd,efcd->abef", "bkn,bkm->bnm",    "a,bc->abc", "AaB,Bc->cAa",
+    "ij,ik->jk",      "ia,ib->",   "xyz,zy->x",
+};
+
+static int64_t dim_of(char letter)
+{
+    return 2 + letter % 3;
+}
+
+static void dims_of(const char *term, size_t n, char *dims)
+{
+    *dims = '\0';
+    for (size_t i = 0; i < n; i++)
+        dims += sprintf(dims, "%s%d", i > 0 ? " " : "", (int)dim_of(term[i]));
+}
+
+/* Where the element lies that a term's letters choose. */
+static int64_t place(const char *term, size_t n, const int64_t *index)
+{
+    int64_t at = 0;
+
+    for (size_t i = 0; i < n; i++)
+        at = at * dim_of(term[i]) + index[(unsigned char)term[i]];
+    return at;
+}
+
+/* The sum over all letters, one after the other: the definition. */
+static void sum_all(const char *equation, const float *a, const float *b, double *y)
+{
+    const char *arrow = strchr(equation, '-'), *comma = strchr(equation, ','), *end = comma ? comma : arrow;
+    int64_t index[128] = {0};
+    bool met[128] = {false}, more = true;
+
+    for (const char *at = equation; *at != '\0'; at++)
+        met[(unsigned char)*at] = *at >= 'A';
+    while (more) {
+        float x = a[place(equation, (size_t)(end - equation), index)];
+
+        if (comma != NULL)
+            x *= b[place(comma + 1, (size_t)(arrow - comma - 1), index)];
+        y[place(arrow + 2, strlen(arrow + 2), index)] += (double)x;
+        more = false;
+        for (int letter = 0; letter < 128 && !more; letter++)
+            if (met[letter]) {
+                more = ++index[letter] < dim_of((char)letter);
+                index[letter] = more ? index[letter] : 0;
+            }
+    }
+}
+
+static void einsum_sums(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof equations / sizeof *equations; i++) {
+        const char *equation = equations[i], *arrow = strchr(equation, '-'), *comma = strchr(equation, ',');
+        char dims[64], attr[64];
+        double y[1024] = {0};
+        mpl_graph *g = NULL;
+        interpreter it;
+        message m;
+        mpl_value out;
+
+        begin();
+        dims_of(equation, (size_t)((comma ? comma : arrow) - equation), dims);
+        ADD_IN("a", FLOAT, dims);
+        if (comma != NULL) {
+            dims_of(comma + 1, (size_t)(arrow - comma - 1), dims);
+            ADD_IN("b", FLOAT, dims);
+        }
+        snprintf(attr, sizeof attr, "equation='%s'", equation);
+        ADD_NODE("", "Einsum", comma != NULL ? "a b" : "a", "y", attr);
+        ADD_OUT("y");
+        m = model(12);
+        assert_ok(&ctx, read_message(&ctx, &m, NULL, &g));
+        it = interpret_begin(&ctx, g);
+        for (uint32_t k = 0; k < g->n_inputs; k++)
+            for (uint64_t e = 0; e < g->value_bytes[g->input[k]] / sizeof(float); e++)
+                ((float *)it.data[g->input[k]])[e] = (float)((e * 7 + k * 5) % 11) - 4;
+        assert_ok(&ctx, interpret(&it));
+        sum_all(equation, it.data[g->input[0]], comma != NULL ? it.data[g->input[1]] : NULL, y);
+        out = g->output[0];
+        assert_int_equal(g->value_shape[out].rank, strlen(arrow + 2));
+        for (uint32_t k = 0; k < g->value_shape[out].rank; k++)
+            assert_int_equal(g->value_shape[out].dim[k], dim_of(arrow[2 + k]));
+        for (uint64_t e = 0; e < g->value_bytes[out] / sizeof(float); e++)
+            if ((double)((float *)it.data[out])[e] != y[e])
+                fail_msg("%s: element %d", equation, (int)e);
+        interpret_end(&it);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
 }
 
 /* ---- dims, bindings, names ----------------------------------------------------------------------------------- */
@@ -830,6 +944,7 @@ int main(void)
         cmocka_unit_test(no_such_file),
         cmocka_unit_test(deep_nesting),
         cmocka_unit_test(refused_nodes),
+        cmocka_unit_test(einsum_sums),
         cmocka_unit_test(dims_from_options),
         cmocka_unit_test(inputs_that_decide_shapes),
         cmocka_unit_test(initialisers_are_no_inputs),

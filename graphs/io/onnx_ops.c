@@ -551,7 +551,7 @@ static const char *label_of(const Onnx__NodeProto *proto, const char *type)
 static bool is_same_value(onnx_node *n)
 {
     const mpl_attr *pads = onnx_get(n, MPL_ATTR_pads);
-    bool same = n->rule->kind == MPL_OP_identity || (n->rule->kind == MPL_OP_pad && pads != NULL);
+    bool same = strcmp(n->rule->name, "Identity") == 0 || (n->rule->kind == MPL_OP_pad && pads != NULL);
 
     for (uint32_t i = 0; same && pads != NULL && i < pads->n; i++)
         same = pads->ints[i] == 0;

@@ -198,6 +198,10 @@ mpl_status onnx_lower_resize(onnx_node *n);
 mpl_status onnx_lower_upsample(onnx_node *n);
 mpl_status onnx_lower_group_norm_18(onnx_node *n);
 
+/* ---- onnx_einsum.c ---------------------------------------------------------------------------------------- */
+
+mpl_status onnx_lower_einsum(onnx_node *n);
+
 /* ---- onnx_loop.c ------------------------------------------------------------------------------------------ */
 
 /* One round, for the callback that makes it: the values that it reads, and those that it makes. */
