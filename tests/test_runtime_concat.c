@@ -808,6 +808,8 @@ static void many_are_given_up(void **state)
     mpl_problem *p = NULL;
     mpl_graph *g = NULL;
     uint64_t bound[2];
+    uint32_t n_shared = 0;
+    uint8_t all[8 * N];
     mpl_op order[8 * N];
     char text[N * 200];
     mpl_ctx ctx;
@@ -836,6 +838,14 @@ static void many_are_given_up(void **state)
         mpl_problem_free(&ctx, p), p = NULL;
     }
     assert_int_equal(bound[0], bound[1]);
+    mpl_concats_free(&ctx, concats), concats = NULL;
+    memset(all, 1, sizeof all); /* asked to, all do that can: not those of an input */
+    o.concat = MPL_CONCAT_AUTO;
+    o.concat_shared = all;
+    assert_ok(&ctx, mpl_concats_new(&ctx, g, order, &o, &concats));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        n_shared += concats->shared[op];
+    assert_int_equal(n_shared, N);
     mpl_concats_free(&ctx, concats);
     mpl_graph_free(&ctx, g);
     assert_int_equal(ctx.n_live, 0);
