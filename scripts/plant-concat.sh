@@ -98,7 +98,6 @@ only "choice: bounds decide, not plans" $decide 's/        if (decided \&\& mpl_
 only "choice: a search that ended early decides" $decide 's/    \*decided = plan->claim == MPL_OPTIMAL;/    *decided = true;/'
 ops=runtime/cpu_ops.c cpu=runtime/cpu.c chain=runtime/chain.c
 only "cpu: results are written plain" $ops 's/    if (r->stride != NULL \&\& r->stride\[1\] != NULL)/    if (false)/'
-only "cpu: operands are read plain" $ops 's/    if (r->stride != NULL \&\& r->stride\[0\] != NULL)/    if (false)/'
 only "cpu: any image is one piece" $cpu 's/    return mpl_strided_contiguous(&v);/    return true;/'
 only "cpu: a chain reads plain" $chain 's/        lay(&c->f.load\[i\].from, out, stride\[i\], last);/        lay(\&c->f.load[i].from, out, NULL, last);/'
 only "cpu: a chain writes plain" $chain 's/    lay(&c->f.to, out, stride\[n_in\], last);/    lay(\&c->f.to, out, NULL, last);/'
