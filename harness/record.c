@@ -399,6 +399,13 @@ static bool of_kind(const json_t *value, mpl_field_kind kind)
     return false;
 }
 
+static const char *const kind_text[] = {[MPL_KIND_TEXT] = "text",
+                                        [MPL_KIND_INT] = "a whole number from 0",
+                                        [MPL_KIND_BOOL] = "true or false",
+                                        [MPL_KIND_REAL] = "a number",
+                                        [MPL_KIND_INTS] = "an array of whole numbers",
+                                        [MPL_KIND_JSON] = "an object or an array"};
+
 mpl_status mpl_record_read(mpl_ctx *ctx, const char *where, const char *text, size_t n, mpl_record **out)
 {
     mpl_status st = MPL_OK;
@@ -415,7 +422,8 @@ mpl_status mpl_record_read(mpl_ctx *ctx, const char *where, const char *text, si
         if (value == NULL || json_is_null(value))
             continue;
         if (!of_kind(value, mpl_field_table[i].kind))
-            MPL_FAIL(ctx, MPL_EINPUT, "%s: field '%s' is of another kind", where, mpl_field_table[i].name);
+            MPL_FAIL(ctx, MPL_EINPUT, "%s: field '%s' should be %s", where, mpl_field_table[i].name,
+                     kind_text[mpl_field_table[i].kind]);
         r->value[i] = json_incref(value);
     }
     *out = r, r = NULL;

@@ -35,6 +35,7 @@ mpl_status mpl_rows_read(mpl_ctx *ctx, const char *path, mpl_rows *rows)
     size_t cap = 0;
     ssize_t n;
     uint32_t number = 0;
+    uint64_t schema;
     FILE *f = fopen(path, "r");
 
     if (f == NULL)
@@ -45,6 +46,10 @@ mpl_status mpl_rows_read(mpl_ctx *ctx, const char *path, mpl_rows *rows)
             continue;
         snprintf(where, sizeof where, "%s:%" PRIu32, path, number);
         MPL_TRY(mpl_record_read(ctx, where, line, (size_t)n, &row));
+        if (mpl_record_get_int(row, MPL_FIELD_schema, &schema) && schema > MPL_ROW_SCHEMA)
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "%s: a row of schema %" PRIu64 "; this memplan reads up to %d: a newer one is needed",
+                     where, schema, MPL_ROW_SCHEMA);
         MPL_TRY(mpl_rows_take(ctx, rows, &row));
     }
     if (ferror(f))

@@ -41,7 +41,7 @@ static mpl_record *full_row(mpl_ctx *ctx, uint64_t n)
             mpl_record_text(r, (mpl_field)i, text);
             break;
         case MPL_KIND_INT:
-            mpl_record_int(r, (mpl_field)i, INT64_MAX - n);
+            mpl_record_int(r, (mpl_field)i, i == MPL_FIELD_schema ? MPL_ROW_SCHEMA : INT64_MAX - n);
             break;
         case MPL_KIND_BOOL:
             mpl_record_bool(r, (mpl_field)i, n % 2);
