@@ -3,6 +3,7 @@
  * Idea     Most problems are solved by a heuristic that meets the bound. Else each part of a pool that time connects
  *          is searched at the height of the bound first, which nearly always has a plan; where it has none, that is proved
  *          and the bound rises. Between proved and found height the search goes on, halving what is left.
+ *          Once, and first where sizes are ragged, orders of placement are searched as under a partial order (arena.c).
  * Source   this project; exact_search.c
  * Cost     Exponential. Without budget and deadline the search ends after DEFAULT_TICKS.
  * Limits   A partial order and in-place pairs go to exact_general.c. */

@@ -2,6 +2,7 @@
  * nothing with it, on thousands of small problems, above all those whose optimum lies above the bound. */
 #include "tests/small_general.h"
 
+#include "graphs/source.h"
 #include "planners/certify.h"
 #include "planners/exact_general.h"
 #include "planners/planner.h"
@@ -227,6 +228,55 @@ static void memory_runs_out(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Training graphs: what cliques, orders and nodes cost is counted, and the orders of the arena are tried. */
+static void training_keeps_the_budget(void **state)
+{
+    static const struct {
+        const char *graph;
+        bool parallel, in_place, optimal;
+    } rows[] = {
+        {"inception_v3:batch=16,mode=train", true, false, false},
+        {"inception_v1:batch=16,mode=train", true, true, true},
+        {"mobilenet_v2:batch=16,mode=train", true, true, true},
+        {"mobilenet_v2:mode=train", false, true, true},
+        {"mobilenet_v2:mode=train", false, false, true},
+    };
+    static const char *const names[] = {"exact", "portfolio"};
+    const uint64_t budget = 100000000;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < 2 * (sizeof rows / sizeof *rows); i++) {
+        mpl_problem_options options = mpl_problem_options_default();
+        mpl_problem *p = NULL;
+        mpl_plan *plan = NULL;
+        mpl_value_map *map = NULL;
+        mpl_source source;
+        mpl_op *order;
+        mpl_run run;
+
+        options.parallel = rows[i / 2].parallel;
+        options.in_place = rows[i / 2].in_place;
+        assert_ok(&ctx, mpl_source_open(&ctx, rows[i / 2].graph, &(mpl_read_options){0}, &source));
+        order = mpl_alloc(&ctx, source.graph->n_ops, sizeof *order);
+        assert_ok(&ctx, mpl_order_of(&ctx, source.graph, mpl_order_find("given"), order));
+        assert_ok(&ctx, mpl_problem_from_graph(&ctx, source.graph, order, &options, &p, &map));
+        mpl_run_init(&run, &ctx);
+        run.budget_ticks = budget;
+        assert_ok(&ctx, mpl_planner_run(mpl_planner_find(names[i % 2]), &run, p, &plan));
+        if (run.ticks > budget + budget / 10 || (rows[i / 2].optimal && plan->claim != MPL_OPTIMAL))
+            fail_msg("%s, %s: %" PRIu64 " ticks, %" PRIu64 " bytes, bound %" PRIu64, rows[i / 2].graph,
+                     names[i % 2], run.ticks, plan->peak_bytes, plan->bound_bytes);
+        mpl_plan_free(&ctx, plan);
+        mpl_value_map_free(&ctx, map);
+        mpl_problem_free(&ctx, p);
+        mpl_free(&ctx, order);
+        mpl_source_fini(&ctx, &source);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +284,7 @@ int main(void)
         cmocka_unit_test(random_orders),
         cmocka_unit_test(pairs),
         cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(training_keeps_the_budget),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
