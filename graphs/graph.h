@@ -162,6 +162,47 @@ typedef struct mpl_graph {
     struct mpl_graph_caps *caps; /* private to ir/graph.c */
 } mpl_graph;
 
+/* ---- reading ------------------------------------------------------------------------------------------- */
+
+static inline uint32_t mpl_op_n_in(const mpl_graph *g, mpl_op op)
+{
+    return g->op_in_begin[op + 1] - g->op_in_begin[op];
+}
+static inline uint32_t mpl_op_n_out(const mpl_graph *g, mpl_op op)
+{
+    return g->op_out_begin[op + 1] - g->op_out_begin[op];
+}
+/* MPL_NONE: left out, or there is none of that number. */
+static inline mpl_value mpl_op_input(const mpl_graph *g, mpl_op op, uint32_t i)
+{
+    return i < mpl_op_n_in(g, op) ? g->op_in[g->op_in_begin[op] + i] : MPL_NONE;
+}
+static inline mpl_value mpl_op_output(const mpl_graph *g, mpl_op op, uint32_t i)
+{
+    return i < mpl_op_n_out(g, op) ? g->op_out[g->op_out_begin[op] + i] : MPL_NONE;
+}
+/* No output but the first. */
+bool mpl_op_lone_output(const mpl_graph *g, mpl_op op);
+/* The first block that `op` owns: the body of a while. */
+static inline uint32_t mpl_op_first_body(const mpl_graph *g, mpl_op op)
+{
+    return g->op_body[g->op_body_begin[op]];
+}
+/* The operation of the whole graph that `op` is, or stands in. */
+mpl_op mpl_op_outermost(const mpl_graph *g, mpl_op op);
+static inline mpl_value mpl_param(const mpl_graph *g, uint32_t block, uint32_t i)
+{
+    return g->block_param[g->block_param_begin[block] + i];
+}
+static inline mpl_value mpl_result(const mpl_graph *g, uint32_t block, uint32_t i)
+{
+    return g->block_result[g->block_result_begin[block] + i];
+}
+/* Whether v is an input that was bound while reading: its name is among bound_input. */
+bool mpl_is_bound(const mpl_graph *g, mpl_value v);
+/* Of one type and dims. */
+bool mpl_same_form(const mpl_graph *g, mpl_value a, mpl_value b);
+
 /* ---- operators, types, attributes by name ------------------------------------------------------------- */
 
 struct mpl_op_call;
@@ -209,6 +250,11 @@ int64_t mpl_attr_int(const mpl_graph *g, mpl_op op, mpl_attr_key key, int64_t ot
 double mpl_attr_float(const mpl_graph *g, mpl_op op, mpl_attr_key key, double otherwise);
 const char *mpl_attr_text(const mpl_graph *g, mpl_op op, mpl_attr_key key, const char *otherwise);
 const int64_t *mpl_attr_ints(const mpl_graph *g, mpl_op op, mpl_attr_key key, uint32_t *n);
+/* The carried values of a while; index into its inputs is 2 + pair, into its params and results 1 + pair. */
+static inline uint32_t mpl_n_carried(const mpl_graph *g, mpl_op op)
+{
+    return (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
+}
 
 /* Bytes of the box that an assign writes into input 0, or that a fused operation makes (graphs/ops). [byte] */
 uint64_t mpl_box_bytes(const mpl_graph *g, mpl_op op);
@@ -226,6 +272,13 @@ static inline bool mpl_may_be_view(const mpl_graph *g, mpl_op op)
 {
     return (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 || g->op_kind[op] == MPL_OP_split ||
            g->op_kind[op] == MPL_OP_slice;
+}
+/* What v shows, itself or through views: an input or weight, or a value that something else than a view makes. */
+static inline mpl_value mpl_shown_source(const mpl_graph *g, mpl_value v)
+{
+    while (g->value_op[v] != MPL_NONE && mpl_may_be_view(g, g->value_op[v]))
+        v = g->op_in[g->op_in_begin[g->value_op[v]]];
+    return v;
 }
 /* How many of its inputs an operation reads; it only waits for those that make the others. O(1). */
 uint32_t mpl_n_read(const mpl_graph *g, mpl_op op);
@@ -251,6 +304,19 @@ mpl_status mpl_graph_check_updates(mpl_ctx *ctx, const mpl_graph *g);
 bool mpl_shape_equal(const mpl_shape *a, const mpl_shape *b);
 /* Product of the dims; false when it is negative or passes 2^63. */
 bool mpl_shape_count(const mpl_shape *shape, uint64_t *count);
+/* The product of dims [from, to) of a shape that was checked before; all of its elements. */
+static inline int64_t mpl_count_dims(const mpl_shape *shape, uint32_t from, uint32_t to)
+{
+    uint64_t n = 1; /* unsigned: beside a dim of 0 the others may be as large as they like */
+
+    for (uint32_t i = from; i < to; i++)
+        n *= (uint64_t)shape->dim[i];
+    return (int64_t)n;
+}
+static inline int64_t mpl_count(const mpl_shape *shape)
+{
+    return mpl_count_dims(shape, 0, shape->rank);
+}
 /* "[1,64,56,56]" into text (at least 200 bytes); returns text. */
 const char *mpl_shape_text(const mpl_shape *shape, char *text);
 

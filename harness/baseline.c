@@ -11,13 +11,6 @@ static const mpl_field keys[] = {MPL_FIELD_graph, MPL_FIELD_safety, MPL_FIELD_pl
                                  MPL_FIELD_problem_hash};
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
-static const char *text_of(const mpl_record *row, mpl_field field)
-{
-    const char *text = mpl_record_get_text(row, field);
-
-    return text != NULL ? text : "";
-}
-
 static mpl_status check(mpl_ctx *ctx, const char *where, const mpl_record *row)
 {
     mpl_status st = MPL_OK;
@@ -75,7 +68,7 @@ static int by_key(const void *a, const void *b)
     int order = 0;
 
     for (int i = 0; i < N_KEYS && order == 0; i++)
-        order = strcmp(text_of(x, keys[i]), text_of(y, keys[i]));
+        order = strcmp(mpl_record_text_or(x, keys[i], ""), mpl_record_text_or(y, keys[i], ""));
     return order; /* equal keys: the second is dropped, and whichever that is has the same plan */
 }
 
@@ -98,7 +91,7 @@ static mpl_status write_row(mpl_ctx *ctx, FILE *to, const mpl_record *row)
     char *quoted = NULL;
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        MPL_TRY(mpl_json_quote(ctx, text_of(row, texts[i]), &quoted));
+        MPL_TRY(mpl_json_quote(ctx, mpl_record_text_or(row, texts[i], ""), &quoted));
         fprintf(to, "%s\"%s\": %s", i == 0 ? "{" : ", ", mpl_field_table[texts[i]].name, quoted);
         mpl_free(ctx, quoted);
         quoted = NULL;
@@ -136,8 +129,8 @@ out:
 const mpl_record *mpl_baseline_find(const mpl_rows *rows, const char *problem_hash, const char *planner)
 {
     for (uint32_t i = 0; i < rows->n; i++)
-        if (strcmp(text_of(rows->row[i], MPL_FIELD_problem_hash), problem_hash) == 0 &&
-            strcmp(text_of(rows->row[i], MPL_FIELD_planner), planner) == 0)
+        if (strcmp(mpl_record_text_or(rows->row[i], MPL_FIELD_problem_hash, ""), problem_hash) == 0 &&
+            strcmp(mpl_record_text_or(rows->row[i], MPL_FIELD_planner, ""), planner) == 0)
             return rows->row[i];
     return NULL;
 }

@@ -2,10 +2,7 @@
  * as HTML with a script of its own (viewer.c).
  *
  * gnuplot draws the boxes of one data set in its order; in the SVG each then gets a <title>, which browsers show on hover. */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "graphs/base/file.h"
 #include "harness/command.h"
@@ -237,26 +234,14 @@ out:
     return st;
 }
 
-static void put_xml(FILE *to, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        const char *entity = *text == '&' ? "&amp;" : *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : NULL;
-
-        if (entity != NULL)
-            fputs(entity, to);
-        else
-            fputc((unsigned char)*text < 0x20 ? ' ' : *text, to);
-    }
-}
-
 /* Name, bytes and place of a box. */
 static void put_title(FILE *to, const mpl_job *job, const mpl_box *box)
 {
     const mpl_problem *p = job->problem;
     char label[24];
 
-    put_xml(to, box->value != MPL_NONE ? job->source.graph->value_name[box->value]
-                                       : mpl_buffer_label(p, box->buffer, label));
+    mpl_put_markup(to, box->value != MPL_NONE ? job->source.graph->value_name[box->value]
+                                              : mpl_buffer_label(p, box->buffer, label));
     fprintf(to, "\n%" PRIu64 " bytes at %" PRIu64, box->bytes, box->offset);
     if (box->value == MPL_NONE && p->before == NULL)
         fprintf(to, "\nsteps [%" PRIu32 ", %" PRIu32 ")", p->birth[box->buffer], p->death[box->buffer]);
@@ -285,9 +270,7 @@ static mpl_status draw(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row, 
                        const char *path, bool png)
 {
     mpl_status st = MPL_OK;
-    char script[256], picture[sizeof script + 8] = "";
-    int fd;
-    FILE *f;
+    mpl_picture picture = {0};
     mpl_new_file out_file = {0};
     char *data = NULL;
     size_t size;
@@ -295,20 +278,12 @@ static mpl_status draw(mpl_ctx *ctx, const mpl_job *job, const mpl_record *row, 
     mpl_unrolled u = {0};
     const char *unit = "";
 
-    snprintf(script, sizeof script, "%s/memplan-XXXXXX.gp", mpl_temporary_folder());
-    fd = mkstemps(script, 3);
-    f = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (f == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", script, strerror(errno));
-    snprintf(picture, sizeof picture, "%s.out", script);
+    MPL_TRY(mpl_picture_begin(ctx, &picture));
     MPL_TRY(mpl_file_begin(ctx, path,
                            &out_file)); /* before the work: a folder that is not there is told at once */
     MPL_TRY(boxes_of(ctx, job, plan, &u, &unit));
-    MPL_TRY(put_script(ctx, f, job, row, plan, &u, unit, picture, png));
-    if (fflush(f) != 0 || ferror(f))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", script, strerror(errno));
-    MPL_TRY(mpl_gnuplot(ctx, NULL, script));
-    MPL_TRY(mpl_file_read(ctx, picture, &data, &size));
+    MPL_TRY(put_script(ctx, picture.script, job, row, plan, &u, unit, picture.path, png));
+    MPL_TRY(mpl_picture_draw(ctx, &picture, &data, &size));
     if (png) {
         fwrite(data, 1, size, out_file.stream);
     } else {
@@ -324,12 +299,7 @@ out:
     mpl_file_end(ctx, &out_file);
     mpl_unrolled_fini(ctx, &u);
     mpl_free(ctx, data);
-    if (f != NULL)
-        fclose(f);
-    if (fd >= 0)
-        unlink(script);
-    if (picture[0] != '\0')
-        unlink(picture);
+    mpl_picture_end(&picture);
     return st;
 }
 

@@ -3,7 +3,11 @@
 
 #include <errno.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+#include "graphs/base/file.h"
 
 extern char **environ;
 
@@ -26,6 +30,47 @@ mpl_status mpl_gnuplot(mpl_ctx *ctx, const char *settings, const char *script)
         MPL_FAIL(ctx, MPL_EUNAVAIL, "gnuplot failed with status %d; see its message above", WEXITSTATUS(how));
 out:
     return st;
+}
+
+mpl_status mpl_picture_begin(mpl_ctx *ctx, mpl_picture *p)
+{
+    mpl_status st = MPL_OK;
+    int fd;
+
+    snprintf(p->script_path, sizeof p->script_path, "%s/memplan-XXXXXX.gp", mpl_temporary_folder());
+    fd = mkstemps(p->script_path, 3);
+    p->script = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (p->script == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", p->script_path, strerror(errno));
+    snprintf(p->path, sizeof p->path, "%s.out", p->script_path);
+out:
+    if (st != MPL_OK && fd >= 0) {
+        close(fd);
+        unlink(p->script_path);
+    }
+    return st;
+}
+
+mpl_status mpl_picture_draw(mpl_ctx *ctx, mpl_picture *p, char **data, size_t *size)
+{
+    mpl_status st = MPL_OK;
+
+    if (fflush(p->script) != 0 || ferror(p->script))
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", p->script_path, strerror(errno));
+    MPL_TRY(mpl_gnuplot(ctx, NULL, p->script_path));
+    MPL_TRY(mpl_file_read(ctx, p->path, data, size));
+out:
+    return st;
+}
+
+void mpl_picture_end(mpl_picture *p)
+{
+    if (p->script == NULL)
+        return;
+    fclose(p->script);
+    unlink(p->script_path);
+    unlink(p->path);
+    *p = (mpl_picture){0};
 }
 
 static int stamp(const char *svg, size_t size, uint64_t inputs, char text[STAMP])

@@ -20,6 +20,16 @@ out:
     return st;
 }
 
+mpl_status mpl_grid_head(mpl_ctx *ctx, mpl_grid *grid, const char *const *head)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < grid->n_cols; i++)
+        MPL_TRY(mpl_grid_cell(ctx, grid, "%s", head[i]));
+out:
+    return st;
+}
+
 /* Characters of a UTF-8 text, which is what a column's width counts. */
 static int width(const char *text)
 {
@@ -70,6 +80,13 @@ void mpl_grid_print(FILE *to, const mpl_grid *grid, bool tsv)
         if (i + 1 == grid->n_cols)
             print_rule(to, grid);
     }
+}
+
+void mpl_grid_print_titled(FILE *to, const mpl_grid *grid, const char *title, bool tsv)
+{
+    if (!tsv)
+        fprintf(to, "%s\n\n", title);
+    mpl_grid_print(to, grid, tsv);
 }
 
 void mpl_grid_fini(mpl_ctx *ctx, mpl_grid *grid)

@@ -236,13 +236,6 @@ out:
     return st;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* One call of the planner under the options; what fails stands in the row. */
 static mpl_status plan_once(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                             const mpl_planner_spec *spec, mpl_record *row, mpl_run *run, mpl_plan **plan)
@@ -320,7 +313,7 @@ mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job 
                  plan->refutation.steps != NULL ? "" : absence(plan));
     }
     MPL_TRY(mpl_job_verify(ctx, job, plan));
-    qsort(ns, (size_t)n, sizeof *ns, ascending);
+    mpl_sort_i64(ns, (size_t)n);
     mpl_record_int(row, MPL_FIELD_plan_ns, (uint64_t)ns[n / 2]);
     if (run.self_ns > 0)
         mpl_record_ints(row, MPL_FIELD_self_ns, 1, &run.self_ns);

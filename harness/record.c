@@ -201,6 +201,13 @@ const char *mpl_record_get_text(const mpl_record *r, mpl_field field)
     return json_string_value(r->value[field]);
 }
 
+const char *mpl_record_text_or(const mpl_record *r, mpl_field field, const char *otherwise)
+{
+    const char *text = mpl_record_get_text(r, field);
+
+    return text != NULL ? text : otherwise;
+}
+
 bool mpl_record_get_int(const mpl_record *r, mpl_field field, uint64_t *value)
 {
     if (!json_is_integer(r->value[field]))
@@ -223,13 +230,6 @@ bool mpl_record_get_real(const mpl_record *r, mpl_field field, double *value)
         return false;
     *value = json_number_value(r->value[field]);
     return true;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
 }
 
 static int ascending_real(const void *a, const void *b)
@@ -264,7 +264,7 @@ bool mpl_record_median(const mpl_record *r, mpl_field field, int64_t *value)
         return false;
     for (size_t i = 0; i < n; i++)
         sorted[i] = json_integer_value(json_array_get(r->value[field], i));
-    qsort(sorted, n, sizeof *sorted, ascending);
+    mpl_sort_i64(sorted, n);
     *value = n % 2 == 1 ? sorted[n / 2] : sorted[n / 2 - 1] + (sorted[n / 2] - sorted[n / 2 - 1]) / 2;
     free(sorted);
     return true;

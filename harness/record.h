@@ -59,6 +59,8 @@ void mpl_record_item_bytes(mpl_record *r, mpl_field field, const char *name, uin
 /* Getters: NULL, false, 0 items where the field is null. Texts belong to the record. */
 bool mpl_record_is_null(const mpl_record *r, mpl_field field);
 const char *mpl_record_get_text(const mpl_record *r, mpl_field field);
+/* The same, `otherwise` where it is null. */
+const char *mpl_record_text_or(const mpl_record *r, mpl_field field, const char *otherwise);
 bool mpl_record_get_int(const mpl_record *r, mpl_field field, uint64_t *value);
 bool mpl_record_get_bool(const mpl_record *r, mpl_field field, bool *value);
 bool mpl_record_get_real(const mpl_record *r, mpl_field field, double *value);

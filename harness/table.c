@@ -5,16 +5,9 @@
 
 #include "harness/grid.h"
 
-static const char *text_or(const mpl_record *row, mpl_field field, const char *otherwise)
-{
-    const char *text = mpl_record_get_text(row, field);
-
-    return text != NULL ? text : otherwise;
-}
-
 const char *mpl_planner_label(const mpl_record *row, char *text)
 {
-    const char *planner = text_or(row, MPL_FIELD_planner, "-"), *key, *value;
+    const char *planner = mpl_record_text_or(row, MPL_FIELD_planner, "-"), *key, *value;
     int n = snprintf(text, 120, "%s", planner);
     char before = ':';
 
@@ -89,7 +82,7 @@ static bool same_group(const mpl_record *a, const mpl_record *b)
     static const mpl_field fields[] = {MPL_FIELD_graph, MPL_FIELD_safety, MPL_FIELD_order, MPL_FIELD_backend};
 
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (strcmp(text_or(a, fields[i], ""), text_or(b, fields[i], "")) != 0)
+        if (strcmp(mpl_record_text_or(a, fields[i], ""), mpl_record_text_or(b, fields[i], "")) != 0)
             return false;
     return true;
 }
@@ -100,7 +93,7 @@ static mpl_status run_cells(mpl_ctx *ctx, const mpl_record *row, mpl_grid *grid)
     char label[120];
     uint64_t planned = 0, packed = 0, bound = 0, measured = 0, plan_ns = 0;
     int64_t run_ns = 0;
-    bool verified = false, ok = strcmp(text_or(row, MPL_FIELD_status, "ok"), "ok") == 0;
+    bool verified = false, ok = strcmp(mpl_record_text_or(row, MPL_FIELD_status, "ok"), "ok") == 0;
     bool has_planned = mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
     bool has_packed = mpl_record_get_int(row, MPL_FIELD_packed_bytes, &packed);
     bool has_bound = mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound);
@@ -119,8 +112,8 @@ static mpl_status run_cells(mpl_ctx *ctx, const mpl_record *row, mpl_grid *grid)
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s",
                           verified ? "yes"
                           : ok     ? "no"
-                                   : text_or(row, MPL_FIELD_status, "-")));
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", text_or(row, MPL_FIELD_outputs, "-")));
+                                   : mpl_record_text_or(row, MPL_FIELD_status, "-")));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_record_text_or(row, MPL_FIELD_outputs, "-")));
 out:
     return st;
 }
@@ -134,8 +127,7 @@ static mpl_status print_group(mpl_ctx *ctx, const mpl_rows *rows, uint32_t first
     const mpl_record *r = rows->row[first];
     uint64_t bound = 0, naive = 0;
 
-    for (size_t i = 0; i < grid.n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    MPL_TRY(mpl_grid_head(ctx, &grid, head));
     for (uint32_t i = first; i < rows->n; i++) {
         if (!same_group(r, rows->row[i]))
             continue;
@@ -143,8 +135,9 @@ static mpl_status print_group(mpl_ctx *ctx, const mpl_rows *rows, uint32_t first
         mpl_record_get_int(rows->row[i], MPL_FIELD_bound_bytes, &bound);
         mpl_record_get_int(rows->row[i], MPL_FIELD_naive_bytes, &naive);
     }
-    fprintf(to, tsv ? "# %s\t%s\t%s" : "\n### %s, %s, %s", text_or(r, MPL_FIELD_graph, "-"),
-            text_or(r, MPL_FIELD_safety, "-"), text_or(r, MPL_FIELD_backend, "planned only"));
+    fprintf(to, tsv ? "# %s\t%s\t%s" : "\n### %s, %s, %s", mpl_record_text_or(r, MPL_FIELD_graph, "-"),
+            mpl_record_text_or(r, MPL_FIELD_safety, "-"),
+            mpl_record_text_or(r, MPL_FIELD_backend, "planned only"));
     if (naive > 0 && !tsv)
         fprintf(to, ": bound %.3f MiB, nothing shared %.3f MiB", (double)bound / 1048576,
                 (double)naive / 1048576);
@@ -180,7 +173,7 @@ static const char *graph_label(const mpl_record *row, char *text)
 {
     size_t n = strlen(mpl_graph_label(row, text));
     const char *backend = mpl_record_get_text(row, MPL_FIELD_backend);
-    bool serial = strcmp(text_or(row, MPL_FIELD_safety, "serial"), "serial") == 0;
+    bool serial = strcmp(mpl_record_text_or(row, MPL_FIELD_safety, "serial"), "serial") == 0;
 
     snprintf(text + n, 200 - n, "%s%s%s", backend != NULL ? " " : "", backend != NULL ? backend : "",
              serial ? "" : " parallel");
@@ -256,9 +249,7 @@ static mpl_status print_matrix(mpl_ctx *ctx, const mpl_table_kind *kind, const m
             MPL_TRY(matrix_cell(ctx, found, kind->field, &grid));
         }
     }
-    if (!tsv)
-        fprintf(to, "%s\n\n", kind->about);
-    mpl_grid_print(to, &grid, tsv);
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
     mpl_free(ctx, planner);

@@ -96,14 +96,11 @@ static mpl_status print(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = n_cols};
 
-    for (uint32_t i = 0; i < n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    MPL_TRY(mpl_grid_head(ctx, &grid, head));
     for (uint32_t i = 0; i < rows->n; i++)
         if (!mpl_record_is_null(rows->row[i], field))
             MPL_TRY(line(ctx, &grid, rows->row[i]));
-    if (!tsv)
-        fprintf(to, "%s\n\n", kind->about);
-    mpl_grid_print(to, &grid, tsv);
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
     return st;

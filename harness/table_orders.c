@@ -73,8 +73,7 @@ mpl_status mpl_table_orders(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_
     uint32_t n = 0;
     double sum = 0;
 
-    for (size_t i = 0; i < grid.n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    MPL_TRY(mpl_grid_head(ctx, &grid, head));
     for (uint32_t i = 0; i < rows->n; i++) {
         const mpl_record *given = is_searched(rows->row[i]) ? given_of(rows, rows->row[i]) : NULL;
 
@@ -87,9 +86,7 @@ mpl_status mpl_table_orders(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_
         MPL_TRY(add_part(ctx, &grid, "mean", sum / n));
         MPL_TRY(add_part(ctx, &grid, "OLLA, as published", OLLA));
     }
-    if (!tsv)
-        fprintf(to, "%s\n\n", kind->about);
-    mpl_grid_print(to, &grid, tsv);
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
     return st;

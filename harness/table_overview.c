@@ -140,9 +140,7 @@ static mpl_status print(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows
         for (uint32_t g = 0; g < n; g++)
             MPL_TRY(group_cells(ctx, &all[g], &grid));
     }
-    if (!tsv)
-        fprintf(to, "%s\n\n", kind->about);
-    mpl_grid_print(to, &grid, tsv);
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
     return st;

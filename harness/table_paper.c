@@ -78,8 +78,7 @@ mpl_status mpl_table_summary(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
 
-    for (size_t i = 0; i < grid.n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    MPL_TRY(mpl_grid_head(ctx, &grid, head));
     for (uint32_t i = 0; i < rows->n; i++) {
         summary s = {0};
         char text[200];
@@ -102,9 +101,7 @@ mpl_status mpl_table_summary(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl
             mpl_grid_cell(ctx, &grid, "%s", s.at_bound == s.graphs ? "-" : mpl_graph_label(s.where, text)));
         MPL_TRY(mpl_grid_ms(ctx, &grid, true, (int64_t)s.plan_ns));
     }
-    if (!tsv)
-        fprintf(to, "%s\n\n", kind->about);
-    mpl_grid_print(to, &grid, tsv);
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
     return st;
@@ -213,9 +210,7 @@ mpl_status mpl_table_sides(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_r
         MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", mpl_graph_label(rows->row[i], text)));
         MPL_TRY(sides_cells(ctx, &a, &b, &grid));
     }
-    if (!tsv)
-        fprintf(to, "%s\n\n", kind->about);
-    mpl_grid_print(to, &grid, tsv);
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
     return st;
@@ -297,13 +292,10 @@ mpl_status mpl_table_malloc(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
 
-    for (size_t i = 0; i < grid.n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    MPL_TRY(mpl_grid_head(ctx, &grid, head));
     for (uint32_t i = 0; i < rows->n; i++)
         MPL_TRY(malloc_cells(ctx, rows->row[i], &grid));
-    if (!tsv)
-        fprintf(to, "%s\n\n", kind->about);
-    mpl_grid_print(to, &grid, tsv);
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
     return st;
@@ -317,13 +309,10 @@ mpl_status mpl_table_executed(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
 
-    for (size_t i = 0; i < grid.n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    MPL_TRY(mpl_grid_head(ctx, &grid, head));
     for (uint32_t i = 0; i < rows->n; i++)
         MPL_TRY(executed_cells(ctx, rows, rows->row[i], &grid));
-    if (!tsv)
-        fprintf(to, "%s\n\n", kind->about);
-    mpl_grid_print(to, &grid, tsv);
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
     return st;

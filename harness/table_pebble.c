@@ -90,8 +90,7 @@ static mpl_status print_classes(mpl_ctx *ctx, FILE *to, bool tsv, bool sliding)
         }
     }
     qsort(classes, n, sizeof *classes, by_frontier);
-    for (uint32_t i = 0; i < grid.n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", heads[i]));
+    MPL_TRY(mpl_grid_head(ctx, &grid, heads));
     for (uint32_t i = 0; i < n; i++)
         MPL_TRY(add_row(ctx, &grid, &classes[i]));
     mpl_grid_print(to, &grid, tsv);

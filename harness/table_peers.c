@@ -12,16 +12,9 @@ typedef struct mean {
     uint32_t n, n_self, of;
 } mean;
 
-static const char *text_of(const mpl_record *row, mpl_field field)
-{
-    const char *text = mpl_record_get_text(row, field);
-
-    return text != NULL ? text : "";
-}
-
 static bool is_peer(const mpl_record *row)
 {
-    return strncmp(text_of(row, MPL_FIELD_planner), "exec:", 5) == 0;
+    return strncmp(mpl_record_text_or(row, MPL_FIELD_planner, ""), "exec:", 5) == 0;
 }
 
 static bool same_problem(const mpl_record *a, const mpl_record *b)
@@ -30,7 +23,7 @@ static bool same_problem(const mpl_record *a, const mpl_record *b)
                                        MPL_FIELD_order, MPL_FIELD_backend};
 
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (strcmp(text_of(a, fields[i]), text_of(b, fields[i])) != 0)
+        if (strcmp(mpl_record_text_or(a, fields[i], ""), mpl_record_text_or(b, fields[i], "")) != 0)
             return false;
     return true;
 }
@@ -56,13 +49,13 @@ static mpl_status print_pair(mpl_ctx *ctx, const mpl_record *ours, const mpl_rec
         m->n++, m->log_sum += log((double)b / (double)a);
     if (has_a && has_self)
         m->n_self++, m->self_log_sum += log((double)self / (double)a);
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", text_of(ours, MPL_FIELD_graph)));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_record_text_or(ours, MPL_FIELD_graph, "")));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_planner_label(ours, planner)));
     MPL_TRY(has_a ? mpl_grid_ms(ctx, grid, true, a)
-                  : mpl_grid_cell(ctx, grid, "%s", text_of(ours, MPL_FIELD_status)));
+                  : mpl_grid_cell(ctx, grid, "%s", mpl_record_text_or(ours, MPL_FIELD_status, "")));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_planner_label(peer, other)));
     MPL_TRY(has_b ? mpl_grid_ms(ctx, grid, true, b)
-                  : mpl_grid_cell(ctx, grid, "%s", text_of(peer, MPL_FIELD_status)));
+                  : mpl_grid_cell(ctx, grid, "%s", mpl_record_text_or(peer, MPL_FIELD_status, "")));
     MPL_TRY(ratio_cell(ctx, grid, has_a && has_b, (double)b / (double)(a > 0 ? a : 1)));
     MPL_TRY(mpl_grid_ms(ctx, grid, has_self, self));
     MPL_TRY(ratio_cell(ctx, grid, has_a && has_self, (double)self / (double)(a > 0 ? a : 1)));
@@ -129,8 +122,7 @@ mpl_status mpl_table_peers(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_r
     mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
     char planner[120], peer[120];
 
-    for (size_t i = 0; i < grid.n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    MPL_TRY(mpl_grid_head(ctx, &grid, head));
     for (uint32_t k = 0; k < rows->n; k++)
         for (uint32_t i = 0; is_peer(rows->row[k]) && is_first(rows, k) && i < rows->n; i++)
             if (!is_peer(rows->row[i]) && is_first(rows, i))

@@ -152,12 +152,9 @@ mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const m
     mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
     beside b = {rows, &grid};
 
-    for (size_t i = 0; i < grid.n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    MPL_TRY(mpl_grid_head(ctx, &grid, head));
     MPL_TRY(read_lines(ctx, take_published, &b));
-    if (!tsv)
-        fprintf(to, "%s\n\n", kind->about);
-    mpl_grid_print(to, &grid, tsv);
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
     return st;
@@ -302,9 +299,7 @@ mpl_status mpl_table_networks(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
         if (k == i)
             MPL_TRY(graph_line(ctx, rows, graph_of(rows->row[i]), n_planners, planner, &grid));
     }
-    if (!tsv)
-        fprintf(to, "%s\n\n", kind->about);
-    mpl_grid_print(to, &grid, tsv);
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
     return st;

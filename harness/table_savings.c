@@ -6,13 +6,6 @@
 /* What a row is asked to show; BASE is a row of no switch, MANY one of several. */
 typedef enum turn { BASE, IN_PLACE, VIEWS, CONCAT, ORDER, OPTIMISE, RECOMPUTE, PARALLEL, MANY, N_TURNS } turn;
 
-static const char *text_or(const mpl_record *row, mpl_field field, const char *otherwise)
-{
-    const char *text = mpl_record_get_text(row, field);
-
-    return text != NULL ? text : otherwise;
-}
-
 static bool is_off(const mpl_record *row, mpl_field field)
 {
     bool on = true;
@@ -27,17 +20,18 @@ static turn turn_of(const mpl_record *row)
     const bool on[N_TURNS] = {
         [IN_PLACE] = is_off(row, MPL_FIELD_in_place),
         [VIEWS] = is_off(row, MPL_FIELD_views),
-        [ORDER] = strcmp(text_or(row, MPL_FIELD_order, "given"), "given") != 0,
+        [ORDER] = strcmp(mpl_record_text_or(row, MPL_FIELD_order, "given"), "given") != 0,
         [OPTIMISE] = !mpl_record_is_null(row, MPL_FIELD_optimise),
         [RECOMPUTE] = !mpl_record_is_null(row, MPL_FIELD_recompute),
-        [PARALLEL] = strcmp(text_or(row, MPL_FIELD_safety, "serial"), "parallel") == 0,
+        [PARALLEL] = strcmp(mpl_record_text_or(row, MPL_FIELD_safety, "serial"), "parallel") == 0,
     };
     turn found = BASE;
 
     for (turn t = IN_PLACE; t < N_TURNS; t++)
         if (on[t])
             found = found == BASE ? t : MANY;
-    return found == BASE && strcmp(text_or(row, MPL_FIELD_concat, "auto"), "copy") == 0 ? CONCAT : found;
+    return found == BASE && strcmp(mpl_record_text_or(row, MPL_FIELD_concat, "auto"), "copy") == 0 ? CONCAT
+                                                                                                   : found;
 }
 
 /* The least of any planner for a graph under each switch; false: not planned so. */
@@ -58,10 +52,10 @@ static line line_of(const mpl_rows *rows, const char *graph)
         uint64_t planned = 0;
         char text[200];
 
-        if (strcmp(text_or(row, MPL_FIELD_concat, ""), "share") == 0)
+        if (strcmp(mpl_record_text_or(row, MPL_FIELD_concat, ""), "share") == 0)
             continue; /* auto's, or worse */
         if (strcmp(mpl_graph_label(row, text), graph) != 0 ||
-            strcmp(text_or(row, MPL_FIELD_status, ""), "ok") != 0 ||
+            strcmp(mpl_record_text_or(row, MPL_FIELD_status, ""), "ok") != 0 ||
             !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned))
             continue;
         if (!l.known[t] || planned < l.planned[t])
@@ -117,8 +111,7 @@ mpl_status mpl_table_savings(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
 
-    for (size_t i = 0; i < grid.n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    MPL_TRY(mpl_grid_head(ctx, &grid, head));
     for (uint32_t i = 0; i < rows->n; i++) {
         char graph[200], other[200];
         uint32_t k = 0;
@@ -133,9 +126,7 @@ mpl_status mpl_table_savings(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl
         if (l.known[BASE])
             MPL_TRY(add_line(ctx, &grid, graph, &l));
     }
-    if (!tsv)
-        fprintf(to, "%s\n\n", kind->about);
-    mpl_grid_print(to, &grid, tsv);
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
     return st;

@@ -89,14 +89,11 @@ mpl_status mpl_table_switches(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
 
-    for (size_t i = 0; i < grid.n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    MPL_TRY(mpl_grid_head(ctx, &grid, head));
     for (uint32_t i = 0; i < rows->n; i++)
         MPL_TRY(row_cells(ctx, &grid, rows->row[i],
                           mpl_rows_first(rows, rows->row[i], sizeof same / sizeof *same, same)));
-    if (!tsv)
-        fprintf(to, "%s\n\n", kind->about);
-    mpl_grid_print(to, &grid, tsv);
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
     return st;

@@ -81,13 +81,10 @@ mpl_status mpl_table_views(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_r
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
 
-    for (size_t i = 0; i < grid.n_cols; i++)
-        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s", head[i]));
+    MPL_TRY(mpl_grid_head(ctx, &grid, head));
     for (uint32_t i = 0; i < rows->n; i++)
         MPL_TRY(add_line(ctx, rows, rows->row[i], &grid));
-    if (!tsv)
-        fprintf(to, "%s\n\n", kind->about);
-    mpl_grid_print(to, &grid, tsv);
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
 out:
     mpl_grid_fini(ctx, &grid);
     return st;

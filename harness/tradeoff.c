@@ -1,9 +1,7 @@
 /* tradeoff.c -- time, or work, against memory as a curve. See tradeoff.h. */
 #include "harness/tradeoff.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "graphs/base/file.h"
 #include "harness/gnuplot.h"
@@ -258,35 +256,21 @@ static void put_script(FILE *to, const char *graph, const curve *c, const char *
 static mpl_status draw(mpl_ctx *ctx, const char *graph, const curve *c, const char *path, bool png)
 {
     mpl_status st = MPL_OK;
-    char script[256], picture[sizeof script + 8] = "", *data = NULL;
+    mpl_picture picture = {0};
     mpl_new_file out_file = {0};
+    char *data = NULL;
     size_t size;
-    FILE *f = NULL;
-    int fd;
 
-    snprintf(script, sizeof script, "%s/memplan-XXXXXX.gp", mpl_temporary_folder());
-    fd = mkstemps(script, 3);
-    f = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (f == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", script, strerror(errno));
-    snprintf(picture, sizeof picture, "%s.out", script);
+    MPL_TRY(mpl_picture_begin(ctx, &picture));
     MPL_TRY(mpl_file_begin(ctx, path, &out_file));
-    put_script(f, graph, c, picture, png);
-    if (fflush(f) != 0 || ferror(f))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", script, strerror(errno));
-    MPL_TRY(mpl_gnuplot(ctx, NULL, script));
-    MPL_TRY(mpl_file_read(ctx, picture, &data, &size));
+    put_script(picture.script, graph, c, picture.path, png);
+    MPL_TRY(mpl_picture_draw(ctx, &picture, &data, &size));
     fwrite(data, 1, size, out_file.stream);
     MPL_TRY(mpl_file_commit(ctx, &out_file));
 out:
     mpl_file_end(ctx, &out_file);
     mpl_free(ctx, data);
-    if (f != NULL)
-        fclose(f);
-    if (fd >= 0)
-        unlink(script);
-    if (picture[0] != '\0')
-        unlink(picture);
+    mpl_picture_end(&picture);
     return st;
 }
 

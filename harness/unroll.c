@@ -67,11 +67,6 @@ static spot spot_of_buffer(const walker *w, mpl_buffer b)
     return b == MPL_NONE || w->p->pool[b] != 0 ? (spot){MPL_NONE, 0} : (spot){b, w->plan->offset[b]};
 }
 
-static uint32_t body_of(const mpl_graph *g, mpl_op op)
-{
-    return g->op_body[g->op_body_begin[op]];
-}
-
 /* The place of a value in the round and branch that the walk is in. */
 static spot spot_of(walker *w, mpl_value v)
 {
@@ -97,7 +92,7 @@ static spot spot_of(walker *w, mpl_value v)
                           ? round
                           : place->n_first + (round - place->n_first) % (place->n - place->n_first)];
         } else if (place->kind == MPL_PLACE_FINAL) {
-            behind = body_of(w->g, place->of);
+            behind = mpl_op_first_body(w->g, place->of);
             id = item[w->round[behind] > 0];
         } else if (place->kind == MPL_PLACE_BRANCH) {
             id = item[w->branch[place->of] < place->n ? w->branch[place->of] : place->n - 1];

@@ -95,7 +95,7 @@ void mpl_across_fini(mpl_ctx *ctx, mpl_spans_across *across)
 
 /* ---- the data ---- */
 
-static void put_html(FILE *to, const char *text)
+void mpl_put_markup(FILE *to, const char *text)
 {
     for (; *text != '\0'; text++) {
         const char *entity = *text == '&' ? "&amp;" : *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : NULL;
@@ -239,7 +239,7 @@ mpl_status mpl_viewer_write(mpl_ctx *ctx, FILE *to, const char *title, const cha
 
     for (const char *at = page; *at != '\0';) {
         if (strncmp(at, title_mark, strlen(title_mark)) == 0) {
-            put_html(to, title);
+            mpl_put_markup(to, title);
             at += strlen(title_mark);
         } else if (strncmp(at, data_mark, strlen(data_mark)) == 0) {
             MPL_TRY(put_data(ctx, to, planner, job, plan));

@@ -6,17 +6,6 @@
 
 #define MAX_LENGTH (UINT64_C(1) << 60)
 
-static uint64_t divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* The largest number that divides all sizes and fixed places, and which every alignment either divides or is a multiple of:
  * offsets of a plan that is pushed down are sums of sizes, fixed places and roundings to alignments. */
 static void find_unit(mpl_bodies *b)
@@ -26,15 +15,15 @@ static void find_unit(mpl_bodies *b)
     b->unit = 0;
     b->plain = b->n == b->n_members && b->fixed == NULL;
     for (uint32_t m = 0; m < b->n_members; m++)
-        b->unit = divisor(b->unit, b->member_size[m]);
+        b->unit = mpl_divisor(b->unit, b->member_size[m]);
     for (uint32_t i = 0; b->fixed != NULL && i < b->n; i++)
         if (b->fixed[i] != MPL_UNFIXED)
-            b->unit = divisor(b->unit, b->fixed[i]);
+            b->unit = mpl_divisor(b->unit, b->fixed[i]);
     do {
         before = b->unit;
         for (uint32_t i = 0; i < b->n; i++)
             if (b->unit % b->align[i] != 0) {
-                b->unit = divisor(b->unit, b->align[i]);
+                b->unit = mpl_divisor(b->unit, b->align[i]);
                 b->plain = false;
             }
     } while (b->unit != before);
@@ -114,7 +103,7 @@ static mpl_status fill_relation(mpl_ctx *ctx, mpl_bodies *b)
                 uint32_t i = b->body[m], j = b->body[w * 64 + (uint32_t)__builtin_ctzll(bits)];
 
                 mpl_assert(i != j);
-                mpl_row_add(b->rival + (size_t)i * b->n_words, j);
+                mpl_bit_add(b->rival + (size_t)i * b->n_words, j);
                 if (b->dist != NULL)
                     b->dist[(size_t)i * b->n + j] =
                         mpl_max_u64(b->dist[(size_t)i * b->n + j], b->member_size[m]);
@@ -166,7 +155,7 @@ mpl_status mpl_bodies_of_pool(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool,
         for (uint32_t i = 0; i < n; i++)
             for (uint32_t j = 0; j < n; j++)
                 if (i != j && mpl_conflict(p, buffer[i], buffer[j]))
-                    mpl_row_add(rival + (size_t)i * n_words, j);
+                    mpl_bit_add(rival + (size_t)i * n_words, j);
     }
     MPL_TRY(mpl_bodies_new_take(ctx, p, buffer, body, n, &rival, out));
 out:
@@ -201,8 +190,8 @@ mpl_status mpl_bodies_subset(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodie
     MPL_TRY(mpl_new(ctx, rival, (size_t)n_members * n_words));
     for (uint32_t i = 0; i < n_members; i++)
         for (uint32_t j = 0; j < n_members; j++)
-            if (mpl_row_has(from->member_rival + (size_t)member[i] * from->n_member_words, member[j]))
-                mpl_row_add(rival + (size_t)i * n_words, j);
+            if (mpl_bit_has(from->member_rival + (size_t)member[i] * from->n_member_words, member[j]))
+                mpl_bit_add(rival + (size_t)i * n_words, j);
     MPL_TRY(mpl_bodies_new_take(ctx, p, buffer, body, n_members, &rival, out));
 out:
     mpl_free(ctx, buffer);
@@ -230,4 +219,13 @@ uint64_t mpl_bodies_height(const mpl_bodies *b, const uint64_t *offset)
     for (uint32_t i = 0; i < b->n; i++)
         height = mpl_max_u64(height, offset[i] + b->bytes[i]);
     return height;
+}
+
+bool mpl_is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if ((p->in_place_in[i] == a && p->in_place_out[i] == b) ||
+            (p->in_place_in[i] == b && p->in_place_out[i] == a))
+            return true;
+    return false;
 }

@@ -29,19 +29,9 @@ typedef struct mpl_bodies {
     bool plain;    /* nothing is fixed, no alignment matters, every body has one member */
 } mpl_bodies;
 
-static inline bool mpl_row_has(const uint64_t *row, uint32_t i)
-{
-    return (row[i / 64] >> (i % 64) & 1) != 0;
-}
-
-static inline void mpl_row_add(uint64_t *row, uint32_t i)
-{
-    row[i / 64] |= UINT64_C(1) << (i % 64);
-}
-
 static inline bool mpl_rivals(const mpl_bodies *b, uint32_t i, uint32_t j)
 {
-    return mpl_row_has(b->rival + (size_t)i * b->n_words, j);
+    return mpl_bit_has(b->rival + (size_t)i * b->n_words, j);
 }
 
 /* The lowest offset of `upper` above `lower` at `offset`. */
@@ -69,5 +59,8 @@ uint64_t mpl_bodies_height(const mpl_bodies *b, const uint64_t *offset); /* [byt
  * it is no higher than `bound` or effort's limit is met; *height UINT64_MAX: there is none yet. */
 mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *b, uint64_t bound, mpl_exact_effort *effort,
                             uint64_t *offset, uint64_t *height);
+
+/* Whether one of the two may take the other's place. O(pairs). */
+bool mpl_is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b);
 
 #endif

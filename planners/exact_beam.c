@@ -153,13 +153,6 @@ static void prune(worker *w)
         w->worst = w->entries[kept - 1].score;
 }
 
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 /* The worker's state becomes a candidate for the next level. */
 static void collect(worker *w, double score, double closed, uint64_t origin)
 {
@@ -177,8 +170,8 @@ static void collect(worker *w, double score, double closed, uint64_t origin)
     for (int32_t i = 0; i < x->c->n; i++) {
         row[i] = (int32_t)(x->placed[i] ? -1 - x->est[i] : x->est[i]);
         if (!x->placed[i])
-            hash += mix((uint64_t)x->est[i] * UINT64_C(0x9e3779b97f4a7c15) +
-                        (uint64_t)i * UINT64_C(0xff51afd7ed558ccd));
+            hash += mpl_rng_mix((uint64_t)x->est[i] * UINT64_C(0x9e3779b97f4a7c15) +
+                                (uint64_t)i * UINT64_C(0xff51afd7ed558ccd));
     }
     w->entries[w->n_entries++] = (entry){score, closed, hash | 1, origin, row};
 }

@@ -38,11 +38,6 @@ static bool twins(const ranged *a, const ranged *b)
            a->item->fixed == b->item->fixed;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    return compare_u64(*(const uint32_t *)a, *(const uint32_t *)b);
-}
-
 /* Ranges in sections: between two births, only the last set before a death is maximal, so a section closes at the first
  * death behind a birth. */
 static mpl_status find_sections(mpl_ctx *ctx, const mpl_exact_item *item, uint32_t n, ranged *range,
@@ -60,7 +55,7 @@ static mpl_status find_sections(mpl_ctx *ctx, const mpl_exact_item *item, uint32
     MPL_TRY(mpl_new(ctx, section, 2 * (size_t)n));
     for (uint32_t i = 0; i < n; i++)
         time[2 * i] = item[i].birth, time[2 * i + 1] = item[i].death;
-    qsort(time, 2 * (size_t)n, sizeof *time, by_value);
+    mpl_sort_u32(time, 2 * (size_t)n);
     for (uint32_t k = 0; k < 2 * n; k++)
         if (n_times == 0 || time[k] != time[n_times - 1])
             time[n_times++] = time[k];

@@ -135,17 +135,10 @@ static mpl_status list(lister *l, uint32_t level)
             MPL_TRY(list(l, level + 1));
             l->n_chosen--;
             candidate[w] &= ~(UINT64_C(1) << (m % 64));
-            mpl_row_add(excluded, m);
+            mpl_bit_add(excluded, m);
         }
 out:
     return st;
-}
-
-static int by_id(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
 }
 
 static void clear_chosen(lister *l, uint32_t m)
@@ -157,7 +150,7 @@ static void clear_chosen(lister *l, uint32_t m)
 
 static mpl_status add_chosen(lister *l)
 {
-    qsort(l->chosen, l->n_chosen, sizeof *l->chosen, by_id);
+    mpl_sort_u32(l->chosen, l->n_chosen);
     return add(l);
 }
 
@@ -310,7 +303,7 @@ mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *
     if (l.too_many)
         MPL_TRY(grow_all(&l));
     for (uint32_t c = 0; c < l.q->n; c++)
-        qsort(l.q->member + l.q->begin[c], l.q->begin[c + 1] - l.q->begin[c], sizeof *l.q->member, by_id);
+        mpl_sort_u32(l.q->member + l.q->begin[c], l.q->begin[c + 1] - l.q->begin[c]);
     MPL_TRY(index_bodies(ctx, b, l.q));
     *out = l.q, l.q = NULL;
 out:

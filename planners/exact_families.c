@@ -395,15 +395,6 @@ static void find_grain(search *s)
         s->even = s->even && s->align[f] == s->grain && s->fixed[f] < 0;
 }
 
-static bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
-{
-    for (uint32_t i = 0; i < p->n_in_place; i++)
-        if ((p->in_place_in[i] == a && p->in_place_out[i] == b) ||
-            (p->in_place_in[i] == b && p->in_place_out[i] == a))
-            return true;
-    return false;
-}
-
 /* *fits: they are not too many. */
 static mpl_status add_pairs(search *s, bool *fits)
 {
@@ -421,7 +412,7 @@ static mpl_status add_pairs(search *s, bool *fits)
                 goto out;
             }
             MPL_TRY(mpl_reserve(s->ctx, s->pair, room, (size_t)s->n_pairs + 1));
-            s->pair[s->n_pairs++] = (two){i, j, is_pair(s->p, a, b)};
+            s->pair[s->n_pairs++] = (two){i, j, mpl_is_pair(s->p, a, b)};
         }
     *fits = true;
 out:

@@ -9,29 +9,10 @@
 
 extern const mpl_planner mpl_planner_exact;
 
-static uint64_t pool_height(const mpl_problem *p, uint32_t pool, const uint64_t *offset)
-{
-    uint64_t height = 0;
-
-    for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->pool[b] == pool)
-            height = mpl_max_u64(height, offset[b] + p->bytes[b]);
-    return height;
-}
-
 static bool has_pairs(const mpl_problem *p, uint32_t pool)
 {
     for (uint32_t i = 0; i < p->n_in_place; i++)
         if (p->pool[p->in_place_in[i]] == pool)
-            return true;
-    return false;
-}
-
-static bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
-{
-    for (uint32_t i = 0; i < p->n_in_place; i++)
-        if ((p->in_place_in[i] == a && p->in_place_out[i] == b) ||
-            (p->in_place_in[i] == b && p->in_place_out[i] == a))
             return true;
     return false;
 }
@@ -51,7 +32,7 @@ static bool fixed_clash(const mpl_problem *p, mpl_buffer two[2])
         for (mpl_buffer b = 0; p->fixed[a] != MPL_UNFIXED && b < a; b++)
             if (p->fixed[b] != MPL_UNFIXED && p->fixed[a] < p->fixed[b] + p->bytes[b] &&
                 p->fixed[b] < p->fixed[a] + p->bytes[a] && mpl_conflict(p, a, b) &&
-                (p->fixed[a] != p->fixed[b] || !is_pair(p, a, b))) {
+                (p->fixed[a] != p->fixed[b] || !mpl_is_pair(p, a, b))) {
                 two[0] = p->fixed[a] < p->fixed[b] ? a : b;
                 two[1] = two[0] == a ? b : a;
                 return true;
@@ -66,7 +47,7 @@ static bool is_valid(const mpl_problem *p, const uint64_t *offset)
     for (mpl_buffer a = 0; a < p->n; a++)
         for (mpl_buffer b = 0; b < a; b++)
             if (offset[a] < offset[b] + p->bytes[b] && offset[b] < offset[a] + p->bytes[a] &&
-                mpl_conflict(p, a, b) && (offset[a] != offset[b] || !is_pair(p, a, b)))
+                mpl_conflict(p, a, b) && (offset[a] != offset[b] || !mpl_is_pair(p, a, b)))
                 return false;
     return true;
 }
@@ -164,10 +145,10 @@ static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool, b
 
     MPL_TRY(mpl_lower_bound(run->ctx, p, pool, &bound, NULL));
     if (has_families(p, pool)) {
-        height = pool_height(p, pool, out->offset);
+        height = mpl_pool_height(p, pool, out->offset);
         MPL_TRY(mpl_exact_families(run->ctx, p, pool, enough, most, effort, out->offset, &height, &bound));
     } else if (has_pairs(p, pool)) {
-        height = pool_height(p, pool, out->offset);
+        height = mpl_pool_height(p, pool, out->offset);
         MPL_TRY(mpl_exact_pairs(run->ctx, p, pool, enough, most, effort, out->offset, &height, &bound));
     } else {
         MPL_TRY(solve_pool(run, p, pool, enough, most, effort, out->offset, &height, &bound));
@@ -214,7 +195,7 @@ static mpl_status prove_clash(mpl_ctx *ctx, const mpl_problem *p, const mpl_buff
     *out = (mpl_refutation){.pool = pool, .within = p->pool_capacity[pool]};
     if (out->within == MPL_NO_CAPACITY)
         out->within = ample(p);
-    if (is_pair(p, two[0], two[1])) {
+    if (mpl_is_pair(p, two[0], two[1])) {
         mpl_proof_add(&proof, 's', two[0], two[1], 0);
         mpl_proof_add(&proof, 'z', two[0], 0, 0);
     }

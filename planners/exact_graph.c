@@ -607,7 +607,7 @@ static mpl_exact_verdict solve_component(mpl_graph_search *s, size_t row)
             note_body(s, 'p', i);
             if (place(s, i) && settle(s) && push_row(s)) {
                 memcpy(s->rows + inner, s->rows + row, s->b->n_words * sizeof *s->rows);
-                s->rows[inner + i / 64] &= ~(UINT64_C(1) << (i % 64));
+                mpl_bit_drop(s->rows + inner, i);
                 verdict = solve(s, inner);
             }
             s->n_rows = inner;
@@ -703,7 +703,7 @@ mpl_exact_verdict mpl_graph_search_run(mpl_graph_search *s)
     if (!push_row(s))
         return MPL_EXACT_STOPPED;
     for (uint32_t i = 0; i < b->n; i++)
-        mpl_row_add(s->rows, i);
+        mpl_bit_add(s->rows, i);
     verdict = solve(s, 0);
     return verdict;
 }

@@ -49,7 +49,7 @@ static bool clash(pairs *s, uint32_t i, uint32_t j)
     uint8_t state = *state_of(s, i, j);
     uint64_t a = fixed_at(s, i), b = fixed_at(s, j);
 
-    if (mpl_row_has(s->rival + (size_t)i * s->n_words, j) && state != OPEN && state != TAKEN)
+    if (mpl_bit_has(s->rival + (size_t)i * s->n_words, j) && state != OPEN && state != TAKEN)
         return true;
     return (a != MPL_UNFIXED && b != MPL_UNFIXED && a != b) ||
            (a != MPL_UNFIXED && a % s->p->align[s->buffer[j]] != 0) ||
@@ -96,9 +96,9 @@ static mpl_status relax(pairs *s, mpl_bodies **out)
     MPL_TRY(mpl_new(s->ctx, rival, (size_t)s->n * s->n_words));
     for (uint32_t i = 0; i < s->n; i++)
         for (uint32_t j = 0; j < s->n; j++)
-            if (mpl_row_has(s->rival + (size_t)i * s->n_words, j) && s->body[i] != s->body[j] &&
+            if (mpl_bit_has(s->rival + (size_t)i * s->n_words, j) && s->body[i] != s->body[j] &&
                 *state_of(s, i, j) != OPEN)
-                mpl_row_add(rival + (size_t)i * s->n_words, j);
+                mpl_bit_add(rival + (size_t)i * s->n_words, j);
     MPL_TRY(mpl_bodies_new_take(s->ctx, s->p, s->buffer, s->body, s->n, &rival, out));
 out:
     mpl_free(s->ctx, rival);
@@ -195,7 +195,7 @@ static mpl_status pairs_init(pairs *s, uint32_t pool)
     for (uint32_t i = 0; i < s->n; i++)
         for (uint32_t j = 0; j < s->n; j++)
             if (i != j && mpl_conflict(p, s->buffer[i], s->buffer[j]))
-                mpl_row_add(s->rival + (size_t)i * s->n_words, j);
+                mpl_bit_add(s->rival + (size_t)i * s->n_words, j);
     for (uint32_t k = 0; k < p->n_in_place; k++)
         if (p->pool[p->in_place_in[k]] == pool)
             set_state(s, place[p->in_place_in[k]], place[p->in_place_out[k]], OPEN);

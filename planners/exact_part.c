@@ -28,17 +28,6 @@ static const struct member {
 
 /* ---- units --------------------------------------------------------------------------------------------------- */
 
-static uint64_t divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* The largest unit in which sizes, rounded up to the least alignment, are whole, and in which every alignment and fixed
  * place is whole or of no effect: a plan that is pushed down has only such offsets. */
 static uint64_t find_unit(const mpl_problem *p, const mpl_buffer *buffer, uint32_t n)
@@ -48,15 +37,15 @@ static uint64_t find_unit(const mpl_problem *p, const mpl_buffer *buffer, uint32
     for (uint32_t i = 0; i < n; i++)
         grain = mpl_min_u64(grain, p->align[buffer[i]]);
     for (uint32_t i = 0; i < n; i++) {
-        unit = divisor(unit, (p->bytes[buffer[i]] + grain - 1) / grain * grain);
+        unit = mpl_divisor(unit, (p->bytes[buffer[i]] + grain - 1) / grain * grain);
         if (p->fixed != NULL && p->fixed[buffer[i]] != MPL_UNFIXED)
-            unit = divisor(unit, p->fixed[buffer[i]]);
+            unit = mpl_divisor(unit, p->fixed[buffer[i]]);
     }
     do {
         before = unit;
         for (uint32_t i = 0; i < n; i++)
             if (unit % p->align[buffer[i]] != 0)
-                unit = divisor(unit, p->align[buffer[i]]);
+                unit = mpl_divisor(unit, p->align[buffer[i]]);
     } while (unit != before);
     return unit;
 }

@@ -9,6 +9,8 @@
  * Cost     Exponential; a node costs about the items alive in the sections that it touches. */
 #include "planners/exact_priv.h"
 
+#include "graphs/base/rng.h"
+
 #include <stdlib.h>
 
 #define MEMO_SLOTS     (UINT64_C(1) << 6) /* grown as failures come: small problems pay for little */
@@ -16,29 +18,22 @@
 
 /* ---- memory of failures -------------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 static void component_key(const mpl_exact_search *q, int32_t a, int32_t b, uint64_t key[2])
 {
     const mpl_exact_state *x = q->x;
     const mpl_exact_case *c = x->c;
     uint64_t cap = (uint64_t)x->cap[a];
 
-    key[0] = mix(cap + UINT64_C(0x9e3779b97f4a7c15));
-    key[1] = mix(cap + UINT64_C(0xd1b54a32d192ed03));
+    key[0] = mpl_rng_mix(cap + UINT64_C(0x9e3779b97f4a7c15));
+    key[1] = mpl_rng_mix(cap + UINT64_C(0xd1b54a32d192ed03));
     for (int32_t i = c->first[a]; i < c->first[b]; i++) {
         uint64_t one;
 
         if (x->placed[i])
             continue;
         one = (uint64_t)x->est[i] * UINT64_C(0x9e3779b97f4a7c15) + c->item[i] * UINT64_C(0xff51afd7ed558ccd);
-        key[0] += mix(one);
-        key[1] += mix(one ^ UINT64_C(0x2545f4914f6cdd1d)) * UINT64_C(0xc4ceb9fe1a85ec53);
+        key[0] += mpl_rng_mix(one);
+        key[1] += mpl_rng_mix(one ^ UINT64_C(0x2545f4914f6cdd1d)) * UINT64_C(0xc4ceb9fe1a85ec53);
     }
     key[0] |= 1; /* an empty slot is zero */
 }

@@ -78,7 +78,7 @@ static void set_range(uint64_t *set, int32_t a, int32_t b)
 
 static bool has(const uint64_t *set, int32_t s)
 {
-    return (set[s / 64] >> (s % 64) & 1) != 0;
+    return mpl_bit_has(set, s);
 }
 
 static void record(mpl_exact_state *x, int32_t id, int kind, mpl_len old)
@@ -289,7 +289,7 @@ void mpl_exact_sort(mpl_exact_state *x, int32_t s)
 
     if (!has(x->stale, s))
         return;
-    x->stale[s / 64] &= ~(UINT64_C(1) << (s % 64));
+    mpl_bit_drop(x->stale, s);
     for (int32_t k = 0; k < n; k++) {
         int32_t i = order[k], at = k;
         mpl_len e = est[i];

@@ -410,7 +410,7 @@ static mpl_status find_lifetimes(solver *s, const part *t, uint32_t *birth, uint
                 (is_ahead || mpl_is_before(s->p->before, b->buffer[i], b->buffer[j])) == mpl_rivals(b, i, j))
                 goto out; /* the conflicts are not those of the order */
             if (is_ahead)
-                mpl_row_add(ahead + (size_t)i * b->n_words, j);
+                mpl_bit_add(ahead + (size_t)i * b->n_words, j);
         }
     for (uint32_t i = 0; i < b->n; i++) {
         keys[i] = (keyed){UINT64_MAX - n_ahead(ahead + (size_t)i * b->n_words, b->n_words), i};
@@ -427,7 +427,7 @@ static mpl_status find_lifetimes(solver *s, const part *t, uint32_t *birth, uint
         step += k > 0 && keys[k].key != keys[k - 1].key;
         birth[keys[k].id] = step;
         for (uint32_t j = 0; j < b->n; j++)
-            if (death[j] == MPL_NONE && mpl_row_has(row, j))
+            if (death[j] == MPL_NONE && mpl_bit_has(row, j))
                 death[j] = step;
     }
     for (uint32_t j = 0; j < b->n; j++)

@@ -57,32 +57,6 @@ typedef struct driver {
     uint32_t *by_at; /* [n] scratch */
 } driver;
 
-static bool has(const uint64_t *row, uint32_t i)
-{
-    return (row[i / 64] >> (i % 64) & 1) != 0;
-}
-
-static void put(uint64_t *row, uint32_t i)
-{
-    row[i / 64] |= UINT64_C(1) << (i % 64);
-}
-
-static void take(uint64_t *row, uint32_t i)
-{
-    row[i / 64] &= ~(UINT64_C(1) << (i % 64));
-}
-
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static uint64_t round_up(uint64_t at, uint64_t step)
 {
     return (at + step - 1) / step * step;
@@ -110,23 +84,23 @@ static void find_unit(mpl_ilp *s, uint64_t *finest)
     for (uint32_t i = 0; i < s->n; i++)
         grain = mpl_min_u64(grain, p->align[s->id[i]]);
     for (uint32_t i = 0; i < s->n; i++) {
-        unit = gcd(unit, round_up(p->bytes[s->id[i]], grain));
-        fine = gcd(fine, p->bytes[s->id[i]]);
+        unit = mpl_divisor(unit, round_up(p->bytes[s->id[i]], grain));
+        fine = mpl_divisor(fine, p->bytes[s->id[i]]);
         if (mpl_ilp_fixed(s, i))
-            unit = gcd(unit, p->fixed[s->id[i]]);
+            unit = mpl_divisor(unit, p->fixed[s->id[i]]);
         if (p->inside != NULL)
-            unit = gcd(unit, p->inside_at[s->id[i]]);
+            unit = mpl_divisor(unit, p->inside_at[s->id[i]]);
     }
     s->unit = unit;
     for (uint32_t i = 0; i < s->n;
          i++) /* one that does not divide it makes it a power of two below that one */
         if (unit % p->align[s->id[i]] != 0)
-            s->unit = gcd(s->unit, p->align[s->id[i]]);
+            s->unit = mpl_divisor(s->unit, p->align[s->id[i]]);
     for (uint32_t i = 0; i < s->n; i++) {
         s->size[i] = round_up(p->bytes[s->id[i]], grain) / s->unit;
         s->step[i] = p->align[s->id[i]] > s->unit ? p->align[s->id[i]] / s->unit : 1;
     }
-    *finest = gcd(s->unit, fine);
+    *finest = mpl_divisor(s->unit, fine);
 }
 
 static mpl_status mark_joins(mpl_ilp *s, const uint32_t *index)
@@ -142,8 +116,8 @@ static mpl_status mark_joins(mpl_ilp *s, const uint32_t *index)
 
         if (i == MPL_NONE || !mpl_conflict(p, s->id[i], s->id[j]))
             continue;
-        put(s->joins + (size_t)i * s->n_words, j);
-        put(s->joins + (size_t)j * s->n_words, i);
+        mpl_bit_add(s->joins + (size_t)i * s->n_words, j);
+        mpl_bit_add(s->joins + (size_t)j * s->n_words, i);
     }
 out:
     return st;
@@ -197,8 +171,8 @@ static mpl_status open_pool(driver *d, uint32_t pool)
     for (uint32_t i = 0; i < s->n; i++)
         for (uint32_t j = 0; j < i; j++)
             if (mpl_conflict(p, s->id[i], s->id[j])) {
-                put(s->row + (size_t)i * s->n_words, j);
-                put(s->row + (size_t)j * s->n_words, i);
+                mpl_bit_add(s->row + (size_t)i * s->n_words, j);
+                mpl_bit_add(s->row + (size_t)j * s->n_words, i);
             }
     find_unit(s, &d->finest);
     MPL_TRY(mark_joins(s, index));
@@ -243,7 +217,7 @@ static void place_lowest(driver *d, uint32_t i, uint64_t base)
         at = mpl_max_u64(at, round_up(s->at[j] + s->size[j], s->step[i]));
     }
     s->at[i] = at;
-    put(d->placed, i);
+    mpl_bit_add(d->placed, i);
 }
 
 enum { BY_PLAN, BY_SIZE, BY_AREA, BY_LOAD, N_ORDERS };
@@ -282,7 +256,7 @@ static mpl_status place_part(driver *d, const mpl_ilp_part *part, int order, con
         uint32_t i = part->member[k], to = k;
         uint64_t mine = mpl_ilp_fixed(s, i) ? UINT64_MAX : order_key(d, order, part, i, plan);
 
-        take(d->placed, i);
+        mpl_bit_drop(d->placed, i);
         for (; to > 0 && key[to - 1] < mine; to--) {
             key[to] = key[to - 1];
             list[to] = list[to - 1];
@@ -294,7 +268,7 @@ static mpl_status place_part(driver *d, const mpl_ilp_part *part, int order, con
     for (uint32_t k = 0; k < part->n; k++) {
         if (mpl_ilp_fixed(s, list[k])) {
             s->at[list[k]] = s->p->fixed[s->id[list[k]]] / s->unit;
-            put(d->placed, list[k]);
+            mpl_bit_add(d->placed, list[k]);
         } else {
             place_lowest(d, list[k], part->base);
         }
@@ -527,8 +501,8 @@ static void strip(driver *d, uint64_t *set, uint64_t base)
     while (again) {
         again = false;
         for (uint32_t i = 0; i < d->s.n; i++)
-            if (has(set, i) && always_fits(d, set, i, base)) {
-                take(set, i);
+            if (mpl_bit_has(set, i) && always_fits(d, set, i, base)) {
+                mpl_bit_drop(set, i);
                 d->stack[d->n_stack++] = i;
                 again = true;
             }
@@ -541,13 +515,13 @@ static bool next_component(const driver *d, uint64_t *set, uint32_t *part, uint3
     const mpl_ilp *s = &d->s;
     uint32_t first = 0;
 
-    while (first < s->n && !has(set, first))
+    while (first < s->n && !mpl_bit_has(set, first))
         first++;
     if (first == s->n)
         return false;
     *n = 0;
     part[(*n)++] = first;
-    take(set, first);
+    mpl_bit_drop(set, first);
     for (uint32_t k = 0; k < *n; k++)
         for (uint32_t w = 0; w < s->n_words; w++)
             for (uint64_t bits = s->row[(size_t)part[k] * s->n_words + w] & set[w]; bits != 0;
@@ -555,7 +529,7 @@ static bool next_component(const driver *d, uint64_t *set, uint32_t *part, uint3
                 uint32_t j = 64 * w + (uint32_t)__builtin_ctzll(bits);
 
                 part[(*n)++] = j;
-                take(set, j);
+                mpl_bit_drop(set, j);
             }
     return true;
 }
@@ -569,10 +543,10 @@ static bool belongs_below(const driver *d, const uint64_t *set, uint32_t i, uint
     if (mpl_ilp_bytes(s, i) != s->size[i] * s->unit || base % s->step[i] != 0)
         return false;
     for (uint32_t j = 0; j < s->n; j++)
-        if (j != i && has(set, j) && (!mpl_ilp_conflict(s, i, j) || s->size[i] % s->step[j] != 0))
+        if (j != i && mpl_bit_has(set, j) && (!mpl_ilp_conflict(s, i, j) || s->size[i] % s->step[j] != 0))
             return false;
     for (uint32_t j = 0; j < s->n; j++)
-        if (has(set, j) && (mpl_ilp_fixed(s, j) || mpl_ilp_joins(s, i, j)))
+        if (mpl_bit_has(set, j) && (mpl_ilp_fixed(s, j) || mpl_ilp_joins(s, i, j)))
             return false;
     return true;
 }
@@ -583,9 +557,9 @@ static bool peel(driver *d, uint64_t *set, uint64_t *base)
     bool any = false;
 
     for (uint32_t i = 0; i < d->s.n; i++)
-        if (has(set, i) && belongs_below(d, set, i, *base)) {
-            take(set, i);
-            put(d->placed, i);
+        if (mpl_bit_has(set, i) && belongs_below(d, set, i, *base)) {
+            mpl_bit_drop(set, i);
+            mpl_bit_add(d->placed, i);
             d->s.at[i] = *base;
             *base += d->s.size[i];
             any = true;
@@ -609,14 +583,14 @@ static mpl_status pack(driver *d, uint64_t *set, uint64_t base, const uint64_t *
 
         memset(below, 0, s->n_words * sizeof *below);
         for (uint32_t k = 0; k < part.n; k++)
-            put(below, part.member[k]);
+            mpl_bit_add(below, part.member[k]);
         if (peel(d, below, &top)) {
             MPL_TRY(pack(d, below, top, plan));
             continue;
         }
         part.n = 0;
         for (uint32_t i = 0; i < s->n; i++)
-            if (has(below, i))
+            if (mpl_bit_has(below, i))
                 part.member[part.n++] = i;
         MPL_TRY(pack_leaf(d, &part, plan));
     }
@@ -627,16 +601,6 @@ out:
 }
 
 /* ---- one pool --------------------------------------------------------------------------------------------------------- */
-
-static uint64_t plan_height(const mpl_problem *p, uint32_t pool, const uint64_t *offset)
-{
-    uint64_t height = 0;
-
-    for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->pool[b] == pool)
-            height = mpl_max_u64(height, offset[b] + p->bytes[b]);
-    return height;
-}
 
 /* No plan is lower: the problem's bound, in heights that there are, and what is fixed. Needs open_pool. */
 static mpl_status first_bound(driver *d, uint32_t pool)
@@ -682,14 +646,14 @@ static mpl_status solve_pool(driver *d, uint32_t pool, uint64_t *offset)
     mpl_ilp *s = &d->s;
     uint64_t *all = NULL, height = 0;
 
-    d->best_bytes = plan_height(s->p, pool, offset);
+    d->best_bytes = mpl_pool_height(s->p, pool, offset);
     MPL_TRY(open_pool(d, pool));
     MPL_TRY(first_bound(d, pool));
     if (s->row == NULL || (!d->cold && d->best_bytes <= goal(d)))
         goto out;
     MPL_TRY(mpl_new(s->ctx, all, s->n_words));
     for (uint32_t i = 0; i < s->n; i++)
-        put(all, i);
+        mpl_bit_add(all, i);
     MPL_TRY(s->lowest != NULL ? pack_families(d, offset) : pack(d, all, 0, offset));
     while (d->n_stack > 0)
         place_lowest(d, d->stack[--d->n_stack], 0);
@@ -728,7 +692,7 @@ static mpl_status try_planner(mpl_run *run, const mpl_problem *p, const mpl_plan
     }
     MPL_TRY(st);
     for (uint32_t pool = 0; pool < p->n_pools; pool++)
-        if (first || plan_height(p, pool, plan->offset) < plan_height(p, pool, out))
+        if (first || mpl_pool_height(p, pool, plan->offset) < mpl_pool_height(p, pool, out))
             for (mpl_buffer b = 0; b < p->n; b++)
                 if (p->pool[b] == pool)
                     out[b] = plan->offset[b];
@@ -819,7 +783,7 @@ mpl_status mpl_ilp_write(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *kno
 {
     mpl_status st = MPL_OK;
     driver d = {.s = {.ctx = ctx, .p = p}};
-    mpl_ilp_part part = {.high_bytes = plan_height(p, 0, known->offset)};
+    mpl_ilp_part part = {.high_bytes = mpl_pool_height(p, 0, known->offset)};
     mpl_lp *lp = NULL;
 
     MPL_TRY(open_pool(&d, 0));

@@ -494,7 +494,7 @@ mpl_status mpl_ilp_program(const mpl_ilp *s, const mpl_ilp_part *part, double co
     MPL_TRY(mpl_new(s->ctx, b.col, most_terms(s, part)));
     MPL_TRY(mpl_new(s->ctx, b.value, most_terms(s, part)));
     for (uint32_t k = 0; k < part->n; k++)
-        b.inside[part->member[k] / 64] |= UINT64_C(1) << (part->member[k] % 64);
+        mpl_bit_add(b.inside, part->member[k]);
     bound_offsets(&b);
     MPL_TRY(add_offsets(&b, cost));
     MPL_TRY(add_pairs(&b));

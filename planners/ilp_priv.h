@@ -25,7 +25,7 @@ typedef struct mpl_ilp {
 
 static inline bool mpl_ilp_bit(const mpl_ilp *s, const uint64_t *rows, uint32_t i, uint32_t j)
 {
-    return rows != NULL && (rows[(size_t)i * s->n_words + j / 64] >> (j % 64) & 1) != 0;
+    return rows != NULL && mpl_bit_has(rows + (size_t)i * s->n_words, j);
 }
 
 static inline bool mpl_ilp_conflict(const mpl_ilp *s, uint32_t i, uint32_t j)

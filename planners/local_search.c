@@ -41,11 +41,6 @@ typedef struct repair {
     mpl_rng rng;
 } repair;
 
-static uint64_t align_up(uint64_t at, uint64_t align)
-{
-    return (at + align - 1) & ~(align - 1);
-}
-
 static uint64_t end_of(const mpl_packing *q, uint32_t a)
 {
     return q->offset[a] + q->bytes[a];
@@ -74,7 +69,7 @@ static bool find_gap(repair *s, uint32_t b, uint64_t *offset)
             *offset = (uint64_t)(upper ? top : low) & ~(align - 1);
         end = last ? 0 : mpl_packing_high(q, i);
         if (end > low)
-            low = (int64_t)align_up((uint64_t)end, align);
+            low = (int64_t)mpl_align_up((uint64_t)end, align);
     }
     for (uint32_t i = q->pair_begin != NULL ? q->pair_begin[b] : 0;
          q->pair_begin != NULL && i < q->pair_begin[b + 1]; i++)
@@ -204,7 +199,7 @@ static uint64_t lightest(repair *s, uint32_t b, uint32_t n)
 
     weigh(s, 0, n, &i, &k, &best);
     for (uint32_t c = 0; c < n; c++) {
-        uint64_t at = s->end[c] > 0 ? align_up((uint64_t)s->end[c], align) : 0;
+        uint64_t at = s->end[c] > 0 ? mpl_align_up((uint64_t)s->end[c], align) : 0;
 
         if (at > top)
             break;

@@ -36,7 +36,7 @@ static int better_first(const void *left, const void *right)
 
 static bool is_open(const mpl_nnc_graph *g, mpl_buffer b)
 {
-    return (g->open[b / 64] >> (b % 64) & 1) != 0;
+    return mpl_bit_has(g->open, b);
 }
 
 static uint32_t most_interferences(const mpl_nnc_graph *g)

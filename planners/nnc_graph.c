@@ -71,7 +71,7 @@ static mpl_status start_counts(mpl_nnc_graph *g)
         if (p->align[b] > grain[p->pool[b]])
             grain[p->pool[b]] = p->align[b];
     for (mpl_buffer b = 0; b < p->n; b++) {
-        g->open[b / 64] |= UINT64_C(1) << (b % 64);
+        mpl_bit_add(g->open, b);
         g->pool_mask[(size_t)p->pool[b] * g->n_words + b / 64] |= UINT64_C(1) << (b % 64);
         if (!mpl_align_bytes(p->bytes[b], grain[p->pool[b]], &g->size[b]))
             MPL_FAIL(g->ctx, MPL_EINPUT, "buffer '%s' is too large", mpl_buffer_label(p, b, label));
@@ -320,7 +320,7 @@ static void close_buffer(mpl_nnc_graph *g, mpl_buffer b, uint32_t block, uint64_
     for (uint32_t w = 0; w < g->n_words; w++)
         for (uint64_t bits = rivals(g, b, w); bits != 0; bits &= bits - 1)
             g->count[w * 64 + (uint32_t)__builtin_ctzll(bits)]--;
-    g->open[b / 64] &= ~(UINT64_C(1) << (b % 64));
+    mpl_bit_drop(g->open, b);
     g->n_open--;
     g->block[b] = block;
     g->offset[b] = offset;
@@ -366,7 +366,7 @@ static bool flow_is_conserved(const mpl_nnc_graph *g)
     for (mpl_buffer b = 0; b < g->p->n; b++) {
         uint64_t in = 0, out = 0;
 
-        if ((g->open[b / 64] >> (b % 64) & 1) != 0)
+        if (mpl_bit_has(g->open, b))
             continue;
         for (uint32_t i = 0; i < g->n_edges; i++) {
             const mpl_nnc_edge *e = &g->edge[i];

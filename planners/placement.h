@@ -100,9 +100,4 @@ bool mpl_placement_partners(const mpl_placement *placement, mpl_buffer a, mpl_bu
  * be better. */
 bool mpl_placement_offer(const mpl_placement *placement, mpl_gap gap, mpl_gap *best);
 
-static inline uint64_t mpl_align_up(uint64_t at, uint64_t align)
-{
-    return (at + align - 1) & ~(align - 1);
-}
-
 #endif

@@ -237,7 +237,7 @@ static mpl_status index_parallel(packer *k)
 
         if (k->p->pool[i] != 0)
             continue;
-        k->member[from + i / 64] |= UINT64_C(1) << (i % 64);
+        mpl_bit_add(k->member + from, i);
         for (uint32_t w = 0; w < k->words; w++)
             k->after[from + w] &= before->row[(size_t)i * k->words + w];
     }
@@ -294,4 +294,14 @@ out:
     void *arrays[] = {k.block, k.by_birth, k.rank, k.last, k.after, k.member, k.met};
     MPL_FREE_ALL(ctx, arrays);
     return st;
+}
+
+uint64_t mpl_pool_height(const mpl_problem *p, uint32_t pool, const uint64_t *offset)
+{
+    uint64_t height = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == pool)
+            height = mpl_max_u64(height, offset[b] + p->bytes[b]);
+    return height;
 }

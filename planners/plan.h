@@ -105,4 +105,7 @@ mpl_status mpl_plan_check_bindings(mpl_ctx *ctx, const char *path, const char *f
 mpl_status mpl_plan_read(mpl_ctx *ctx, const char *path, mpl_plan_file *out);
 void mpl_plan_file_fini(mpl_ctx *ctx, mpl_plan_file *file);
 
+/* Where the buffers of a pool end, by offset[n]. [byte] */
+uint64_t mpl_pool_height(const mpl_problem *p, uint32_t pool, const uint64_t *offset);
+
 #endif

@@ -263,8 +263,7 @@ out:
 /* The weight or input that v shows, itself or through views; MPL_NONE. */
 mpl_value mpl_shown_by(const mpl_graph *g, mpl_value v)
 {
-    while (g->value_op[v] != MPL_NONE && mpl_may_be_view(g, g->value_op[v]))
-        v = g->op_in[g->op_in_begin[g->value_op[v]]];
+    v = mpl_shown_source(g, v);
     return g->value_op[v] == MPL_NONE ? v : MPL_NONE;
 }
 

@@ -32,7 +32,7 @@ static mpl_status copy_before(mpl_ctx *ctx, const mpl_problem *p, const mpl_buff
     for (uint32_t a = 0; a < out->n; a++)
         for (uint32_t b = 0; b < out->n; b++)
             if (mpl_is_before(p->before, buffer[a], buffer[b]))
-                rows[(size_t)a * n_words + b / 64] |= UINT64_C(1) << (b % 64);
+                mpl_bit_add(rows + (size_t)a * n_words, b);
     MPL_TRY(mpl_before_from_rows_take(ctx, out->n, &rows, &before));
     out->before = before;
 out:
@@ -598,7 +598,7 @@ static mpl_status ask(mpl_spill_part *part, uint32_t i, uint32_t k, bool search,
     memset(part->wanted, 0, part->n_words * sizeof *part->wanted);
     for (uint32_t j = 0; j < part->n; j++)
         if (j == i || part->memory[j] == k)
-            part->wanted[j / 64] |= UINT64_C(1) << (j % 64);
+            mpl_bit_add(part->wanted, j);
     *verdict = recall(part, capacity);
     if (*verdict == MPL_SPILL_NEVER || (*verdict == MPL_SPILL_UNKNOWN && search))
         return MPL_OK;

@@ -29,11 +29,6 @@ struct mpl_chain {
 
 /* ---- preparing ---------------------------------------------------------------------------------------------------- */
 
-static mpl_value operand(const mpl_graph *g, mpl_op op, uint32_t i)
-{
-    return i < g->op_in_begin[op + 1] - g->op_in_begin[op] ? g->op_in[g->op_in_begin[op] + i] : MPL_NONE;
-}
-
 static bool all_of(const mpl_graph *g, mpl_op op, bool f32)
 {
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
@@ -53,7 +48,7 @@ static void add_load(mpl_fused *f, uint32_t input, const mpl_strided *from)
 /* Input i broadcast to the dims of the result. */
 static void add_input(mpl_fused *f, const mpl_graph *g, mpl_op op, uint32_t i)
 {
-    mpl_strided from = mpl_strided_all(&g->value_shape[operand(g, op, i)]);
+    mpl_strided from = mpl_strided_all(&g->value_shape[mpl_op_input(g, op, i)]);
     bool fits = mpl_strided_expand(&from, &f->to.shape);
 
     mpl_assert(fits);
@@ -75,11 +70,11 @@ static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ch
         return MPL_OK;
     out = &g->value_shape[g->op_out[g->op_out_begin[op]]];
     if (kind == MPL_OP_fused && all_of(g, op, true)) {
-        c->has_base = operand(g, op, 0) != MPL_NONE;
+        c->has_base = mpl_op_input(g, op, 0) != MPL_NONE;
         MPL_TRY(mpl_fused_read(ctx, g, op, &c->f));
     } else if (kind == MPL_OP_access && all_of(g, op, false)) {
         c->f.to = mpl_strided_all(out);
-        MPL_TRY(mpl_strided_of(ctx, g, op, &g->value_shape[operand(g, op, 0)], &box));
+        MPL_TRY(mpl_strided_of(ctx, g, op, &g->value_shape[mpl_op_input(g, op, 0)], &box));
         add_load(&c->f, 0, &box);
     } else if (kind == MPL_OP_assign && all_of(g, op, false)) {
         c->has_base = true;
@@ -177,7 +172,7 @@ static bool stride_chain(const mpl_graph *g, mpl_op op, const int64_t *const *st
     if (mpl_fused_arity((mpl_op_kind)g->op_kind[op]) == 0 || (last && out->rank != 4))
         return false;
     for (uint32_t i = 0; i < n_in; i++)
-        if (!mpl_shape_equal(&g->value_shape[operand(g, op, i)], out))
+        if (!mpl_shape_equal(&g->value_shape[mpl_op_input(g, op, i)], out))
             return false;
     for (uint32_t i = 0; i < n_in; i++)
         lay(&c->f.load[i].from, out, stride[i], last);

@@ -71,7 +71,7 @@ mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p)
     for (mpl_value v = 0; v < g->n_values; v++)
         w->stack_of[v] = MPL_NONE;
     for (uint32_t b = 1; b < g->n_blocks; b++)
-        for (uint32_t i = 1 + mpl_control_n_carried(g, g->block_owner[b]);
+        for (uint32_t i = 1 + mpl_n_carried(g, g->block_owner[b]);
              g->op_kind[g->block_owner[b]] == MPL_OP_while && i < g->block_n_results[b]; i++)
             note_stack(exec, b, i);
 out:
@@ -209,7 +209,7 @@ static void mark_made(const mpl_exec *exec, uint32_t step)
     mpl_step_kind kind = (mpl_step_kind)exec->control->program->kind[step];
     mpl_op op = kind == MPL_STEP_OP ? of : g->block_owner[of];
     bool loop = g->op_kind[op] == MPL_OP_while, enters = kind == MPL_STEP_BEGIN && !exec->control->open[op];
-    uint32_t n = mpl_control_n_carried(g, op);
+    uint32_t n = mpl_n_carried(g, op);
 
     memset(exec->witness->made, 0, g->n_values);
     if (kind == MPL_STEP_OP || kind == MPL_STEP_END || (loop && enters))

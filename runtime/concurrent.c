@@ -23,7 +23,7 @@ typedef struct crew {
 
 static void make_ready(crew *c, mpl_op op)
 {
-    c->ready[c->step_of[op] / 64] |= UINT64_C(1) << (c->step_of[op] % 64);
+    mpl_bit_add(c->ready, c->step_of[op]);
 }
 
 /* The ready operation that stands first in the order, taken; MPL_NONE: none is ready. */
@@ -39,14 +39,6 @@ static mpl_op take_ready(crew *c)
     return MPL_NONE;
 }
 
-/* The operation of the whole graph that `op` is, or stands in. */
-static mpl_op outer(const mpl_graph *g, mpl_op op)
-{
-    while (g->op_block[op] != 0)
-        op = g->block_owner[g->op_block[op]];
-    return op;
-}
-
 static void finish(crew *c, mpl_op op, mpl_status st)
 {
     const mpl_graph *g = c->exec->g;
@@ -59,8 +51,8 @@ static void finish(crew *c, mpl_op op, mpl_status st)
 
         for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0;
              v != MPL_NONE && k < g->value_use_begin[v + 1]; k++)
-            if (--c->waiting[outer(g, g->value_use[k])] == 0)
-                make_ready(c, outer(g, g->value_use[k]));
+            if (--c->waiting[mpl_op_outermost(g, g->value_use[k])] == 0)
+                make_ready(c, mpl_op_outermost(g, g->value_use[k]));
     }
     pthread_cond_broadcast(&c->changed);
 }
@@ -115,7 +107,8 @@ static mpl_status crew_init(crew *c, mpl_exec *exec)
         c->step_of[exec->order[s]] = s;
     for (mpl_value v = 0; v < g->n_values; v++)
         for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
-            c->waiting[outer(g, g->value_use[k])] += g->value_op[v] != MPL_NONE && g->value_block[v] == 0;
+            c->waiting[mpl_op_outermost(g, g->value_use[k])] +=
+                g->value_op[v] != MPL_NONE && g->value_block[v] == 0;
     for (mpl_op op = 0; op < g->n_ops; op++) {
         c->n_left += g->op_block[op] == 0;
         if (g->op_block[op] == 0 && c->waiting[op] == 0)

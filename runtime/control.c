@@ -6,18 +6,6 @@
  * copied. */
 #include "runtime/exec_priv.h"
 
-static uint32_t body_of(const mpl_graph *g, mpl_op op)
-{
-    return g->op_body[g->op_body_begin[op]];
-}
-
-static mpl_value in_of(const mpl_graph *g, mpl_op op, uint32_t i)
-{
-    uint32_t at = g->op_in_begin[op] + i;
-
-    return at < g->op_in_begin[op + 1] ? g->op_in[at] : MPL_NONE;
-}
-
 static bool in_copied(const mpl_exec *exec, mpl_op op, uint32_t i)
 {
     return exec->control->unshared || exec->control->in_copied[exec->g->op_in_begin[op] + i];
@@ -118,17 +106,17 @@ static mpl_status enter_while(mpl_exec *exec, mpl_op op, uint32_t *next)
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_control *c = exec->control;
-    uint32_t b = body_of(g, op), n = mpl_control_n_carried(g, op);
+    uint32_t b = mpl_op_first_body(g, op), n = mpl_n_carried(g, op);
     int64_t most = mpl_while_most_rounds(g, op), trips, go;
 
-    MPL_TRY(read_optional(exec, in_of(g, op, 0), INT64_MAX, &trips));
-    MPL_TRY(read_optional(exec, in_of(g, op, 1), 1, &go));
+    MPL_TRY(read_optional(exec, mpl_op_input(g, op, 0), INT64_MAX, &trips));
+    MPL_TRY(read_optional(exec, mpl_op_input(g, op, 1), 1, &go));
     trips = most >= 0 && most < trips ? most : trips;
     c->limit[b] = trips > 0 ? (uint64_t)trips : 0;
     c->round[b] = 0;
     c->open[op] = 1;
     for (uint32_t i = 0; i < n; i++) {
-        mpl_value init = in_of(g, op, 2 + i), param = mpl_control_params(g, b)[1 + i];
+        mpl_value init = mpl_op_input(g, op, 2 + i), param = mpl_control_params(g, b)[1 + i];
         mpl_spot from = mpl_exec_spot(exec, init), to = param_spot(exec, b, 1 + i, from);
 
         MPL_TRY(hand_on(exec, init, from, to, g->value_bytes[param], in_copied(exec, op, 2 + i), param));
@@ -173,7 +161,7 @@ static mpl_status begin_round(mpl_exec *exec, uint32_t b, uint32_t *next)
     const mpl_graph *g = exec->g;
     mpl_op op = g->block_owner[b];
     const mpl_value *param = mpl_control_params(g, b);
-    uint32_t n = mpl_control_n_carried(g, op);
+    uint32_t n = mpl_n_carried(g, op);
     int64_t round = (int64_t)exec->control->round[b];
 
     mpl_control_bind(exec, param[0], mpl_control_spot(exec, param[0]));
@@ -182,7 +170,7 @@ static mpl_status begin_round(mpl_exec *exec, uint32_t b, uint32_t *next)
         MPL_TRY(mpl_witness_wrote(exec, mpl_exec_spot(exec, param[0]), sizeof round));
     }
     for (uint32_t i = 0; i + 1 + n < g->block_n_params[b]; i++) {
-        mpl_value scan = in_of(g, op, 2 + n + i), slice = param[1 + n + i];
+        mpl_value scan = mpl_op_input(g, op, 2 + n + i), slice = param[1 + n + i];
         uint64_t bytes = g->value_bytes[slice];
         mpl_spot from = slice_spot(exec, scan, slice_number(exec, op, i, exec->control->round[b]), bytes);
         mpl_spot to = param_spot(exec, b, 1 + n + i, from);
@@ -203,7 +191,7 @@ static mpl_status hand_on_rows(mpl_exec *exec, uint32_t b)
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
     mpl_op op = g->block_owner[b];
-    uint32_t n = mpl_control_n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
+    uint32_t n = mpl_n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
 
     for (uint32_t i = 0; i + 1 + n < g->block_n_results[b]; i++) {
         mpl_value row = mpl_control_results(g, b)[1 + n + i], out = g->op_out[g->op_out_begin[op] + n + i];
@@ -288,7 +276,7 @@ static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
     mpl_status st = MPL_OK;
     mpl_control *c = exec->control;
     uint32_t begin = exec->g->block_result_begin[b] + 1;
-    uint32_t end = begin + mpl_control_n_carried(exec->g, exec->g->block_owner[b]);
+    uint32_t end = begin + mpl_n_carried(exec->g, exec->g->block_owner[b]);
     uint32_t n_staged = 0;
     uint64_t used = 0;
 
@@ -328,7 +316,7 @@ static mpl_status carry(mpl_exec *exec, uint32_t b)
     const mpl_graph *g = exec->g;
     mpl_control *c = exec->control;
     mpl_op op = g->block_owner[b];
-    uint32_t n = mpl_control_n_carried(g, op), begin = g->block_result_begin[b] + 1;
+    uint32_t n = mpl_n_carried(g, op), begin = g->block_result_begin[b] + 1;
 
     for (uint32_t i = 0; i < n; i++)
         c->from[begin + i] = mpl_exec_spot(exec, g->block_result[begin + i]);
@@ -371,7 +359,7 @@ static mpl_status clear_rows(mpl_exec *exec, mpl_op op, uint32_t i)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
-    uint32_t b = body_of(g, op), n = mpl_control_n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
+    uint32_t b = mpl_op_first_body(g, op), n = mpl_n_carried(g, op), n_scans = g->block_n_params[b] - 1 - n;
     mpl_value out = g->op_out[g->op_out_begin[op] + n + i];
     uint64_t bytes = g->value_bytes[mpl_control_results(g, b)[1 + n + i]], rounds = exec->control->round[b];
     uint64_t missing = (uint64_t)mpl_while_most_rounds(g, op) - rounds, first = rounds;
@@ -391,7 +379,7 @@ static mpl_status leave_while(mpl_exec *exec, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = exec->g;
-    uint32_t b = body_of(g, op), n = mpl_control_n_carried(g, op);
+    uint32_t b = mpl_op_first_body(g, op), n = mpl_n_carried(g, op);
 
     for (uint32_t i = 0; i < n; i++) {
         mpl_value out = g->op_out[g->op_out_begin[op] + i], param = mpl_control_params(g, b)[1 + i];
@@ -417,7 +405,7 @@ static mpl_status test_exit(mpl_exec *exec, mpl_op op, uint32_t *next)
     const mpl_graph *g = exec->g;
     int64_t stay;
 
-    MPL_TRY(read_number(exec, in_of(g, op, 0), &stay));
+    MPL_TRY(read_number(exec, mpl_op_input(g, op, 0), &stay));
     if (stay == 0)
         *next = exec->control->program->op_step[g->block_owner[g->op_block[op]]];
 out:
@@ -435,12 +423,12 @@ static mpl_status enter_case(mpl_exec *exec, mpl_op op, uint32_t *next)
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
     int64_t index;
 
-    MPL_TRY(read_number(exec, in_of(g, op, 0), &index));
+    MPL_TRY(read_number(exec, mpl_op_input(g, op, 0), &index));
     if (index >= (int64_t)n)
         MPL_FAIL(exec->ctx, MPL_EINPUT,
                  "graph '%s': operation '%s' (case) is to take branch %" PRId64 "; it has %u", g->name,
                  g->op_name[op], index, n);
-    if (index < 0 && n_out > 0 && in_of(g, op, 1) == MPL_NONE)
+    if (index < 0 && n_out > 0 && mpl_op_input(g, op, 1) == MPL_NONE)
         MPL_FAIL(exec->ctx, MPL_EINPUT,
                  "graph '%s': operation '%s' (case) is to take no branch (%" PRId64
                  "), and has no bypass inputs",
@@ -489,7 +477,7 @@ static mpl_status leave_case(mpl_exec *exec, mpl_op op)
 
     if (exec->control->branch[op] == MPL_NONE)
         for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
-            MPL_TRY(hand_out(exec, op, i, in_of(g, op, 1 + i), in_copied(exec, op, 1 + i)));
+            MPL_TRY(hand_out(exec, op, i, mpl_op_input(g, op, 1 + i), in_copied(exec, op, 1 + i)));
     exec->control->open[op] = 0;
 out:
     return st;
@@ -642,7 +630,8 @@ static uint32_t arrival_step(const mpl_exec *exec, mpl_op op, bool bypass)
     const mpl_graph *g = exec->g;
     bool owns = g->op_body_begin[op] < g->op_body_begin[op + 1] && !bypass;
 
-    return owns ? exec->control->program->begin_step[body_of(g, op)] : exec->control->program->op_step[op];
+    return owns ? exec->control->program->begin_step[mpl_op_first_body(g, op)]
+                : exec->control->program->op_step[op];
 }
 
 /* Calls see() for each value that comes from outside into an arena, and each step that it may have to be there for. */

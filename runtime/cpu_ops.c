@@ -54,15 +54,6 @@ static dnnl_memory_desc_t image(const recipe *r, const mpl_shape *s)
     return strided(4, dim, (const int64_t[]){dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]});
 }
 
-static int64_t count(const mpl_shape *s, uint32_t from, uint32_t to)
-{
-    int64_t n = 1;
-
-    for (uint32_t i = from; i < to; i++)
-        n *= s->dim[i];
-    return n;
-}
-
 static void arg(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from, uint32_t index)
 {
     r->arg[r->n_args++] = (mpl_cpu_arg){name, *md, from, index};
@@ -145,7 +136,8 @@ static bool known_number(const recipe *r, uint32_t i, float *out)
     if (i >= r->n_in || r->in[i] == NULL)
         return false;
     v = g->op_in[g->op_in_begin[r->op] + i];
-    if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL || count(r->in[i], 0, r->in[i]->rank) != 1)
+    if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL ||
+        mpl_count_dims(r->in[i], 0, r->in[i]->rank) != 1)
         return false;
     return memcpy(out, g->value_data[v], sizeof *out), true;
 }
@@ -155,7 +147,7 @@ static bool known_number(const recipe *r, uint32_t i, float *out)
 static void eltwise(recipe *r, dnnl_alg_kind_t algorithm, float alpha, float beta)
 {
     dnnl_eltwise_desc_t desc;
-    int64_t n = count(r->out[0], 0, r->out[0]->rank);
+    int64_t n = mpl_count_dims(r->out[0], 0, r->out[0]->rank);
     dnnl_memory_desc_t md = plain(1, &n);
 
     if (dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &md, alpha, beta) !=
@@ -278,9 +270,10 @@ static void binary(recipe *r, dnnl_alg_kind_t algorithm, bool commutes)
 
     if (r->n_in != 2)
         return;
-    if (count(r->in[0], 0, r->in[0]->rank) != count(r->out[0], 0, r->out[0]->rank) && commutes)
+    if (mpl_count_dims(r->in[0], 0, r->in[0]->rank) != mpl_count_dims(r->out[0], 0, r->out[0]->rank) &&
+        commutes)
         first = 1;
-    if (count(r->in[first], 0, r->in[first]->rank) != count(r->out[0], 0, r->out[0]->rank))
+    if (mpl_count_dims(r->in[first], 0, r->in[first]->rank) != mpl_count_dims(r->out[0], 0, r->out[0]->rank))
         return;
     rank = merge_broadcast(r->out[0], r->in[1 - first], whole_dim, part_dim);
     whole = plain(rank, whole_dim);
@@ -494,7 +487,7 @@ static void conv(recipe *r)
 static dnnl_memory_desc_t transposed_filter(const mpl_shape *s, int64_t groups)
 {
     int64_t dim[MPL_MAX_RANK + 1], stride[MPL_MAX_RANK + 1];
-    int64_t kernel = count(s, 2, s->rank), in = s->dim[0] / groups, out = s->dim[1];
+    int64_t kernel = mpl_count_dims(s, 2, s->rank), in = s->dim[0] / groups, out = s->dim[1];
     uint32_t n = 0;
 
     if (groups > 1)
@@ -502,7 +495,7 @@ static dnnl_memory_desc_t transposed_filter(const mpl_shape *s, int64_t groups)
     dim[n] = out, stride[n++] = kernel;
     dim[n] = in, stride[n++] = out * kernel;
     for (uint32_t i = 2; i < s->rank; i++)
-        dim[n] = s->dim[i], stride[n++] = count(s, i + 1, s->rank);
+        dim[n] = s->dim[i], stride[n++] = mpl_count_dims(s, i + 1, s->rank);
     return strided(n, dim, stride);
 }
 
@@ -641,7 +634,7 @@ static void matmul(recipe *r)
     for (uint32_t i = 0; i < rank; i++)
         y[i] = i == rank - 1 ? b[i] : i == rank - 2 ? a[i] : a[i] > b[i] ? a[i] : b[i];
     if (r->in[1]->rank <= 2 && rank > 2) { /* one matrix for all: the rows of the left side in one piece */
-        a[0] = y[0] = count(r->in[0], 0, rank - 1);
+        a[0] = y[0] = mpl_count_dims(r->in[0], 0, rank - 1);
         a[1] = a[rank - 1], y[1] = y[rank - 1];
         b[0] = b[rank - 2], b[1] = b[rank - 1];
         rank = 2;
@@ -692,7 +685,7 @@ static void gemm(recipe *r)
     if (attr_float(r, MPL_ATTR_alpha, 1) != 1)
         return;
     if (has_c && (attr_float(r, MPL_ATTR_beta, 1) != 1 || in[2]->rank == 0 || in[2]->rank > 2 ||
-                  count(in[2], 0, in[2]->rank) != row[1] || in[2]->dim[in[2]->rank - 1] != row[1]))
+                  mpl_count_dims(in[2], 0, in[2]->rank) != row[1] || in[2]->dim[in[2]->rank - 1] != row[1]))
         return;
     attr = fused_attr(r, kind == MPL_OP_gemm_sum, mpl_activation_of(r->g, r->op));
     if (attr == NULL)
@@ -712,8 +705,8 @@ static void batch_norm(recipe *r)
 {
     dnnl_batch_normalization_desc_t desc;
     const mpl_shape *x = r->in[0];
-    int64_t dim[4] = {x->dim[0], x->rank > 1 ? x->dim[1] : 1, count(x, x->rank < 2 ? x->rank : 2, x->rank),
-                      1};
+    int64_t dim[4] = {x->dim[0], x->rank > 1 ? x->dim[1] : 1,
+                      mpl_count_dims(x, x->rank < 2 ? x->rank : 2, x->rank), 1};
     dnnl_memory_desc_t data = plain(4, dim), per_channel = plain(1, &dim[1]);
     static const int names[] = {DNNL_ARG_SCALE, DNNL_ARG_SHIFT, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE};
 
@@ -754,15 +747,15 @@ static void layer_norm(recipe *r)
     dnnl_layer_normalization_desc_t desc;
     const mpl_shape *x = r->in[0];
     uint32_t axis = axis_of(r, -1, x->rank);
-    int64_t dim[2] = {count(x, 0, axis), count(x, axis, x->rank)};
+    int64_t dim[2] = {mpl_count_dims(x, 0, axis), mpl_count_dims(x, axis, x->rank)};
     dnnl_memory_desc_t data = plain(2, dim), rows = plain(1, &dim[0]), columns = plain(1, &dim[1]);
     bool has_bias = r->n_in > 2 && r->in[2] != NULL;
 
     for (uint32_t i = 1; i < r->n_out; i++)
         if (r->out[i] != NULL)
             return;
-    if (count(r->in[1], 0, r->in[1]->rank) != dim[1] ||
-        (has_bias && count(r->in[2], 0, r->in[2]->rank) != dim[1]))
+    if (mpl_count_dims(r->in[1], 0, r->in[1]->rank) != dim[1] ||
+        (has_bias && mpl_count_dims(r->in[2], 0, r->in[2]->rank) != dim[1]))
         return;
     if (dnnl_layer_normalization_forward_desc_init(
             &desc, dnnl_forward_inference, &data, &rows, attr_float(r, MPL_ATTR_epsilon, 1e-5),
@@ -786,9 +779,9 @@ static void softmax(recipe *r)
 
     if (x->rank == 0)
         return;
-    dim[0] = count(x, 0, axis);
+    dim[0] = mpl_count_dims(x, 0, axis);
     dim[1] = x->dim[axis];
-    dim[2] = count(x, axis + 1, x->rank);
+    dim[2] = mpl_count_dims(x, axis + 1, x->rank);
     md = plain(dim[2] == 1 ? 2 : 3, dim);
     if (dnnl_softmax_v2_forward_desc_init(&desc, dnnl_forward_inference,
                                           r->g->op_kind[r->op] == MPL_OP_log_softmax ? dnnl_softmax_log
@@ -812,7 +805,7 @@ static void reduce_with(recipe *r, dnnl_alg_kind_t algorithm, float p)
     dnnl_memory_desc_t src, dst;
 
     if (n_axes == 0) /* all or none, which the counts of elements tell apart */
-        reduced = count(r->out[0], 0, r->out[0]->rank) == 1 ? UINT32_MAX : 0;
+        reduced = mpl_count_dims(r->out[0], 0, r->out[0]->rank) == 1 ? UINT32_MAX : 0;
     for (uint32_t i = 0; i < n_axes; i++)
         reduced |= 1u << (axes[i] < 0 ? axes[i] + x->rank : axes[i]);
     for (uint32_t i = 0; i < x->rank; i++) {
@@ -888,8 +881,8 @@ static bool pixels(const recipe *r, uint32_t k, const mpl_shape *s, dnnl_memory_
 static void concat(recipe *r)
 {
     uint32_t axis = axis_of(r, 0, r->out[0]->rank);
-    int64_t dim[3] = {count(r->out[0], 0, axis), r->out[0]->dim[axis],
-                      count(r->out[0], axis + 1, r->out[0]->rank)};
+    int64_t dim[3] = {mpl_count_dims(r->out[0], 0, axis), r->out[0]->dim[axis],
+                      mpl_count_dims(r->out[0], axis + 1, r->out[0]->rank)};
     dnnl_memory_desc_t dst;
 
     dst = plain(3, dim);
@@ -926,7 +919,7 @@ static void transpose(recipe *r)
     for (uint32_t i = 0; i < x->rank; i++) {
         uint32_t from = n == x->rank ? (uint32_t)perm[i] : x->rank - 1 - i;
 
-        stride[i] = count(x, from + 1, x->rank);
+        stride[i] = mpl_count_dims(x, from + 1, x->rank);
     }
     src = strided(x->rank, r->out[0]->dim, stride);
     if (dnnl_reorder_primitive_desc_create(&r->pd, &src, r->engine, &dst, r->engine, r->attr) !=

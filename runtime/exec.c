@@ -91,14 +91,6 @@ out:
     return st;
 }
 
-static bool lone_output(const mpl_graph *g, mpl_op op)
-{
-    for (uint32_t i = g->op_out_begin[op] + 1; i < g->op_out_begin[op + 1]; i++)
-        if (g->op_out[i] != MPL_NONE)
-            return false;
-    return true;
-}
-
 /* A view whose output lies where its input does has nothing to do. */
 static bool runs_nothing(const mpl_exec *exec, mpl_op op)
 {
@@ -108,7 +100,7 @@ static bool runs_nothing(const mpl_exec *exec, mpl_op op)
     if (exec->op_nothing != NULL && exec->op_nothing[op] &&
         (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0)
         return true;
-    if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0 || !lone_output(g, op))
+    if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0 || !mpl_op_lone_output(g, op))
         return false;
     in = g->op_in[g->op_in_begin[op]];
     out = g->op_out[g->op_out_begin[op]];

@@ -34,11 +34,6 @@ struct mpl_images {
 
 /* ---- preparing ---------------------------------------------------------------------------------------------------- */
 
-static mpl_value input(const mpl_graph *g, mpl_op op, uint32_t i)
-{
-    return i < g->op_in_begin[op + 1] - g->op_in_begin[op] ? g->op_in[g->op_in_begin[op] + i] : MPL_NONE;
-}
-
 /* Elements from pixel to pixel of operand k; 0: they do not follow one another at one distance. */
 static int64_t pitch_of(const mpl_shape *s, const int64_t *const *stride, uint32_t k)
 {
@@ -64,7 +59,7 @@ static bool is_image(const mpl_graph *g, mpl_value v)
 static bool read_images(mpl_images *m, const mpl_graph *g, mpl_op op, const int64_t *const *stride)
 {
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
-    mpl_value x = input(g, op, m->first), y = g->op_out[g->op_out_begin[op]];
+    mpl_value x = mpl_op_input(g, op, m->first), y = g->op_out[g->op_out_begin[op]];
     const mpl_shape *xs, *ys;
 
     if (!is_image(g, x) || !is_image(g, y))
@@ -191,7 +186,7 @@ static void run_conv(const mpl_images *m, const mpl_op_call *call, int64_t from,
 static mpl_status make_conv(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_images *m, bool *made)
 {
     mpl_status st = MPL_OK;
-    mpl_value filter = input(g, op, m->first + 1), bias = input(g, op, m->first + 2);
+    mpl_value filter = mpl_op_input(g, op, m->first + 1), bias = mpl_op_input(g, op, m->first + 2);
 
     m->kernels = mpl_image_kernels_here();
     if (m->kernels == NULL || mpl_attr_int(g, op, MPL_ATTR_group, 1) != 1 || !is_constant(g, filter) ||

@@ -13,20 +13,10 @@ static uint64_t *row_at(const mpl_needs *needs, uint32_t point)
     return needs->row + (size_t)point * needs->words;
 }
 
-static void set(uint64_t *row, mpl_value v)
-{
-    row[v / 64] |= UINT64_C(1) << (v % 64);
-}
-
-static bool has(const uint64_t *row, mpl_value v)
-{
-    return (row[v / 64] >> (v % 64) & 1) != 0;
-}
-
 static void need(const mpl_needs *needs, uint64_t *row, mpl_value v)
 {
     if (v != MPL_NONE)
-        set(row, holder(needs, v));
+        mpl_bit_add(row, holder(needs, v));
 }
 
 /* v is made here: nothing before needs it. Whether something behind does. */
@@ -36,8 +26,8 @@ static bool make(const mpl_needs *needs, uint64_t *row, mpl_value v)
 
     if (v == MPL_NONE || holder(needs, v) != v)
         return false;
-    needed = has(row, v);
-    row[v / 64] &= ~(UINT64_C(1) << (v % 64));
+    needed = mpl_bit_has(row, v);
+    mpl_bit_drop(row, v);
     return needed;
 }
 
@@ -89,7 +79,7 @@ static void before_owner(const mpl_needs *needs, mpl_op op, uint64_t *row)
         for (uint32_t i = 0; i < n_out; i++)
             pass(needs, row, out[i], 1 + i < n_in ? in[1 + i] : MPL_NONE);
     else
-        for (uint32_t i = 0; i < mpl_control_n_carried(g, op); i++)
+        for (uint32_t i = 0; i < mpl_n_carried(g, op); i++)
             pass(needs, row, out[i], mpl_control_params(g, g->op_body[g->op_body_begin[op]])[1 + i]);
 }
 
@@ -101,7 +91,7 @@ static void before_round_ends(const mpl_needs *needs, uint32_t b, uint64_t *row)
     mpl_op op = g->block_owner[b];
     const mpl_value *result = mpl_control_results(g, b), *out = g->op_out + g->op_out_begin[op];
     uint64_t *behind = needs->scratch;
-    uint32_t n = mpl_control_n_carried(g, op);
+    uint32_t n = mpl_n_carried(g, op);
 
     if (mpl_while_most_rounds(g, op) != 1)
         join(needs, row, row_at(needs, p->begin_step[b]));
@@ -110,11 +100,11 @@ static void before_round_ends(const mpl_needs *needs, uint32_t b, uint64_t *row)
     for (uint32_t i = 0; i < n; i++)
         make(needs, row, mpl_control_params(g, b)[1 + i]);
     for (uint32_t i = 0; i < n; i++)
-        if (has(behind, mpl_control_params(g, b)[1 + i]))
+        if (mpl_bit_has(behind, mpl_control_params(g, b)[1 + i]))
             need(needs, row, result[1 + i]);
     need(needs, row, result[0]);
     for (uint32_t i = 1 + n; i < g->block_n_results[b]; i++)
-        if (out[i - 1] != MPL_NONE && has(behind, holder(needs, out[i - 1])))
+        if (out[i - 1] != MPL_NONE && mpl_bit_has(behind, holder(needs, out[i - 1])))
             need(needs, row, result[i]);
 }
 
@@ -136,7 +126,7 @@ static void before_begin(const mpl_needs *needs, uint32_t b, uint64_t *row)
 
     if (g->op_kind[op] != MPL_OP_while)
         return;
-    n = mpl_control_n_carried(g, op);
+    n = mpl_n_carried(g, op);
     make(needs, row, mpl_control_params(g, b)[0]);
     for (uint32_t i = 1 + n; i < g->block_n_params[b]; i++)
         pass(needs, row, mpl_control_params(g, b)[i], g->op_in[g->op_in_begin[op] + 1 + i]);
@@ -147,7 +137,7 @@ static void before_entry(const mpl_needs *needs, mpl_op op, uint64_t *row)
     const mpl_graph *g = needs->g;
     const mpl_program *p = needs->program;
     const mpl_value *in = g->op_in + g->op_in_begin[op];
-    uint32_t n = mpl_control_n_carried(g, op);
+    uint32_t n = mpl_n_carried(g, op);
 
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
         join(needs, row, row_at(needs, p->begin_step[g->op_body[k]]));

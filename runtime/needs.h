@@ -26,13 +26,9 @@ void mpl_needs_free(mpl_ctx *ctx, mpl_needs *needs); /* NULL is allowed */
 uint32_t mpl_needs_entry(const mpl_needs *needs, uint32_t step);
 static inline bool mpl_needs_has(const mpl_needs *needs, uint32_t point, mpl_value v)
 {
-    return (needs->row[(size_t)point * needs->words + v / 64] >> (v % 64) & 1) != 0;
+    return mpl_bit_has(needs->row + (size_t)point * needs->words, v);
 }
 
-static inline uint32_t mpl_control_n_carried(const mpl_graph *g, mpl_op op)
-{
-    return (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
-}
 static inline const mpl_value *mpl_control_params(const mpl_graph *g, uint32_t block)
 {
     return g->block_param + g->block_param_begin[block];

@@ -43,7 +43,7 @@ static bool is_plain(const mpl_exec *exec, uint32_t b)
 
 static uint32_t places_of(const mpl_graph *g, mpl_op op)
 {
-    return g->op_in_begin[op + 1] - g->op_in_begin[op] + g->op_out_begin[op + 1] - g->op_out_begin[op];
+    return mpl_op_n_in(g, op) + mpl_op_n_out(g, op);
 }
 
 static mpl_status add_block(mpl_exec *exec, mpl_residues *r, uint32_t b)

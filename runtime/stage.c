@@ -57,7 +57,7 @@ static mpl_value operand(const mpl_graph *g, mpl_op op, uint32_t i)
 
 static uint32_t n_operands(const mpl_graph *g, mpl_op op)
 {
-    return g->op_in_begin[op + 1] - g->op_in_begin[op] + g->op_out_begin[op + 1] - g->op_out_begin[op];
+    return mpl_op_n_in(g, op) + mpl_op_n_out(g, op);
 }
 
 /* What lies strided of an operation's operands is staged. */

@@ -1,8 +1,6 @@
 /* access.c -- which operations touch which buffer first and last, in the partial order of the graph. See access.h. */
 #include "graphs/analysis/access.h"
 
-#include <stdlib.h>
-
 typedef struct tracer {
     mpl_ctx *ctx;
     const mpl_graph *g;
@@ -15,13 +13,6 @@ typedef struct tracer {
     uint32_t search;
 } tracer;
 
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Sorts each list and drops what stands in it twice. */
 static void tidy(uint32_t n, uint32_t *begin, uint32_t *item)
 {
@@ -30,7 +21,7 @@ static void tidy(uint32_t n, uint32_t *begin, uint32_t *item)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t to = begin[i + 1], first = kept;
 
-        qsort(item + from, to - from, sizeof *item, by_number);
+        mpl_sort_u32(item + from, to - from);
         for (uint32_t j = from; j < to; j++)
             if (kept == first || item[j] != item[kept - 1])
                 item[kept++] = item[j];

@@ -188,14 +188,6 @@ static void keep_boxes(const mpl_graph *g, uint32_t align, mpl_alias *alias)
     }
 }
 
-static bool lone_output(const mpl_graph *g, mpl_op op)
-{
-    for (uint32_t i = g->op_out_begin[op] + 1; i < g->op_out_begin[op + 1]; i++)
-        if (g->op_out[i] != MPL_NONE)
-            return false;
-    return true;
-}
-
 /* ---- bases of outputs --------------------------------------------------------------------------------------------- */
 
 /* Marks the operations from `first` on that must run before `op`, and `op`. */
@@ -285,7 +277,7 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
 
             alias.root[v] = alias.root[in]; /* final: operations stand behind those that make their inputs */
             alias.offset[v] = alias.offset[in];
-            alias.nothing[op] = lone_output(g, op);
+            alias.nothing[op] = mpl_op_lone_output(g, op);
         } else if ((kind == MPL_OP_split || kind == MPL_OP_slice) && g->n_blocks == 1) {
             MPL_TRY(attach_pieces(ctx, g, o, op, &alias));
         } else if (kind == MPL_OP_access && g->n_blocks == 1) {

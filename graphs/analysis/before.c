@@ -1,16 +1,9 @@
 /* before.c -- closure and reduction of a partial order, as bit rows. See before.h. */
 #include "graphs/analysis/before.h"
 
-#include <stdlib.h>
-
 static uint64_t *row_of(const mpl_before *o, uint32_t a)
 {
     return o->row + (size_t)a * o->n_words;
-}
-
-static void set_bit(uint64_t *row, uint32_t b)
-{
-    row[b / 64] |= UINT64_C(1) << (b % 64);
 }
 
 /* With rows of its own when row is NULL, else keeping *row. */
@@ -121,25 +114,18 @@ static uint32_t reduce_row(const mpl_before *o, const uint32_t *rank, const uint
     memset(place, 0, o->n_words * sizeof *place);
     for (uint32_t w = 0; w < o->n_words; w++)
         for (uint64_t bits = row[w]; bits != 0; bits &= bits - 1)
-            set_bit(place, pos[w * 64 + (uint32_t)__builtin_ctzll(bits)]);
+            mpl_bit_add(place, pos[w * 64 + (uint32_t)__builtin_ctzll(bits)]);
     for (uint32_t w = 0; w < o->n_words; w++)
         for (uint64_t bits = place[w]; bits != 0; bits &= bits - 1) {
             uint32_t b = rank[w * 64 + (uint32_t)__builtin_ctzll(bits)];
 
-            if ((left[b / 64] >> (b % 64) & 1) == 0)
+            if (!mpl_bit_has(left, b))
                 continue;
             item[n_item++] = b;
             for (uint32_t k = 0; k < o->n_words; k++)
                 left[k] &= ~row_of(o, b)[k];
         }
     return n_item;
-}
-
-static int by_id(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
 }
 
 static mpl_status reduce(mpl_ctx *ctx, mpl_before *o)
@@ -165,7 +151,7 @@ static mpl_status reduce(mpl_ctx *ctx, mpl_before *o)
         if (n_item > MPL_NONE - 1 - total)
             MPL_FAIL(ctx, MPL_EINPUT, "the partial order has more than 2^32 arcs");
         MPL_TRY(mpl_reserve(ctx, o->red_item, cap, (size_t)total + n_item));
-        qsort(item, n_item, sizeof *item, by_id);
+        mpl_sort_u32(item, n_item);
         memcpy(o->red_item + total, item, n_item * sizeof *item);
         total += n_item;
         o->red_begin[a + 1] = total;
@@ -190,7 +176,7 @@ static void close_rows(mpl_before *o, const size_t *begin, const uint32_t *item,
 
             for (uint32_t w = 0; w < o->n_words; w++)
                 row[w] |= next[w];
-            set_bit(row, item[i]);
+            mpl_bit_add(row, item[i]);
         }
     }
 }
@@ -284,11 +270,10 @@ mpl_status mpl_before_from_access(mpl_ctx *ctx, uint32_t n, const mpl_access *ac
         for (uint32_t b = 0; b < n; b++) {
             uint32_t i = access->first_begin[b];
 
-            while (i < access->first_begin[b + 1] &&
-                   (common[access->first_item[i] / 64] >> (access->first_item[i] % 64) & 1) != 0)
+            while (i < access->first_begin[b + 1] && mpl_bit_has(common, access->first_item[i]))
                 i++;
             if (i == access->first_begin[b + 1])
-                set_bit(row_of(o, a), b);
+                mpl_bit_add(row_of(o, a), b);
         }
     }
     mpl_before_free(ctx, reach), reach = NULL; /* as large as the result: gone before the reduction begins */
@@ -311,7 +296,7 @@ mpl_status mpl_before_transpose(mpl_ctx *ctx, const mpl_before *before, uint64_t
     for (uint32_t a = 0; a < before->n; a++)
         for (uint32_t w = 0; w < before->n_words; w++)
             for (uint64_t bits = row_of(before, a)[w]; bits != 0; bits &= bits - 1)
-                set_bit(turned + (size_t)(w * 64 + (uint32_t)__builtin_ctzll(bits)) * before->n_words, a);
+                mpl_bit_add(turned + (size_t)(w * 64 + (uint32_t)__builtin_ctzll(bits)) * before->n_words, a);
     *rows = turned;
 out:
     return st;
@@ -326,7 +311,7 @@ mpl_status mpl_conflict_rows(mpl_ctx *ctx, const mpl_problem *p, uint64_t **rows
 
     MPL_TRY(mpl_new(ctx, peers, (size_t)p->n_pools * n_words));
     for (mpl_buffer b = 0; b < p->n; b++)
-        set_bit(peers + (size_t)p->pool[b] * n_words, b);
+        mpl_bit_add(peers + (size_t)p->pool[b] * n_words, b);
     MPL_TRY(mpl_before_transpose(ctx, before, &own));
     for (mpl_buffer a = 0; a < p->n; a++) {
         uint64_t *row = own + (size_t)a * n_words;
@@ -334,7 +319,7 @@ mpl_status mpl_conflict_rows(mpl_ctx *ctx, const mpl_problem *p, uint64_t **rows
 
         for (uint32_t w = 0; w < n_words; w++)
             row[w] = pool[w] & ~(row[w] | after[w]);
-        row[a / 64] &= ~(UINT64_C(1) << (a % 64));
+        mpl_bit_drop(row, a);
     }
     *rows = own;
 out:
@@ -354,7 +339,7 @@ mpl_status mpl_problem_as_parallel(mpl_ctx *ctx, mpl_problem *p)
     for (uint32_t a = 0; a < p->n; a++)
         for (uint32_t b = 0; b < p->n; b++)
             if (p->death[a] <= p->birth[b])
-                set_bit(rows + (size_t)a * n_words, b);
+                mpl_bit_add(rows + (size_t)a * n_words, b);
     MPL_TRY(mpl_before_from_rows_take(ctx, p->n, &rows, &before));
     p->before = before;
     p->n_steps = 0;

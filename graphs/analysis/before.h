@@ -6,7 +6,7 @@
 
 static inline bool mpl_is_before(const mpl_before *o, uint32_t a, uint32_t b)
 {
-    return (o->row[(size_t)a * o->n_words + b / 64] >> (b % 64) & 1) != 0;
+    return mpl_bit_has(o->row + (size_t)a * o->n_words, b);
 }
 
 /* Transitive closure and reduction of the relation with the given arcs from[i] -> to[i] over n elements. MPL_EINPUT:

@@ -125,7 +125,7 @@ static mpl_status fold_before(mpl_ctx *ctx, const mpl_problem *p, uint32_t n, co
     for (uint32_t a = 0; a < n; a++)
         for (uint32_t b = 0; b < n; b++)
             if (mpl_is_before(p->before, last[a], first[b]))
-                rows[(size_t)a * n_words + b / 64] |= UINT64_C(1) << (b % 64);
+                mpl_bit_add(rows + (size_t)a * n_words, b);
     MPL_TRY(mpl_before_from_rows_take(ctx, n, &rows, out));
 out:
     mpl_free(ctx, rows);

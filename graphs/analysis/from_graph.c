@@ -344,7 +344,7 @@ static mpl_status fill_lifetime(maker *m, mpl_buffer b, size_t *from_cap, size_t
     uint32_t n_gaps = p->gap_begin[b], last = MPL_NONE;
 
     for (uint32_t step = 0; step < p->n_steps; step++) {
-        if ((row[step / 64] >> (step % 64) & 1) == 0)
+        if (!mpl_bit_has(row, step))
             continue;
         if (last == MPL_NONE) {
             p->birth[b] = step;
@@ -486,7 +486,7 @@ static bool cell_is_kept(const maker *m, mpl_buffer b)
 {
     const uint64_t *row = m->storage->row + (size_t)b * m->storage->words;
 
-    return (row[m->p->n_steps / 64] >> (m->p->n_steps % 64) & 1) != 0;
+    return mpl_bit_has(row, m->p->n_steps);
 }
 
 /* Whether cell `in` is needed before `step`, in its unit or before that. */
@@ -729,7 +729,7 @@ static mpl_status parallel_values(maker *m)
     for (uint32_t a = 0; a < p->n; a++)
         for (uint32_t b = 0; b < p->n && !held[a]; b++)
             if (!given[b] && mpl_is_before(before, a, b))
-                rows[(size_t)a * n_words + b / 64] |= UINT64_C(1) << (b % 64);
+                mpl_bit_add(rows + (size_t)a * n_words, b);
     mpl_before_free(m->ctx, before), before = NULL;
     MPL_TRY(mpl_before_from_rows_take(m->ctx, p->n, &rows, &before));
     p->before = before, before = NULL;
@@ -765,7 +765,7 @@ static mpl_status parallel_cells(maker *m)
     for (uint32_t a = 0; a < p->n; a++)
         for (uint32_t b = 0; b < p->n; b++)
             if (a != b && mpl_extents_before(m->extents, a, b))
-                rows[(size_t)a * n_words + b / 64] |= UINT64_C(1) << (b % 64);
+                mpl_bit_add(rows + (size_t)a * n_words, b);
     MPL_TRY(mpl_before_from_rows_take(m->ctx, p->n, &rows, &before));
     p->before = before, before = NULL;
 out:

@@ -174,7 +174,7 @@ static mpl_status fill_before(hull *x)
     for (uint32_t i = 0; i < x->n; i++)
         for (uint32_t j = 0; j < x->n; j++)
             if (i != j)
-                rows[(size_t)i * n_words + j / 64] |= UINT64_C(1) << (j % 64);
+                mpl_bit_add(rows + (size_t)i * n_words, j);
     for (mpl_buffer a = 0; a < p->n; a++)
         for (mpl_buffer b = 0; b < p->n; b++)
             if (!mpl_is_before(p->before, a, b))

@@ -19,9 +19,9 @@ static bool flow_step(const mpl_flow *f, uint32_t node, uint64_t *live_in, uint6
             out[w] |= live_in[(size_t)f->succ_item[i] * words + w];
     memcpy(next, out, words * sizeof *next);
     for (uint32_t i = f->def_begin[node]; i < f->def_begin[node + 1]; i++)
-        next[f->def_item[i] / 64] &= ~(UINT64_C(1) << (f->def_item[i] % 64));
+        mpl_bit_drop(next, f->def_item[i]);
     for (uint32_t i = f->use_begin[node]; i < f->use_begin[node + 1]; i++)
-        next[f->use_item[i] / 64] |= UINT64_C(1) << (f->use_item[i] % 64);
+        mpl_bit_add(next, f->use_item[i]);
     for (uint32_t w = 0; w < words; w++) {
         grew = grew || (next[w] & ~in[w]) != 0;
         in[w] |= next[w];

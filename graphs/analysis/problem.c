@@ -1,5 +1,5 @@
 /* problem.c -- making, checking and freeing a problem; the conflict relation. See problem.h. */
-#include "graphs/problem.h"
+#include "graphs/analysis/before.h"
 
 mpl_status mpl_problem_new(mpl_ctx *ctx, const char *name, uint32_t n, mpl_problem **out)
 {
@@ -76,11 +76,6 @@ const char *mpl_buffer_label(const mpl_problem *p, mpl_buffer b, char *text)
     return text;
 }
 
-static bool is_before(const mpl_before *before, mpl_buffer a, mpl_buffer b)
-{
-    return before->row[(size_t)a * before->n_words + b / 64] >> (b % 64) & 1;
-}
-
 /* The steps at which a buffer is needed, in time order. */
 typedef struct cursor {
     mpl_buffer b;
@@ -113,7 +108,7 @@ bool mpl_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
     if (a == b || p->pool[a] != p->pool[b])
         return false;
     if (p->before != NULL)
-        return !is_before(p->before, a, b) && !is_before(p->before, b, a);
+        return !mpl_is_before(p->before, a, b) && !mpl_is_before(p->before, b, a);
     if (p->birth[a] >= p->death[b] || p->birth[b] >= p->death[a])
         return false;
     return p->gap_begin == NULL || meet_outside_gaps(p, a, b);
@@ -261,12 +256,12 @@ static mpl_status check_before(mpl_ctx *ctx, const mpl_problem *p)
     if (before->n != p->n || before->n_words != (p->n + UINT64_C(63)) / 64)
         MPL_FAIL(ctx, MPL_EINPUT, "the partial order has %u buffers, the problem %u", before->n, p->n);
     for (mpl_buffer a = 0; a < p->n; a++) {
-        if (is_before(before, a, a))
+        if (mpl_is_before(before, a, a))
             MPL_FAIL(ctx, MPL_EINPUT, "buffer %u is before itself: the partial order has a cycle", a);
         if (before->red_begin[a] > before->red_begin[a + 1])
             MPL_FAIL(ctx, MPL_EINPUT, "the reduction of the partial order is broken at buffer %u", a);
         for (uint32_t i = before->red_begin[a]; i < before->red_begin[a + 1]; i++)
-            if (before->red_item[i] >= p->n || !is_before(before, a, before->red_item[i]))
+            if (before->red_item[i] >= p->n || !mpl_is_before(before, a, before->red_item[i]))
                 MPL_FAIL(ctx, MPL_EINPUT, "the partial order and its reduction differ at buffer %u", a);
     }
 out:

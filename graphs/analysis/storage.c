@@ -333,7 +333,7 @@ static void give_all_a_step(mpl_store *s)
         for (uint32_t w = 0; w < s->words && !any; w++)
             any = mpl_row(s, v)[w] != 0;
         if (!any && s->how[v] == MPL_HOW_CELL)
-            mpl_row_bit(mpl_row(s, v), first_step(s, v));
+            mpl_bit_add(mpl_row(s, v), first_step(s, v));
     }
 }
 
@@ -351,7 +351,7 @@ static mpl_status keep_skipped(mpl_store *s, mpl_op op)
     for (uint32_t i = 0; i < mpl_n_carried(g, op); i++)
         copies = copies || s->in_copied[g->op_in_begin[op] + 2 + i] != 0;
     for (mpl_value v = 0; copies && v < g->n_values; v++)
-        if (mpl_row_has(skipped, v) && s->how[v] != MPL_HOW_NOWHERE)
+        if (mpl_bit_has(skipped, v) && s->how[v] != MPL_HOW_NOWHERE)
             MPL_TRY(mpl_add_deps(s, v));
     for (uint32_t i = n_deps; i < s->n_deps; i++)
         mpl_row_set(s, mpl_row(s, s->deps[i]), s->program->begin_step[body]);

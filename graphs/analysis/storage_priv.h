@@ -77,15 +77,6 @@ static inline uint64_t *mpl_row(const mpl_store *s, uint32_t item)
 {
     return s->row + (size_t)item * s->words;
 }
-static inline void mpl_row_bit(uint64_t *row, uint32_t bit)
-{
-    row[bit / 64] |= UINT64_C(1) << (bit % 64);
-}
-static inline bool mpl_row_has(const uint64_t *row, uint32_t step)
-{
-    return (row[step / 64] >> (step % 64) & 1) != 0;
-}
-
 /* store_units.c: contents must stand at `step`; at all from `from` to `last`, of one unit. */
 void mpl_row_set(const mpl_store *s, uint64_t *row, uint32_t step);
 void mpl_row_set_range(const mpl_store *s, uint64_t *row, uint32_t from, uint32_t last);
@@ -111,19 +102,5 @@ mpl_status mpl_add_item_deps(mpl_store *s, uint32_t item);
 /* One `while`, of which nested blocks are done; one `case`. */
 mpl_status mpl_store_while(mpl_store *s, mpl_op op);
 mpl_status mpl_store_case(mpl_store *s, mpl_op op);
-
-/* The carried values of a while; index into its inputs is 2 + pair, into its params and results 1 + pair. */
-static inline uint32_t mpl_n_carried(const mpl_graph *g, mpl_op op)
-{
-    return (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
-}
-static inline mpl_value mpl_param(const mpl_graph *g, uint32_t block, uint32_t i)
-{
-    return g->block_param[g->block_param_begin[block] + i];
-}
-static inline mpl_value mpl_result(const mpl_graph *g, uint32_t block, uint32_t i)
-{
-    return g->block_result[g->block_result_begin[block] + i];
-}
 
 #endif

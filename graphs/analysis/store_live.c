@@ -329,13 +329,13 @@ static mpl_status solve(builder *b)
     MPL_TRY(mpl_flow_live(s->ctx, &flow, in, out));
     for (uint32_t step = 0; step <= s->program->n_steps; step++) { /* the last: what is kept */
         for (uint32_t i = flow.def_begin[step]; i < flow.def_begin[step + 1]; i++)
-            mpl_row_bit(mpl_row(s, flow.def_item[i]), step);
+            mpl_bit_add(mpl_row(s, flow.def_item[i]), step);
         for (mpl_value v = 0; v < s->g->n_values; v++)
-            if (mpl_row_has(in + (size_t)step * words, v))
-                mpl_row_bit(mpl_row(s, v), step);
+            if (mpl_bit_has(in + (size_t)step * words, v))
+                mpl_bit_add(mpl_row(s, v), step);
     }
     for (size_t i = 0; i < b->late.n; i++)
-        mpl_row_bit(mpl_row(s, b->late.item[i]), b->late.node[i]);
+        mpl_bit_add(mpl_row(s, b->late.item[i]), b->late.node[i]);
     MPL_TRY(mpl_new(s->ctx, s->skipped, (size_t)s->g->n_blocks * words));
     for (size_t i = 0; i < b->skip.n; i++)
         memcpy(s->skipped + (size_t)b->skip.item[i] * words, in + (size_t)b->skip.node[i] * words,

@@ -39,7 +39,7 @@ void mpl_row_set_range(const mpl_store *s, uint64_t *row, uint32_t from, uint32_
     if (s->units != NULL)
         mpl_points_set_range(s->units, from, last, row);
     for (uint32_t step = from; s->units == NULL && step <= last; step++)
-        mpl_row_bit(row, step);
+        mpl_bit_add(row, step);
 }
 
 void mpl_row_set(const mpl_store *s, uint64_t *row, uint32_t step)
@@ -60,7 +60,7 @@ typedef struct widener {
 static void add_user(widener *w, mpl_value v, uint32_t unit)
 {
     if (v != MPL_NONE)
-        mpl_row_bit(w->users + (size_t)w->s->hold[v] * w->u->words, unit);
+        mpl_bit_add(w->users + (size_t)w->s->hold[v] * w->u->words, unit);
 }
 
 static void list_users(widener *w)
@@ -82,14 +82,14 @@ static void widen_unit(const widener *w, uint64_t *row, uint32_t unit, bool make
     uint64_t *wide = row + w->s->half;
 
     if (reads) {
-        mpl_row_bit(row, mpl_point_entry(u, unit));
-        mpl_row_bit(wide, mpl_point_entry(u, unit));
+        mpl_bit_add(row, mpl_point_entry(u, unit));
+        mpl_bit_add(wide, mpl_point_entry(u, unit));
     }
     for (uint32_t step = u->first[unit]; step <= u->last[unit]; step++)
-        if (mpl_row_has(w->old, step)) {
-            mpl_row_bit(wide, step);
+        if (mpl_bit_has(w->old, step)) {
+            mpl_bit_add(wide, step);
             if (makes || reads)
-                mpl_row_bit(row, step);
+                mpl_bit_add(row, step);
         }
     if (all)
         mpl_points_set_unit(u, unit, wide);
@@ -111,29 +111,29 @@ static void widen_outer(const widener *w, mpl_value v)
     const mpl_store *s = w->s;
     uint64_t *row = mpl_row(s, v), *users = w->users + (size_t)v * u->words;
     uint32_t maker = s->g->value_op[v] != MPL_NONE ? mpl_unit_of(u, s->program, s->g->value_op[v]) : MPL_NONE;
-    bool kept = mpl_row_has(w->old, mpl_point_end(u)), used = maker != MPL_NONE;
+    bool kept = mpl_bit_has(w->old, mpl_point_end(u)), used = maker != MPL_NONE;
 
     memset(w->behind, kept ? 0 : 0xff, u->words * sizeof *w->behind);
     for (uint32_t unit = 0; unit < u->n; unit++)
-        if (unit == maker || mpl_row_has(users, unit)) {
+        if (unit == maker || mpl_bit_has(users, unit)) {
             used = true;
             for (uint32_t k = 0; k < u->words; k++)
                 w->behind[k] &= u->later[(size_t)unit * u->words + k];
         }
     for (uint32_t unit = 0; unit < u->n && used; unit++) {
-        bool reads = mpl_row_has(users, unit);
-        bool before = maker != MPL_NONE && mpl_row_has(u->earlier + (size_t)maker * u->words, unit);
+        bool reads = mpl_bit_has(users, unit);
+        bool before = maker != MPL_NONE && mpl_bit_has(u->earlier + (size_t)maker * u->words, unit);
 
         if (unit == maker)
             widen_unit(w, row, unit, true, false, false);
         else if (!before)
             widen_unit(w, row, unit, false, reads,
-                       kept || (reads ? !is_last(w, users, unit) : !mpl_row_has(w->behind, unit)));
+                       kept || (reads ? !is_last(w, users, unit) : !mpl_bit_has(w->behind, unit)));
     }
     if (maker == MPL_NONE)
-        mpl_row_bit(row, mpl_point_start(u)), mpl_row_bit(row + s->half, mpl_point_start(u));
+        mpl_bit_add(row, mpl_point_start(u)), mpl_bit_add(row + s->half, mpl_point_start(u));
     if (kept)
-        mpl_row_bit(row, mpl_point_end(u)), mpl_row_bit(row + s->half, mpl_point_end(u));
+        mpl_bit_add(row, mpl_point_end(u)), mpl_bit_add(row + s->half, mpl_point_end(u));
 }
 
 /* A value of a block stands in its unit only, and so beside all that runs beside that. */

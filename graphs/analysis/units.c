@@ -1,16 +1,6 @@
 /* units.c -- the outermost operations of a graph with control flow, and their order. See units.h. */
 #include "graphs/analysis/units.h"
 
-static void set_bit(uint64_t *row, uint32_t bit)
-{
-    row[bit / 64] |= UINT64_C(1) << (bit % 64);
-}
-
-static bool has_bit(const uint64_t *row, uint32_t bit)
-{
-    return (row[bit / 64] >> (bit % 64) & 1) != 0;
-}
-
 /* ---- units and their order ---------------------------------------------------------------------------------------- */
 
 static mpl_status number_units(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *program, mpl_units *u)
@@ -49,9 +39,9 @@ static void add_read(const mpl_graph *g, const mpl_program *program, mpl_units *
     if (v == MPL_NONE || g->value_op[v] == MPL_NONE || g->value_block[v] != 0)
         return;
     maker = mpl_unit_of(u, program, g->value_op[v]);
-    if (has_bit(earlier, maker))
+    if (mpl_bit_has(earlier, maker))
         return;
-    set_bit(earlier, maker);
+    mpl_bit_add(earlier, maker);
     for (uint32_t w = 0; w < u->words; w++) /* makers stand earlier in the program: theirs are complete */
         earlier[w] |= u->earlier[(size_t)maker * u->words + w];
 }
@@ -69,15 +59,15 @@ static void order_units(const mpl_graph *g, const mpl_program *program, mpl_unit
     }
     for (uint32_t a = 0; a < u->n; a++)
         for (uint32_t b = 0; b < a; b++)
-            if (has_bit(u->earlier + (size_t)a * u->words, b))
-                set_bit(u->later + (size_t)b * u->words, a);
+            if (mpl_bit_has(u->earlier + (size_t)a * u->words, b))
+                mpl_bit_add(u->later + (size_t)b * u->words, a);
 }
 
 void mpl_points_set_unit(const mpl_units *u, uint32_t unit, uint64_t *points)
 {
-    set_bit(points, mpl_point_entry(u, unit));
+    mpl_bit_add(points, mpl_point_entry(u, unit));
     for (uint32_t step = u->first[unit]; step <= u->last[unit]; step++)
-        set_bit(points, step);
+        mpl_bit_add(points, step);
 }
 
 void mpl_points_set_range(const mpl_units *u, uint32_t from, uint32_t last, uint64_t *row)
@@ -85,8 +75,8 @@ void mpl_points_set_range(const mpl_units *u, uint32_t from, uint32_t last, uint
     const uint64_t *beside = u->beside + (size_t)u->of_step[from] * u->point_words;
 
     for (uint32_t step = from; step <= last; step++) {
-        set_bit(row, step);
-        set_bit(row + u->point_words, step);
+        mpl_bit_add(row, step);
+        mpl_bit_add(row + u->point_words, step);
     }
     for (uint32_t w = 0; w < u->point_words; w++)
         row[u->point_words + w] |= beside[w];
@@ -105,8 +95,8 @@ mpl_status mpl_units_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *pr
     order_units(g, program, u);
     for (uint32_t a = 0; a < u->n; a++)
         for (uint32_t b = 0; b < u->n; b++)
-            if (a != b && !has_bit(u->earlier + (size_t)a * u->words, b) &&
-                !has_bit(u->later + (size_t)a * u->words, b))
+            if (a != b && !mpl_bit_has(u->earlier + (size_t)a * u->words, b) &&
+                !mpl_bit_has(u->later + (size_t)a * u->words, b))
                 mpl_points_set_unit(u, b, u->beside + (size_t)a * u->point_words);
     *out = u, u = NULL;
 out:
@@ -150,10 +140,10 @@ static uint32_t position(const mpl_units *u, const uint64_t *set, uint32_t unit,
 {
     uint32_t found = MPL_NONE;
 
-    if (!latest && has_bit(set, mpl_point_entry(u, unit)))
+    if (!latest && mpl_bit_has(set, mpl_point_entry(u, unit)))
         return 0;
     for (uint32_t step = u->first[unit]; step <= u->last[unit]; step++)
-        if (has_bit(set, step)) {
+        if (mpl_bit_has(set, step)) {
             found = step - u->first[unit] + 1;
             if (!latest)
                 break;
@@ -163,23 +153,23 @@ static uint32_t position(const mpl_units *u, const uint64_t *set, uint32_t unit,
 
 static void fill_extent(const mpl_units *u, const uint64_t *set, extent *e)
 {
-    e->start = has_bit(set, mpl_point_start(u));
-    e->end = has_bit(set, mpl_point_end(u));
+    e->start = mpl_bit_has(set, mpl_point_start(u));
+    e->end = mpl_bit_has(set, mpl_point_end(u));
     for (uint32_t point = 0; point < u->n_points; point++)
-        if (has_bit(set, point) && point != mpl_point_start(u) && point != mpl_point_end(u))
-            set_bit(e->units, point < u->n_steps ? u->of_step[point] : point - u->n_steps - 2);
+        if (mpl_bit_has(set, point) && point != mpl_point_start(u) && point != mpl_point_end(u))
+            mpl_bit_add(e->units, point < u->n_steps ? u->of_step[point] : point - u->n_steps - 2);
     memset(e->behind, 0xff, u->words * sizeof *e->behind);
     e->last = MPL_NONE;
     for (uint32_t unit = 0; unit < u->n; unit++) {
         const uint64_t *later = u->later + (size_t)unit * u->words;
-        bool all = has_bit(e->units, unit);
+        bool all = mpl_bit_has(e->units, unit);
 
         for (uint32_t w = 0; w < u->words && all; w++)
             all = (e->units[w] & ~u->earlier[(size_t)unit * u->words + w] &
                    ~(w == unit / 64 ? UINT64_C(1) << (unit % 64) : 0)) == 0;
         if (all)
             e->last = unit;
-        for (uint32_t w = 0; w < u->words && has_bit(e->units, unit); w++)
+        for (uint32_t w = 0; w < u->words && mpl_bit_has(e->units, unit); w++)
             e->behind[w] &= later[w];
     }
     if (e->last != MPL_NONE)
@@ -202,7 +192,7 @@ static bool units_follow(const mpl_units *u, const extent *a, const extent *b)
 
 static bool share_last(const extent *a, const extent *b)
 {
-    return a->last != MPL_NONE && has_bit(b->units, a->last);
+    return a->last != MPL_NONE && mpl_bit_has(b->units, a->last);
 }
 
 bool mpl_extents_before(const mpl_extents *e, uint32_t a, uint32_t b)

@@ -13,23 +13,10 @@ static double elements(const mpl_graph *g, mpl_value v, uint32_t from)
     return v == MPL_NONE ? 0 : n;
 }
 
-static mpl_value input(const mpl_graph *g, mpl_op op, uint32_t i)
-{
-    uint32_t at = g->op_in_begin[op] + i;
-
-    return at < g->op_in_begin[op + 1] ? g->op_in[at] : MPL_NONE;
-}
-static mpl_value output(const mpl_graph *g, mpl_op op, uint32_t i)
-{
-    uint32_t at = g->op_out_begin[op] + i;
-
-    return at < g->op_out_begin[op + 1] ? g->op_out[at] : MPL_NONE;
-}
-
 /* Length of the sums of a matrix product whose left operand is input i: its columns, or its rows where it is turned. */
 static double depth(const mpl_graph *g, mpl_op op, uint32_t i)
 {
-    const mpl_shape *s = &g->value_shape[input(g, op, i)];
+    const mpl_shape *s = &g->value_shape[mpl_op_input(g, op, i)];
     bool turned = g->op_kind[op] != MPL_OP_matmul && mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) != 0;
 
     return s->rank == 0 ? 1 : (double)s->dim[turned ? 0 : s->rank - 1];
@@ -41,7 +28,7 @@ static double gradients(const mpl_graph *g, mpl_op op, uint32_t bias)
     double n = 0;
 
     for (uint32_t i = 0; i < 3; i++)
-        n += i != bias && output(g, op, i) != MPL_NONE;
+        n += i != bias && mpl_op_output(g, op, i) != MPL_NONE;
     return n;
 }
 
@@ -61,25 +48,26 @@ static double work(const mpl_graph *g, mpl_op op)
     switch (g->op_kind[op]) {
     case MPL_OP_conv:
     case MPL_OP_conv_act:
-        return PAIR * elements(g, output(g, op, 0), 0) * elements(g, input(g, op, 1), 1);
+        return PAIR * elements(g, mpl_op_output(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 1), 1);
     case MPL_OP_conv_sum:
-        return PAIR * elements(g, output(g, op, 0), 0) * elements(g, input(g, op, 2), 1);
+        return PAIR * elements(g, mpl_op_output(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 2), 1);
     case MPL_OP_conv_transpose:
-        return PAIR * elements(g, input(g, op, 0), 0) * elements(g, input(g, op, 1), 1);
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 1), 1);
     case MPL_OP_matmul:
     case MPL_OP_gemm:
     case MPL_OP_gemm_act:
-        return PAIR * elements(g, output(g, op, 0), 0) * depth(g, op, 0);
+        return PAIR * elements(g, mpl_op_output(g, op, 0), 0) * depth(g, op, 0);
     case MPL_OP_gemm_sum:
-        return PAIR * elements(g, output(g, op, 0), 0) * depth(g, op, 1);
+        return PAIR * elements(g, mpl_op_output(g, op, 0), 0) * depth(g, op, 1);
     case MPL_OP_conv_grad_input:
-        return PAIR * elements(g, input(g, op, 0), 0) * elements(g, input(g, op, 1), 1);
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 1), 1);
     case MPL_OP_conv_grad_weight:
-        return PAIR * elements(g, input(g, op, 0), 0) * elements(g, output(g, op, 0), 1);
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * elements(g, mpl_op_output(g, op, 0), 1);
     case MPL_OP_conv_grad:
-        return PAIR * elements(g, input(g, op, 0), 0) * elements(g, input(g, op, 2), 1) * gradients(g, op, 1);
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 2), 1) *
+               gradients(g, op, 1);
     case MPL_OP_gemm_grad:
-        return PAIR * elements(g, input(g, op, 0), 0) * depth(g, op, 1) * gradients(g, op, 1);
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * depth(g, op, 1) * gradients(g, op, 1);
     default:
         return mpl_op_table[g->op_kind[op]].traits & MPL_VIEW ? 0 : moved(g, op);
     }

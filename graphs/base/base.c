@@ -137,6 +137,30 @@ bool mpl_align_bytes(uint64_t bytes, uint64_t align, uint64_t *out)
     return true;
 }
 
+static int by_u32(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+void mpl_sort_u32(uint32_t *x, size_t n)
+{
+    qsort(x, n, sizeof *x, by_u32);
+}
+
+static int by_i64(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+void mpl_sort_i64(int64_t *x, size_t n)
+{
+    qsort(x, n, sizeof *x, by_i64);
+}
+
 uint64_t mpl_hash(uint64_t hash, const void *data, size_t n)
 {
     const unsigned char *byte = data;

@@ -77,6 +77,22 @@ bool mpl_add_bytes(uint64_t a, uint64_t b, uint64_t *out);
 bool mpl_mul_bytes(uint64_t a, uint64_t b, uint64_t *out);
 /* Rounds up to a multiple of align (a power of two); false on overflow. */
 bool mpl_align_bytes(uint64_t bytes, uint64_t align, uint64_t *out);
+/* The same of what is known to be far from 2^64. */
+static inline uint64_t mpl_align_up(uint64_t at, uint64_t align)
+{
+    return (at + align - 1) & ~(align - 1);
+}
+/* The greatest number that divides both; of 0 and b: b. */
+static inline uint64_t mpl_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
 
 /* 64-bit FNV-1a, for names of contents (graph and problem hashes) and tables. Start with MPL_HASH_SEED. */
 #define MPL_HASH_SEED UINT64_C(0xcbf29ce484222325)
@@ -116,6 +132,24 @@ static inline uint64_t mpl_min_u64(uint64_t a, uint64_t b)
         for (size_t mpl_i = 0; mpl_i < sizeof(arrays) / sizeof *(arrays); mpl_i++)                           \
             mpl_free(ctx, (arrays)[mpl_i]);                                                                  \
     } while (0)
+
+/* Sets of small numbers as rows of 64-bit words. */
+static inline bool mpl_bit_has(const uint64_t *row, uint32_t i)
+{
+    return (row[i / 64] >> (i % 64) & 1) != 0;
+}
+static inline void mpl_bit_add(uint64_t *row, uint32_t i)
+{
+    row[i / 64] |= UINT64_C(1) << (i % 64);
+}
+static inline void mpl_bit_drop(uint64_t *row, uint32_t i)
+{
+    row[i / 64] &= ~(UINT64_C(1) << (i % 64));
+}
+
+/* Ascending. */
+void mpl_sort_u32(uint32_t *x, size_t n);
+void mpl_sort_i64(int64_t *x, size_t n);
 
 /* How many of sorted[n], which ascends, are less than `value`. O(log n). */
 static inline uint32_t mpl_rank_u32(const uint32_t *sorted, uint32_t n, uint32_t value)

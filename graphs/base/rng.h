@@ -13,14 +13,18 @@ static inline void mpl_rng_init(mpl_rng *rng, uint64_t seed)
     rng->state = seed;
 }
 
-/* Uniform over all 64-bit values. */
-static inline uint64_t mpl_rng_next(mpl_rng *rng)
+/* Its last step alone: one to one, and every bit of z moves about half of them. */
+static inline uint64_t mpl_rng_mix(uint64_t z)
 {
-    uint64_t z = (rng->state += UINT64_C(0x9e3779b97f4a7c15));
-
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
+}
+
+/* Uniform over all 64-bit values. */
+static inline uint64_t mpl_rng_next(mpl_rng *rng)
+{
+    return mpl_rng_mix(rng->state += UINT64_C(0x9e3779b97f4a7c15));
 }
 
 /* Uniform in [0, n), n > 0, by multiplication of the upper half; the bias is below n / 2^32. n <= 2^32. */

@@ -102,11 +102,6 @@ out:
     return st;
 }
 
-static bool same_type(const mpl_graph *g, mpl_value a, mpl_value b)
-{
-    return g->value_type[a] == g->value_type[b] && mpl_shape_equal(&g->value_shape[a], &g->value_shape[b]);
-}
-
 /* Branch 0 is `else`: the index is the condition. */
 static mpl_status add_case(onnx_node *n, const Onnx__GraphProto *const branch[2], mpl_value condition)
 {
@@ -122,7 +117,7 @@ static mpl_status add_case(onnx_node *n, const Onnx__GraphProto *const branch[2]
         MPL_TRY(add_branch(n, branch[i], suffix[i], &block[i], result[i], &n_results));
     }
     for (uint32_t i = 0; i < n_results; i++)
-        if (!same_type(r->g, result[0][i], result[1][i]))
+        if (!mpl_same_form(r->g, result[0][i], result[1][i]))
             MPL_TRY(onnx_need_constant(n, condition, "condition, which decides the shape of its outputs,"));
     MPL_TRY(onnx_new(r, made, n_results));
     MPL_TRY(onnx_new(r, name, n_results + 1));
@@ -405,17 +400,6 @@ out:
     return st;
 }
 
-static mpl_status find_axis(onnx_node *n, int64_t axis, uint32_t rank, uint32_t *out)
-{
-    mpl_status st = MPL_OK;
-
-    if (axis < -(int64_t)rank || axis >= (int64_t)rank)
-        ONNX_FAIL(n, "axis %" PRId64 " is outside [-%u,%u)", axis, rank, rank);
-    *out = (uint32_t)(axis < 0 ? axis + rank : axis);
-out:
-    return st;
-}
-
 /* Dim 0 of the result is dim `axis` of x. */
 static mpl_status axis_to_front(onnx_node *n, mpl_value x, uint32_t axis, mpl_value *out)
 {
@@ -472,7 +456,7 @@ static mpl_status take_scans(onnx_node *n, onnx_loop *l)
         mpl_value x = n->in[l->n_carried + i];
         uint32_t at = 0;
 
-        MPL_TRY(find_axis(n, axis[i], n->r->g->value_shape[x].rank, &at));
+        MPL_TRY(onnx_axis(n, axis[i], n->r->g->value_shape[x].rank, &at));
         MPL_TRY(axis_to_front(n, x, at, &scan[i]));
         l->most = n->r->g->value_shape[scan[i]].dim[0];
         if (l->most != n->r->g->value_shape[scan[0]].dim[0])
@@ -532,7 +516,7 @@ mpl_status onnx_lower_scan(onnx_node *n)
 
         if (!b.wanted[i] || !moved[i])
             continue;
-        MPL_TRY(find_axis(n, axis[i], n->r->g->value_shape[n->out[output]].rank, &at));
+        MPL_TRY(onnx_axis(n, axis[i], n->r->g->value_shape[n->out[output]].rank, &at));
         MPL_TRY(front_to_axis(n, n->out[output], at, output));
     }
 out:

@@ -188,6 +188,8 @@ mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_
 
 /* ---- onnx_shape.c: rules ---------------------------------------------------------------------------------- */
 
+/* An axis of that rank, not negative. */
+mpl_status onnx_axis(onnx_node *n, int64_t axis, uint32_t rank, uint32_t *out);
 mpl_status onnx_lower_conv(onnx_node *n);
 mpl_status onnx_lower_conv_transpose(onnx_node *n);
 mpl_status onnx_lower_pool(onnx_node *n);

@@ -91,7 +91,7 @@ out:
     return st;
 }
 
-mpl_status onnx_lower_conv(onnx_node *n)
+static mpl_status lower_weighted(onnx_node *n, mpl_status (*pads)(onnx_node *n, const window *w))
 {
     mpl_status st = MPL_OK;
     window w;
@@ -99,10 +99,15 @@ mpl_status onnx_lower_conv(onnx_node *n)
     if (onnx_in(n, 1) == MPL_NONE)
         ONNX_FAIL(n, "its weights are missing");
     MPL_TRY(read_window(n, &n->r->g->value_shape[n->in[1]], &w));
-    MPL_TRY(set_pads(n, &w));
+    MPL_TRY(pads(n, &w));
     MPL_TRY(onnx_finish(n, n->rule->kind, n->n_in, n->in));
 out:
     return st;
+}
+
+mpl_status onnx_lower_conv(onnx_node *n)
+{
+    return lower_weighted(n, set_pads);
 }
 
 mpl_status onnx_lower_pool(onnx_node *n)
@@ -156,16 +161,7 @@ out:
 
 mpl_status onnx_lower_conv_transpose(onnx_node *n)
 {
-    mpl_status st = MPL_OK;
-    window w;
-
-    if (onnx_in(n, 1) == MPL_NONE)
-        ONNX_FAIL(n, "its weights are missing");
-    MPL_TRY(read_window(n, &n->r->g->value_shape[n->in[1]], &w));
-    MPL_TRY(transposed_pads(n, &w));
-    MPL_TRY(onnx_finish(n, n->rule->kind, n->n_in, n->in));
-out:
-    return st;
+    return lower_weighted(n, transposed_pads);
 }
 
 /* With allowzero a 0 is a dim of no element, which the IR's reshape cannot say; a constant of no element can. */
@@ -198,8 +194,7 @@ out:
     return st;
 }
 
-/* An axis of input 0, not negative. */
-static mpl_status positive_axis(onnx_node *n, int64_t axis, uint32_t rank, uint32_t *out)
+mpl_status onnx_axis(onnx_node *n, int64_t axis, uint32_t rank, uint32_t *out)
 {
     mpl_status st = MPL_OK;
 
@@ -222,7 +217,7 @@ mpl_status onnx_lower_split(onnx_node *n)
     if (onnx_in(n, 0) == MPL_NONE)
         ONNX_FAIL(n, "its input is missing");
     in = &n->r->g->value_shape[n->in[0]];
-    MPL_TRY(positive_axis(n, given != NULL ? given->ints[0] : 0, in->rank, &axis));
+    MPL_TRY(onnx_axis(n, given != NULL ? given->ints[0] : 0, in->rank, &axis));
     if (onnx_get(n, MPL_ATTR_split) == NULL) {
         length = in->dim[axis] / count + (in->dim[axis] % count != 0);
         if (onnx_attr(n, "num_outputs") != NULL
@@ -257,7 +252,7 @@ mpl_status onnx_lower_pad(onnx_node *n)
         if (pads->n != 2 * (uint64_t)axes->n)
             ONNX_FAIL(n, "it has %u pads for %u axes; two each are needed", pads->n, axes->n);
         for (uint32_t i = 0; i < axes->n; i++) {
-            MPL_TRY(positive_axis(n, axes->ints[i], rank, &axis));
+            MPL_TRY(onnx_axis(n, axes->ints[i], rank, &axis));
             full[axis] = pads->ints[i];
             full[rank + axis] = pads->ints[axes->n + i];
         }
@@ -287,7 +282,7 @@ static mpl_status resize_all_axes(onnx_node *n, const mpl_shape *in)
     for (uint32_t i = 0; i < in->rank; i++)
         scale[i] = 1, size[i] = in->dim[i];
     for (uint32_t i = 0; i < axes->n; i++) {
-        MPL_TRY(positive_axis(n, axes->ints[i], in->rank, &axis));
+        MPL_TRY(onnx_axis(n, axes->ints[i], in->rank, &axis));
         scale[axis] = scales != NULL ? scales->floats[i] : 1;
         size[axis] = sizes != NULL ? sizes->ints[i] : 0;
     }

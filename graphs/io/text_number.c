@@ -79,11 +79,6 @@ static uint64_t usual_nan(mpl_type type)
     }
 }
 
-static bool is_float(mpl_type type)
-{
-    return mpl_type_in(type, MPL_SET_FLOAT);
-}
-
 /* Whether these bits are a NaN of a floating type: above infinity once the sign is gone. */
 static bool is_nan_bits(mpl_type type, uint64_t bits)
 {
@@ -103,7 +98,7 @@ const char *mpl_text_format(mpl_type type, const void *data, int64_t i, char *te
     uint64_t bits = get_bits(type, data, i);
     double x, back;
 
-    if (!is_float(type)) {
+    if (!mpl_type_in(type, MPL_SET_FLOAT)) {
         int64_t number = type == MPL_TYPE_bool ? (int64_t)bits : mpl_get_int(type, data, i);
 
         snprintf(text, MPL_TEXT_NUMBER, "%" PRId64, number);
@@ -186,7 +181,7 @@ bool mpl_text_parse(mpl_type type, const char *word, size_t n, void *data, int64
     char text[MPL_TEXT_NUMBER], *end;
     double x;
 
-    if (!is_float(type))
+    if (!mpl_type_in(type, MPL_SET_FLOAT))
         return parse_integer(type, word, n, data, i);
     if (n == 0 || n >= sizeof text)
         return false;

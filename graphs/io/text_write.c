@@ -106,17 +106,9 @@ static void put_constant(writer *w, const mpl_graph *g, mpl_value v)
     }
 }
 
-static bool is_bound(const mpl_graph *g, mpl_value v)
-{
-    for (uint32_t i = 0; i < g->n_bound; i++)
-        if (strcmp(g->bound_input[i], g->value_name[v]) == 0)
-            return true;
-    return false;
-}
-
 static void put_declaration(writer *w, const mpl_graph *g, mpl_value v)
 {
-    put(w, g->value_role[v] == MPL_INPUT ? "input " : is_bound(g, v) ? "bound " : "weight ");
+    put(w, g->value_role[v] == MPL_INPUT ? "input " : mpl_is_bound(g, v) ? "bound " : "weight ");
     put_value(w, g, v);
     put(w, " ");
     put_type(w, g, v);

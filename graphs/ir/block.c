@@ -1,6 +1,13 @@
 /* block.c -- blocks of a graph: opening, closing, owners, the walk. See graph.h. */
 #include "graphs/ir/graph_priv.h"
 
+mpl_op mpl_op_outermost(const mpl_graph *g, mpl_op op)
+{
+    while (g->op_block[op] != 0)
+        op = g->block_owner[g->op_block[op]];
+    return op;
+}
+
 static mpl_status reserve_block(mpl_ctx *ctx, mpl_graph *g)
 {
     mpl_status st = MPL_OK;

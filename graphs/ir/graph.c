@@ -99,6 +99,27 @@ static uint32_t slot_of(const mpl_graph *g, const char *name)
     return at;
 }
 
+bool mpl_op_lone_output(const mpl_graph *g, mpl_op op)
+{
+    for (uint32_t i = g->op_out_begin[op] + 1; i < g->op_out_begin[op + 1]; i++)
+        if (g->op_out[i] != MPL_NONE)
+            return false;
+    return true;
+}
+
+bool mpl_is_bound(const mpl_graph *g, mpl_value v)
+{
+    for (uint32_t i = 0; i < g->n_bound; i++)
+        if (strcmp(g->bound_input[i], g->value_name[v]) == 0)
+            return true;
+    return false;
+}
+
+bool mpl_same_form(const mpl_graph *g, mpl_value a, mpl_value b)
+{
+    return g->value_type[a] == g->value_type[b] && mpl_shape_equal(&g->value_shape[a], &g->value_shape[b]);
+}
+
 mpl_value mpl_graph_find(const mpl_graph *g, const char *name)
 {
     return g->caps->slot[slot_of(g, name)];

@@ -5,7 +5,7 @@
 
 /* ---- shape rules --------------------------------------------------------------------------------------- */
 
-static mpl_status broadcast_of(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set)
+mpl_status mpl_shape_two(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set)
 {
     mpl_status st = MPL_OK;
 
@@ -30,7 +30,7 @@ mpl_status mpl_shape_binary(mpl_ctx *ctx, const mpl_shape_call *call)
         call->out_type[0] = call->in_type[0];
         goto out;
     }
-    MPL_TRY(broadcast_of(ctx, call, kind == MPL_OP_prelu ? MPL_SET_FLOAT | MPL_SET_INDEX : MPL_SET_NUMBER));
+    MPL_TRY(mpl_shape_two(ctx, call, kind == MPL_OP_prelu ? MPL_SET_FLOAT | MPL_SET_INDEX : MPL_SET_NUMBER));
     if (kind == MPL_OP_prelu)
         MPL_TRY(mpl_check_broadcast_to(ctx, "the slope", call->in_shape[1], call->in_shape[0]));
     if (kind == MPL_OP_mod && mpl_type_in(call->in_type[0], MPL_SET_FLOAT) &&
@@ -46,7 +46,7 @@ mpl_status mpl_shape_binary_int(mpl_ctx *ctx, const mpl_shape_call *call)
     bool is_shift = call->graph->op_kind[call->op] == MPL_OP_bit_shift;
     const char *text = mpl_attr_text(call->graph, call->op, MPL_ATTR_direction, "");
 
-    MPL_TRY(broadcast_of(ctx, call, is_shift ? MPL_SET(u8) : MPL_SET_INT));
+    MPL_TRY(mpl_shape_two(ctx, call, is_shift ? MPL_SET(u8) : MPL_SET_INT));
     if (is_shift && strcmp(text, "LEFT") != 0 && strcmp(text, "RIGHT") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "direction is '%s'; it must be 'LEFT' or 'RIGHT'", text);
 out:
@@ -55,7 +55,7 @@ out:
 
 mpl_status mpl_shape_binary_bool(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    return broadcast_of(ctx, call, MPL_SET(bool));
+    return mpl_shape_two(ctx, call, MPL_SET(bool));
 }
 
 mpl_status mpl_shape_compare(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -63,7 +63,7 @@ mpl_status mpl_shape_compare(mpl_ctx *ctx, const mpl_shape_call *call)
     mpl_status st = MPL_OK;
     bool is_equal = call->graph->op_kind[call->op] == MPL_OP_equal;
 
-    MPL_TRY(broadcast_of(ctx, call, is_equal ? MPL_SET_ANY : MPL_SET_NUMBER));
+    MPL_TRY(mpl_shape_two(ctx, call, is_equal ? MPL_SET_ANY : MPL_SET_NUMBER));
     call->out_type[0] = MPL_TYPE_bool;
 out:
     return st;

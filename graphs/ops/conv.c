@@ -158,11 +158,6 @@ static void place_windows(const mpl_window *w, int64_t first, int64_t n, int64_t
     }
 }
 
-static bool inside(int64_t i, int64_t n)
-{
-    return (uint64_t)i < (uint64_t)n;
-}
-
 /* Rows [k0, k0 + n_k) of the matrix, for the columns whose windows begin at `at`. */
 static void pack_windows(const conv_part *part, int64_t at[3][MPL_TILE_N], int64_t n, int64_t k0, int64_t n_k,
                          mpl_tile *tile)
@@ -179,7 +174,8 @@ static void pack_windows(const conv_part *part, int64_t at[3][MPL_TILE_N], int64
         for (int64_t j = 0; j < n; j += MPL_TILE_LANES)
             for (int64_t lane = 0; lane < MPL_TILE_LANES; lane++) {
                 int64_t iz = at[0][j + lane] + dz, iy = at[1][j + lane] + dy, ix = at[2][j + lane] + dx;
-                bool seen = inside(iz, w->in[0]) && inside(iy, w->in[1]) && inside(ix, w->in[2]);
+                bool seen =
+                    mpl_is_inside(iz, w->in[0]) && mpl_is_inside(iy, w->in[1]) && mpl_is_inside(ix, w->in[2]);
 
                 tile->b[j / MPL_TILE_LANES][k][lane] = seen ? x[(iz * w->in[1] + iy) * w->in[2] + ix] : 0;
             }
@@ -258,7 +254,7 @@ static inline int64_t seen_by(const conv_sum *s, int i, int64_t o, int64_t k)
             return -1;
         at /= w->stride[i];
     }
-    return inside(at, w->in[i]) ? at : -1;
+    return mpl_is_inside(at, w->in[i]) ? at : -1;
 }
 
 /* The products of output element o; x0 and weight0 are the numbers of the first elements that take part. */

@@ -232,11 +232,6 @@ out:
     return st;
 }
 
-typedef struct lrn_mode {
-    double factor, beta, bias;
-    int64_t below, above; /* channels on either side that count */
-} lrn_mode;
-
 static int64_t from(int64_t c, int64_t below)
 {
     return c > below ? c - below : 0;
@@ -248,7 +243,7 @@ static int64_t to(int64_t c, int64_t above, int64_t n)
 
 /* s of channel i at a place whose channel 0 is element `base`. */
 MPL_INLINE double lrn_sum(mpl_type type, const void *x, int64_t base, mpl_lanes l, int64_t i,
-                          const lrn_mode *how)
+                          const mpl_lrn *how)
 {
     double squares = 0;
 
@@ -261,7 +256,7 @@ MPL_INLINE double lrn_sum(mpl_type type, const void *x, int64_t base, mpl_lanes 
 }
 
 MPL_INLINE void lrn_place(mpl_type type, const mpl_op_call *call, int64_t base, mpl_lanes l,
-                          const lrn_mode *how)
+                          const mpl_lrn *how)
 {
     const void *dy = call->in[0].data, *x = call->in[1].data;
 
@@ -284,12 +279,7 @@ MPL_INLINE void lrn_place(mpl_type type, const mpl_op_call *call, int64_t base, 
 mpl_status mpl_eval_lrn_grad(mpl_ctx *ctx, const mpl_op_call *call)
 {
     mpl_lanes l = mpl_lanes_of(&call->in[0].shape, 1);
-    int64_t size = mpl_attr_int(call->graph, call->op, MPL_ATTR_size, 1);
-    lrn_mode how = {.factor = mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1e-4) / (double)size,
-                    .beta = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 0.75),
-                    .bias = mpl_attr_float(call->graph, call->op, MPL_ATTR_bias, 1),
-                    .below = (size - 1) / 2,
-                    .above = size / 2};
+    mpl_lrn how = mpl_lrn_of(call->graph, call->op);
 
     (void)ctx;
     for (int64_t o = 0; o < l.outer * l.inner; o++)

@@ -66,20 +66,6 @@ static void taps_inside(const mpl_window *w, int i, int64_t o, int64_t *from, in
         *to = w->kernel[i];
 }
 
-/* Elements of the window of output o that lie in the input or its padding. */
-static int64_t padded_count(const mpl_window *w, const int64_t o[3])
-{
-    int64_t count = 1;
-
-    for (int i = 0; i < 3; i++) {
-        int64_t left = w->in[i] + w->before[i] + w->after[i] - o[i] * w->stride[i];
-        int64_t most = left <= 0 ? 0 : (left - 1) / w->dilation[i] + 1;
-
-        count *= most < w->kernel[i] ? most : w->kernel[i];
-    }
-    return count;
-}
-
 /* One window: dy goes to its first largest element (x != NULL), or to all of its elements in equal parts. */
 MPL_INLINE void spread_one(mpl_type type, const mpl_window *w, bool padded, const int64_t o[3], double dy,
                            const void *x, void *dx, int64_t plane)
@@ -92,7 +78,7 @@ MPL_INLINE void spread_one(mpl_type type, const mpl_window *w, bool padded, cons
         count *= to[i] > from[i] ? to[i] - from[i] : 0;
     }
     if (padded)
-        count = padded_count(w, o);
+        count = mpl_window_padded_count(w, o);
     for (int64_t i = from[0]; i < to[0]; i++)
         for (int64_t j = from[1]; j < to[1]; j++)
             for (int64_t k = from[2]; k < to[2]; k++) {

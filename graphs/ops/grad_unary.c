@@ -22,17 +22,9 @@ out:
 mpl_status mpl_shape_clip_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
-    char text[200];
 
     MPL_TRY(mpl_shape_grad_alike(ctx, call));
-    for (uint32_t i = 2; i < call->n_in; i++) {
-        if (call->in_shape[i] == NULL)
-            continue;
-        MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
-        if (mpl_count(call->in_shape[i]) != 1)
-            MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; a bound of clip is one element", i,
-                     mpl_shape_text(call->in_shape[i], text));
-    }
+    MPL_TRY(mpl_check_clip_bounds(ctx, call, 2));
 out:
     return st;
 }

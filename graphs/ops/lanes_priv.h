@@ -14,6 +14,14 @@ mpl_lanes mpl_lanes_of(const mpl_shape *shape, uint32_t axis);
 /* The axis of attribute `axis` that the shape rule has checked. */
 uint32_t mpl_axis_of(const mpl_op_call *call, int64_t otherwise, uint32_t rank);
 
+/* Local response normalisation: x / (bias + factor * sum of squares)^beta, over channels around each. */
+typedef struct mpl_lrn {
+    double factor, beta, bias;
+    int64_t below, above; /* channels on either side that count */
+} mpl_lrn;
+
+mpl_lrn mpl_lrn_of(const mpl_graph *g, mpl_op op);
+
 enum { MPL_BLOCK = 256 }; /* neighbouring lanes that are walked together: memory is read in its order */
 
 /* Dims split in two, those kept and those reduced; neighbours of one kind are merged and dims of 1 left out, so that

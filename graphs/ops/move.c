@@ -162,23 +162,16 @@ out:
 
 /* ---- slice --------------------------------------------------------------------------------------------- */
 
-/* An index as slice means it: counted from the end where negative, then brought into [least, most]. */
-static int64_t clamp_index(int64_t i, int64_t dim, int64_t least, int64_t most)
-{
-    i += i < 0 ? dim : 0;
-    return i < least ? least : i > most ? most : i;
-}
-
 /* Indices start, start + step, .. before `end` of an axis: how many; *start is brought into range. */
 static int64_t slice_axis(int64_t dim, int64_t *start, int64_t end, int64_t step)
 {
     if (step > 0) {
-        *start = clamp_index(*start, dim, 0, dim);
-        end = clamp_index(end, dim, 0, dim);
+        *start = mpl_clamp_index(*start, dim, 0, dim);
+        end = mpl_clamp_index(end, dim, 0, dim);
         return end > *start ? (end - *start - 1) / step + 1 : 0;
     }
-    *start = clamp_index(*start, dim, 0, dim > 0 ? dim - 1 : 0);
-    end = clamp_index(end, dim, -1, dim - 1);
+    *start = mpl_clamp_index(*start, dim, 0, dim > 0 ? dim - 1 : 0);
+    end = mpl_clamp_index(end, dim, -1, dim - 1);
     return *start > end && dim > 0 ? (int64_t)((uint64_t)(*start - end - 1) / (0 - (uint64_t)step)) + 1 : 0;
 }
 

@@ -333,10 +333,16 @@ mpl_status mpl_eval_rms_norm(mpl_ctx *ctx, const mpl_op_call *call)
 
 /* ---- lrn, lp_norm --------------------------------------------------------------------------------------------- */
 
-typedef struct lrn_mode {
-    double factor, beta, bias; /* x / (bias + factor * sum of squares)^beta */
-    int64_t below, above;      /* channels on either side that count */
-} lrn_mode;
+mpl_lrn mpl_lrn_of(const mpl_graph *g, mpl_op op)
+{
+    int64_t size = mpl_attr_int(g, op, MPL_ATTR_size, 1);
+
+    return (mpl_lrn){.factor = mpl_attr_float(g, op, MPL_ATTR_alpha, 1e-4) / (double)size,
+                     .beta = mpl_attr_float(g, op, MPL_ATTR_beta, 0.75),
+                     .bias = mpl_attr_float(g, op, MPL_ATTR_bias, 1),
+                     .below = (size - 1) / 2,
+                     .above = size / 2};
+}
 
 /* Root of a root where beta is 3/4, as in every network that was published with it: pow is ten times slower. */
 static double lrn_power(double x, double beta)
@@ -348,7 +354,7 @@ static double lrn_power(double x, double beta)
 
 /* Channel c of m neighbouring places, the first of which lies at `base` in channel 0. */
 MPL_INLINE void lrn_block(mpl_type type, const void *x, void *y, int64_t base, mpl_lanes lanes, int64_t m,
-                          int64_t c, const lrn_mode *how)
+                          int64_t c, const mpl_lrn *how)
 {
     int64_t first = c > how->below ? c - how->below : 0;
     int64_t end = lanes.n - c > how->above ? c + how->above + 1 : lanes.n;
@@ -372,12 +378,7 @@ mpl_status mpl_eval_lrn(mpl_ctx *ctx, const mpl_op_call *call)
 {
     const mpl_tensor *in = &call->in[0];
     mpl_lanes lanes = mpl_lanes_of(&in->shape, 1);
-    int64_t size = mpl_attr_int(call->graph, call->op, MPL_ATTR_size, 1);
-    lrn_mode how = {.factor = mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1e-4) / (double)size,
-                    .beta = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 0.75),
-                    .bias = mpl_attr_float(call->graph, call->op, MPL_ATTR_bias, 1),
-                    .below = (size - 1) / 2,
-                    .above = size / 2};
+    mpl_lrn how = mpl_lrn_of(call->graph, call->op);
     void *y = call->out[0].data;
 
     (void)ctx;

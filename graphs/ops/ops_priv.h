@@ -28,6 +28,10 @@ static inline bool mpl_type_in(mpl_type type, unsigned set)
 {
     return (set >> type & 1) != 0;
 }
+static inline bool mpl_is_float(const mpl_graph *g, mpl_value v)
+{
+    return mpl_type_in((mpl_type)g->value_type[v], MPL_SET_FLOAT);
+}
 
 /* MPL_EINPUT unless the type of input i is in the set. */
 mpl_status mpl_check_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, unsigned set);
@@ -39,6 +43,12 @@ mpl_status mpl_check_same_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_
 mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t least,
                           uint32_t most);
 
+/* MPL_EINPUT unless the inputs from `first` on that are there are of input 0's type and one element: the bounds of a clip. */
+mpl_status mpl_check_clip_bounds(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first);
+
+/* Inputs 0 and 1 are of one type of the set; output 0 is of it and has the dims that both broadcast to. MPL_EINPUT. */
+mpl_status mpl_shape_two(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set);
+
 /* Output i has the dims of input 0 and the given type. */
 void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type);
 
@@ -46,22 +56,14 @@ void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type);
  * rule. */
 mpl_status mpl_slice_starts(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
                             int64_t start[MPL_MAX_RANK], bool *steps);
+/* An index as slice means it: counted from the end where negative, then brought into [least, most]. */
+static inline int64_t mpl_clamp_index(int64_t i, int64_t dim, int64_t least, int64_t most)
+{
+    i += i < 0 ? dim : 0;
+    return i < least ? least : i > most ? most : i;
+}
 
 /* ---- shapes -------------------------------------------------------------------------------------------- */
-
-/* The product of dims [from, to) of a shape that was checked before; all of its elements. */
-static inline int64_t mpl_count_dims(const mpl_shape *shape, uint32_t from, uint32_t to)
-{
-    uint64_t n = 1; /* unsigned: beside a dim of 0 the others may be as large as they like */
-
-    for (uint32_t i = from; i < to; i++)
-        n *= (uint64_t)shape->dim[i];
-    return (int64_t)n;
-}
-static inline int64_t mpl_count(const mpl_shape *shape)
-{
-    return mpl_count_dims(shape, 0, shape->rank);
-}
 
 /* An axis of a tensor of that rank, counted from the end where negative; MPL_EINPUT outside of [-rank, rank). */
 mpl_status mpl_axis(mpl_ctx *ctx, int64_t axis, uint32_t rank, uint32_t *out);

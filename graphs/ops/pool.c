@@ -81,11 +81,6 @@ MPL_INLINE void pool_take(pool_kind kind, double p, double v, int64_t z, int64_t
         got->value = v, got->place[0] = z, got->place[1] = y, got->place[2] = x;
 }
 
-static inline bool inside(int64_t i, int64_t n)
-{
-    return (uint64_t)i < (uint64_t)n;
-}
-
 /* The window of output element o in the plane that begins at element `plane`. */
 MPL_INLINE pool_window pool_one(mpl_type type, pool_kind kind, const mpl_window *w, double p,
                                 const void *data, int64_t plane, const int64_t o[3])
@@ -99,26 +94,11 @@ MPL_INLINE pool_window pool_one(mpl_type type, pool_kind kind, const mpl_window 
             for (int64_t k = 0; k < w->kernel[2]; k++) {
                 int64_t z = z0 + i * w->dilation[0], y = y0 + j * w->dilation[1], x = x0 + k * w->dilation[2];
 
-                if (inside(z, w->in[0]) && inside(y, w->in[1]) && inside(x, w->in[2]))
+                if (mpl_is_inside(z, w->in[0]) && mpl_is_inside(y, w->in[1]) && mpl_is_inside(x, w->in[2]))
                     pool_take(kind, p, mpl_get(type, data, plane + (z * w->in[1] + y) * w->in[2] + x), z, y,
                               x, &got);
             }
     return got;
-}
-
-/* Window elements that lie in the input or its padding: what ceil_mode adds behind the padding does not
- * count. */
-static int64_t padded_count(const mpl_window *w, const int64_t o[3])
-{
-    int64_t count = 1;
-
-    for (int i = 0; i < 3; i++) {
-        int64_t left = w->in[i] + w->before[i] + w->after[i] - o[i] * w->stride[i];
-        int64_t most = left <= 0 ? 0 : (left - 1) / w->dilation[i] + 1;
-
-        count *= most < w->kernel[i] ? most : w->kernel[i];
-    }
-    return count;
 }
 
 /* What is written for a window of each kind. */
@@ -159,8 +139,9 @@ MPL_INLINE void pool_all(mpl_type type, pool_kind kind, const mpl_op_call *call,
                     int64_t o[3] = {i, j, k};
                     pool_window got = pool_one(type, kind, w, p, call->in[0].data, c * in_plane, o);
 
-                    mpl_put(type, call->out[0].data, at,
-                            pool_result(type, kind, p, &got, padded ? padded_count(w, o) : got.count));
+                    mpl_put(
+                        type, call->out[0].data, at,
+                        pool_result(type, kind, p, &got, padded ? mpl_window_padded_count(w, o) : got.count));
                     if (index != NULL)
                         index[at] = index_of(w, c * in_plane, order, &got);
                 }

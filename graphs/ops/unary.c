@@ -81,13 +81,12 @@ out:
     return st;
 }
 
-mpl_status mpl_shape_clip(mpl_ctx *ctx, const mpl_shape_call *call)
+mpl_status mpl_check_clip_bounds(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
 {
     mpl_status st = MPL_OK;
     char text[200];
 
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
-    for (uint32_t i = 1; i < call->n_in; i++) {
+    for (uint32_t i = first; i < call->n_in; i++) {
         if (call->in_shape[i] == NULL)
             continue;
         MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
@@ -95,6 +94,16 @@ mpl_status mpl_shape_clip(mpl_ctx *ctx, const mpl_shape_call *call)
             MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; a bound of clip is one element", i,
                      mpl_shape_text(call->in_shape[i], text));
     }
+out:
+    return st;
+}
+
+mpl_status mpl_shape_clip(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
+    MPL_TRY(mpl_check_clip_bounds(ctx, call, 1));
     mpl_like_input(call, 0, call->in_type[0]);
 out:
     return st;

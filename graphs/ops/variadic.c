@@ -54,14 +54,7 @@ out:
 
 mpl_status mpl_shape_div_sqrt(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
-    MPL_TRY(mpl_broadcast(ctx, call->in_shape[0], call->in_shape[1], &call->out_shape[0]));
-    call->out_type[0] = call->in_type[0];
-out:
-    return st;
+    return mpl_shape_two(ctx, call, MPL_SET_FLOAT);
 }
 
 /* ---- min, max, sum, mean ------------------------------------------------------------------------------------- */

@@ -89,3 +89,16 @@ void mpl_window_shape(const mpl_window *w, int64_t batch, int64_t channels, mpl_
     for (uint32_t i = 0; i < w->n; i++)
         out->dim[2 + i] = w->out[3 - w->n + i];
 }
+
+int64_t mpl_window_padded_count(const mpl_window *w, const int64_t o[3])
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < 3; i++) {
+        int64_t left = w->in[i] + w->before[i] + w->after[i] - o[i] * w->stride[i];
+        int64_t most_left = left <= 0 ? 0 : (left - 1) / w->dilation[i] + 1;
+
+        count *= most_left < w->kernel[i] ? most_left : w->kernel[i];
+    }
+    return count;
+}

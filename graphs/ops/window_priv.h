@@ -29,6 +29,15 @@ mpl_status mpl_window_slide(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_win
 mpl_status mpl_window_numbers(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_attr_key key, uint32_t n,
                               int64_t least, int64_t *to);
 
+/* Elements of the window of output o that lie in the input or its padding: what ceil_mode adds behind the padding does not count. */
+int64_t mpl_window_padded_count(const mpl_window *w, const int64_t o[3]);
+
+/* Whether i is in [0, n). */
+static inline bool mpl_is_inside(int64_t i, int64_t n)
+{
+    return (uint64_t)i < (uint64_t)n;
+}
+
 /* The dims of an output with that many channels. */
 void mpl_window_shape(const mpl_window *w, int64_t batch, int64_t channels, mpl_shape *out);
 

@@ -166,7 +166,7 @@ static void unpack(search *s, uint32_t id)
 
     mpl_order_walk_reset(&s->at);
     for (uint32_t v = 0; v < s->m->n; v++)
-        if (words[v / 64] >> (v % 64) & 1)
+        if (mpl_bit_has(words, v))
             mpl_order_walk_run(&s->at, v); /* ids are a valid order */
     s->at.n_ready = 0;
     for (uint32_t v = 0; v < s->m->n; v++)

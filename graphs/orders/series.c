@@ -38,7 +38,7 @@ typedef struct series {
 
 static bool is_related(const series *s, uint32_t u, uint32_t v)
 {
-    return s->related[(size_t)u * s->n_words + v / 64] >> (v % 64) & 1;
+    return mpl_bit_has(s->related + (size_t)u * s->n_words, v);
 }
 
 static mpl_status make_related(series *s)
@@ -56,13 +56,13 @@ static mpl_status make_related(series *s)
 
             for (uint32_t w = 0; w < s->n_words; w++)
                 row[w] |= s->related[(size_t)u * s->n_words + w];
-            row[u / 64] |= UINT64_C(1) << (u % 64);
+            mpl_bit_add(row, u);
         }
     }
     for (uint32_t v = 0; v < m->n; v++)
         for (uint32_t u = 0; u < v; u++)
             if (is_related(s, v, u))
-                s->related[(size_t)u * s->n_words + v / 64] |= UINT64_C(1) << (v % 64);
+                mpl_bit_add(s->related + (size_t)u * s->n_words, v);
 out:
     return st;
 }
@@ -151,13 +151,6 @@ static uint32_t components(series *s, uint32_t *item, uint32_t n, bool related, 
     }
     memcpy(item, sorted, n * sizeof *item);
     return n_parts;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
 }
 
 static int by_climb(const void *a, const void *b)
@@ -257,7 +250,7 @@ static mpl_status solve(series *s, uint32_t *op, uint32_t n)
     n_parts = components(s, op, n, true, end);
     if (n_parts == 1) {
         parallel = false;
-        qsort(op, n, sizeof *op, ascending);
+        mpl_sort_u32(op, n);
         n_parts = components(s, op, n, false, end);
     }
     if (n_parts == 1) {
@@ -267,7 +260,7 @@ static mpl_status solve(series *s, uint32_t *op, uint32_t n)
     for (uint32_t i = 0; i < n_parts && !s->failed; i++) {
         uint32_t begin = i == 0 ? 0 : end[i - 1];
 
-        qsort(op + begin, end[i] - begin, sizeof *op, ascending);
+        mpl_sort_u32(op + begin, end[i] - begin);
         MPL_TRY(solve(s, op + begin, end[i] - begin));
     }
     if (parallel && !s->failed)

@@ -260,11 +260,6 @@ void mpl_grad_give_summed(mpl_grad *d, uint32_t i, mpl_value part)
 
 /* ---- forward ----------------------------------------------------------------------------------------------------------- */
 
-static bool is_float(const mpl_graph *g, mpl_value v)
-{
-    return mpl_type_in((mpl_type)g->value_type[v], MPL_SET_FLOAT);
-}
-
 /* Running statistics are kept, not trained: what only batch norms read as mean or variance. */
 static bool is_statistic(const mpl_graph *g, mpl_value v)
 {
@@ -284,7 +279,7 @@ static bool is_trained(const mpl_grad *d, mpl_value v)
     uint64_t n = 0;
 
     mpl_shape_count(&g->value_shape[v], &n);
-    return g->value_role[v] == MPL_WEIGHT && is_float(g, v) && !is_statistic(g, v) && n > 0 &&
+    return g->value_role[v] == MPL_WEIGHT && mpl_is_float(g, v) && !is_statistic(g, v) && n > 0 &&
            (g->value_data[v] == NULL || (n > 1 && !g->value_splat[v] && !d->options->own_loss));
 }
 
@@ -427,7 +422,8 @@ mpl_status mpl_grad_copy(mpl_grad *d, mpl_op op)
                                   : mpl_grad_fresh(d, text[i], g->value_name[made[i]], ".again", MPL_NONE);
     d->op_now[op] = d->to->n_ops;
     if (g->op_kind[op] == MPL_OP_batch_norm ||
-        (g->op_kind[op] == MPL_OP_dropout && (n_out == 1 || made[1] == MPL_NONE) && is_float(g, from[0]))) {
+        (g->op_kind[op] == MPL_OP_dropout && (n_out == 1 || made[1] == MPL_NONE) &&
+         mpl_is_float(g, from[0]))) {
         MPL_TRY(copy_trained(d, op, in, name[0]));
         goto out;
     }
@@ -480,7 +476,7 @@ static bool vary(mpl_grad *d)
             any |= g->op_in[i] != MPL_NONE && d->varies[g->op_in[i]];
         for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
             if (g->op_out[i] != MPL_NONE)
-                d->varies[g->op_out[i]] = any && is_float(g, g->op_out[i]);
+                d->varies[g->op_out[i]] = any && mpl_is_float(g, g->op_out[i]);
     }
     return again;
 }
@@ -690,14 +686,6 @@ static void await(const mpl_graph *g, waiting *w, mpl_op op)
     }
 }
 
-/* The operation of the whole graph that `op` is, or stands in. */
-static mpl_op outermost(const mpl_graph *g, mpl_op op)
-{
-    while (g->op_block[op] != 0)
-        op = g->block_owner[g->op_block[op]];
-    return op;
-}
-
 static mpl_status push_in(mpl_grad *d, waiting *w, mpl_value v)
 {
     mpl_status st = MPL_OK;
@@ -715,7 +703,7 @@ static mpl_status push_reader(mpl_grad *d, waiting *w, mpl_op reader)
     const mpl_graph *to = d->to;
     uint32_t out;
 
-    reader = outermost(to, reader);
+    reader = mpl_op_outermost(to, reader);
     if (w->awaited[reader])
         return MPL_OK;
     for (out = to->op_out_begin[reader]; to->op_out[out] == MPL_NONE;)

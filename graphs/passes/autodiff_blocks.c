@@ -14,26 +14,6 @@ static bool owns(const mpl_graph *g, mpl_op op)
     return g->op_body_begin[op] < g->op_body_begin[op + 1];
 }
 
-static uint32_t body_of(const mpl_graph *g, mpl_op op)
-{
-    return g->op_body[g->op_body_begin[op]];
-}
-
-static mpl_value param_of(const mpl_graph *g, uint32_t b, uint32_t i)
-{
-    return g->block_param[g->block_param_begin[b] + i];
-}
-
-static mpl_value result_of(const mpl_graph *g, uint32_t b, uint32_t i)
-{
-    return g->block_result[g->block_result_begin[b] + i];
-}
-
-static uint32_t n_carried(const mpl_graph *g, mpl_op op)
-{
-    return (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
-}
-
 /* ---- what is captured --------------------------------------------------------------------------------------------- */
 
 static void capture(const mpl_graph *g, mpl_op owner, mpl_value v, uint8_t *seen)
@@ -59,7 +39,7 @@ static void mark_captured(const mpl_graph *g, mpl_op op, uint8_t *seen)
                 capture(g, op, g->op_in[i], seen);
         for (uint32_t inner = b; inner < g->n_blocks; inner++)
             for (uint32_t i = 0; mpl_block_within(g, inner, b) && i < g->block_n_results[inner]; i++)
-                capture(g, op, result_of(g, inner, i), seen);
+                capture(g, op, mpl_result(g, inner, i), seen);
     }
 }
 
@@ -112,18 +92,19 @@ bool mpl_grad_vary_control(mpl_grad *d, mpl_op op)
     for (uint32_t k = g->op_body_begin[op]; g->op_kind[op] == MPL_OP_case && k < g->op_body_begin[op + 1];
          k++)
         for (uint32_t i = 0; i < n_out; i++) {
-            any |= vary(d, out[i], result_of(g, g->op_body[k], i));
+            any |= vary(d, out[i], mpl_result(g, g->op_body[k], i));
             any |= vary(d, out[i], 1 + i < n_in ? in[1 + i] : MPL_NONE);
         }
-    for (uint32_t i = 1; g->op_kind[op] == MPL_OP_while && i < g->block_n_params[body_of(g, op)]; i++)
-        any |= vary(d, param_of(g, body_of(g, op), i), in[1 + i]);
+    for (uint32_t i = 1; g->op_kind[op] == MPL_OP_while && i < g->block_n_params[mpl_op_first_body(g, op)];
+         i++)
+        any |= vary(d, mpl_param(g, mpl_op_first_body(g, op), i), in[1 + i]);
     for (uint32_t i = 0; g->op_kind[op] == MPL_OP_while && i < n_out; i++) {
-        mpl_value result = result_of(g, body_of(g, op), 1 + i);
+        mpl_value result = mpl_result(g, mpl_op_first_body(g, op), 1 + i);
 
         any |= vary(d, out[i], result);
-        if (i >= n_carried(g, op))
+        if (i >= mpl_n_carried(g, op))
             continue;
-        any |= vary(d, param_of(g, body_of(g, op), 1 + i), result);
+        any |= vary(d, mpl_param(g, mpl_op_first_body(g, op), 1 + i), result);
         any |= vary(d, out[i], in[2 + i]);
     }
     return any;
@@ -154,10 +135,10 @@ static const char *copy_name(const mpl_grad *d, char *text, const char *base)
 static bool runs_full(const mpl_graph *g, mpl_op op)
 {
     const mpl_value *in = g->op_in + g->op_in_begin[op];
-    uint32_t b = body_of(g, op);
+    uint32_t b = mpl_op_first_body(g, op);
     int64_t trips;
 
-    if (in[1] != MPL_NONE || result_of(g, b, 0) != MPL_NONE)
+    if (in[1] != MPL_NONE || mpl_result(g, b, 0) != MPL_NONE)
         return false;
     for (mpl_op test = g->block_op_begin[b]; test < g->block_op_end[b]; test++)
         if (g->op_kind[test] == MPL_OP_exit_unless && g->op_block[test] == b)
@@ -294,12 +275,12 @@ static void copy_params(mpl_grad *d, mpl_op op, uint32_t b, extras *e)
     bool loop = g->op_kind[op] == MPL_OP_while;
 
     for (uint32_t i = 0; i <= g->block_n_params[b]; i++) {
-        if (e->counts && i == 1 + n_carried(g, op))
+        if (e->counts && i == 1 + mpl_n_carried(g, op))
             e->count = add_param(d, g->op_name[op], ".count", MPL_TYPE_i64, &(mpl_shape){0, {0}});
-        for (uint32_t k = 0; k < e->moved.n && loop && i == 1 + n_carried(g, op); k++)
+        for (uint32_t k = 0; k < e->moved.n && loop && i == 1 + mpl_n_carried(g, op); k++)
             d->moved[e->moved.item[k]] = param_like(d, ".before", e->moved.item[k]);
         if (i < g->block_n_params[b])
-            d->now[param_of(g, b, i)] = param_like(d, "", param_of(g, b, i));
+            d->now[mpl_param(g, b, i)] = param_like(d, "", mpl_param(g, b, i));
     }
 }
 
@@ -319,7 +300,7 @@ static mpl_status copy_block(mpl_grad *d, mpl_op op, uint32_t b, bool tape, extr
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
-    uint32_t n = n_carried(g, op);
+    uint32_t n = mpl_n_carried(g, op);
     uint32_t behind = g->op_kind[op] == MPL_OP_while ? 1 + n : g->block_n_results[b];
     char text[MPL_GRAD_NAME];
 
@@ -333,11 +314,11 @@ static mpl_status copy_block(mpl_grad *d, mpl_op op, uint32_t b, bool tape, extr
         if (i == behind)
             push_extras(d, op, e, result);
         if (i < g->block_n_results[b])
-            push(d, result, result_of(g, b, i) != MPL_NONE ? d->now[result_of(g, b, i)] : MPL_NONE);
+            push(d, result, mpl_result(g, b, i) != MPL_NONE ? d->now[mpl_result(g, b, i)] : MPL_NONE);
     }
     for (uint32_t i = 1; tape && i <= n; i++) /* what the round began with */
-        if (is_read(g, param_of(g, b, i)))
-            push(d, result, d->now[param_of(g, b, i)]);
+        if (is_read(g, mpl_param(g, b, i)))
+            push(d, result, d->now[mpl_param(g, b, i)]);
     st = d->st;
 out:
     return st;
@@ -354,7 +335,7 @@ static mpl_status copy_attrs(mpl_grad *d, mpl_op op, uint32_t more_carried, uint
 
     MPL_TRY(mpl_new(d->ctx, *attr, (size_t)n + 1));
     MPL_TRY(mpl_new(d->ctx, *flags, (size_t)n_rows + more + 1));
-    (*flags)[n_rows + more] = n_carried(g, op) + more_carried;
+    (*flags)[n_rows + more] = mpl_n_carried(g, op) + more_carried;
     for (uint32_t i = 0; i < n; i++) {
         (*attr)[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
         if ((*attr)[i].key == MPL_ATTR_carried)
@@ -381,7 +362,8 @@ static mpl_status add_control(mpl_grad *d, mpl_op_kind kind, const char *name, c
 /* The output behind which a copy has more. */
 static uint32_t last_carried(const mpl_graph *g, mpl_op op)
 {
-    return g->op_kind[op] == MPL_OP_while ? n_carried(g, op) : g->op_out_begin[op + 1] - g->op_out_begin[op];
+    return g->op_kind[op] == MPL_OP_while ? mpl_n_carried(g, op)
+                                          : g->op_out_begin[op + 1] - g->op_out_begin[op];
 }
 
 /* Names for the outputs of a copy: those of the old operation, what it has more behind its carried ones, and tapes. */
@@ -427,8 +409,8 @@ static void note_outputs(mpl_grad *d, mpl_op op, bool tape, const extras *e, con
     for (uint32_t k = 0; k < e->moved.n; k++)
         d->moved[e->moved.item[k]] = out[n + e->counts + k];
     for (uint32_t i = 1; tape && i <= n; i++)
-        d->tape[param_of(g, body_of(g, op), i)] =
-            is_read(g, param_of(g, body_of(g, op), i)) ? out[at++] : MPL_NONE;
+        d->tape[mpl_param(g, mpl_op_first_body(g, op), i)] =
+            is_read(g, mpl_param(g, mpl_op_first_body(g, op), i)) ? out[at++] : MPL_NONE;
 }
 
 mpl_status mpl_grad_copy_control(mpl_grad *d, mpl_op op, bool tape)
@@ -438,7 +420,7 @@ mpl_status mpl_grad_copy_control(mpl_grad *d, mpl_op op, bool tape)
     list in = {0}, block = {0}, result = {0};
     extras e = {.count = MPL_NONE};
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op], n_out, n_attr, n_tapes = 0, id;
-    uint32_t n = g->op_kind[op] == MPL_OP_while ? n_carried(g, op) : 0;
+    uint32_t n = g->op_kind[op] == MPL_OP_while ? mpl_n_carried(g, op) : 0;
     uint32_t n_flags = n_in + g->op_out_begin[op + 1] - g->op_out_begin[op];
     /* a case hands on what is not moved only where it can bypass its branches */
     uint32_t behind = g->op_kind[op] == MPL_OP_while ? 2 + n : n_in > 1 ? n_in : MPL_NONE;
@@ -467,7 +449,7 @@ mpl_status mpl_grad_copy_control(mpl_grad *d, mpl_op op, bool tape)
         MPL_TRY(mpl_graph_close_block(d->ctx, d->to, result.n, result.item));
     }
     for (uint32_t i = 1; tape && i <= n; i++)
-        n_tapes += is_read(g, param_of(g, body_of(g, op), i));
+        n_tapes += is_read(g, mpl_param(g, mpl_op_first_body(g, op), i));
     for (uint32_t i = 0; i <= n_in; i++) {
         if (i == behind && e.counts)
             push(d, &in, number(d, 0));
@@ -721,10 +703,10 @@ static mpl_status list_scans(mpl_grad *d, back *l)
     const mpl_graph *g = d->g;
 
     for (uint32_t i = 1; i <= l->n; i++)
-        if (d->tape[param_of(g, l->b, i)] != MPL_NONE)
-            add_scan(d, l, d->tape[param_of(g, l->b, i)], param_of(g, l->b, i), false);
+        if (d->tape[mpl_param(g, l->b, i)] != MPL_NONE)
+            add_scan(d, l, d->tape[mpl_param(g, l->b, i)], mpl_param(g, l->b, i), false);
     for (uint32_t i = 0; i < l->n_scans; i++) {
-        mpl_value slice = param_of(g, l->b, 1 + l->n + i);
+        mpl_value slice = mpl_param(g, l->b, 1 + l->n + i);
 
         if (!is_read(g, slice))
             continue;
@@ -737,7 +719,7 @@ static mpl_status list_scans(mpl_grad *d, back *l)
         if (!is_varied(d, out) || d->whole[out] == MPL_NONE)
             continue;
         add_scan(d, l, d->whole[out], MPL_NONE, reversed(g, l->op, l->n_scans + i));
-        push(d, &l->row, result_of(g, l->b, 1 + l->n + i));
+        push(d, &l->row, mpl_result(g, l->b, 1 + l->n + i));
     }
     st = d->st;
 out:
@@ -752,7 +734,7 @@ static void list_inits(mpl_grad *d, back *l)
     push(d, &l->inputs, l->full ? MPL_NONE : d->count[l->op]);
     push(d, &l->inputs, MPL_NONE);
     for (uint32_t i = 0; i < l->n; i++) {
-        mpl_value out = g->op_out[g->op_out_begin[l->op] + i], param = param_of(g, l->b, 1 + i);
+        mpl_value out = g->op_out[g->op_out_begin[l->op] + i], param = mpl_param(g, l->b, 1 + i);
 
         if (d->varies[param])
             push(d, &l->inputs,
@@ -792,8 +774,8 @@ static mpl_status open_body(mpl_grad *d, back *l, list *carried, uint32_t *id)
     MPL_TRY(mpl_graph_open_block(d->ctx, d->to, fresh_block(d, text, g->block_name[l->b], ".back"), id));
     round = add_param(d, g->op_name[l->op], ".round", MPL_TYPE_i64, &(mpl_shape){0, {0}});
     for (uint32_t i = 0; i < l->n; i++)
-        if (d->varies[param_of(g, l->b, 1 + i)])
-            push(d, carried, param_like(d, ".grad", param_of(g, l->b, 1 + i)));
+        if (d->varies[mpl_param(g, l->b, 1 + i)])
+            push(d, carried, param_like(d, ".grad", mpl_param(g, l->b, 1 + i)));
     for (uint32_t i = 0; i < l->n_captured; i++)
         push(d, carried, param_like(d, ".grad.sum", l->captured[i]));
     for (uint32_t i = 0; l->full && i < l->scan.n; i++)
@@ -802,10 +784,10 @@ static mpl_status open_body(mpl_grad *d, back *l, list *carried, uint32_t *id)
     for (uint32_t i = 0; !l->full && i < l->scan.n; i++)
         push(d, &slice, slice_of(d, l, i));
     MPL_TRY(d->st);
-    d->now[param_of(g, l->b, 0)] = l->round;
+    d->now[mpl_param(g, l->b, 0)] = l->round;
     for (uint32_t i = 0, k = 0; i < l->n; i++)
-        if (d->varies[param_of(g, l->b, 1 + i)]) {
-            push(d, &l->result, result_of(g, l->b, 1 + i));
+        if (d->varies[mpl_param(g, l->b, 1 + i)]) {
+            push(d, &l->result, mpl_result(g, l->b, 1 + i));
             push(d, &l->seed, carried->item[k++]);
         }
     for (uint32_t i = 0; i < l->row.n; i++)
@@ -831,7 +813,7 @@ static mpl_status close_body(mpl_grad *d, back *l, const list *carried)
 
     push(d, &result, MPL_NONE);
     for (uint32_t i = 0; i < l->n; i++) {
-        mpl_value param = param_of(g, l->b, 1 + i);
+        mpl_value param = mpl_param(g, l->b, 1 + i);
 
         if (d->varies[param])
             push(d, &result, d->whole[param] != MPL_NONE ? d->whole[param] : zeros(d, param)), k++;
@@ -845,7 +827,7 @@ static mpl_status close_body(mpl_grad *d, back *l, const list *carried)
                                        carried->item[k], part, 0, NULL));
     }
     for (uint32_t i = 0; i < l->n_scans; i++) {
-        mpl_value slice = param_of(g, l->b, 1 + l->n + i);
+        mpl_value slice = mpl_param(g, l->b, 1 + l->n + i);
 
         if (!d->varies[slice])
             continue;
@@ -873,7 +855,7 @@ static mpl_status run_backward(mpl_grad *d, back *l, uint32_t body, uint32_t n_n
     mpl_attr all[3];
 
     for (uint32_t i = 0; i < l->n_scans; i++)
-        n_out += d->varies[param_of(g, l->b, 1 + l->n + i)];
+        n_out += d->varies[mpl_param(g, l->b, 1 + l->n + i)];
     MPL_TRY(mpl_new(d->ctx, flags, (size_t)n_flags + 1));
     MPL_TRY(mpl_new(d->ctx, name, (size_t)n_out + 1));
     MPL_TRY(mpl_new(d->ctx, out, (size_t)n_out + 1));
@@ -888,7 +870,7 @@ static mpl_status run_backward(mpl_grad *d, back *l, uint32_t body, uint32_t n_n
         d->ctx, d->to, MPL_OP_while, mpl_grad_fresh(d, text[n_out], g->op_name[l->op], ".back", MPL_NONE),
         l->inputs.n, l->inputs.item, n_flags > 0 ? 3 : 2, all, 1, &body, n_out, name, out));
     for (uint32_t i = 0; i < l->n; i++)
-        if (d->varies[param_of(g, l->b, 1 + i)]) {
+        if (d->varies[mpl_param(g, l->b, 1 + i)]) {
             if (is_varied(d, l->in[2 + i]))
                 mpl_grad_part(d, l->in[2 + i], out[at]);
             at++;
@@ -896,7 +878,7 @@ static mpl_status run_backward(mpl_grad *d, back *l, uint32_t body, uint32_t n_n
     for (uint32_t i = 0; i < l->n_captured; i++)
         mpl_grad_part(d, l->captured[i], out[at++]);
     for (uint32_t i = 0; i < l->n_scans; i++)
-        if (d->varies[param_of(g, l->b, 1 + l->n + i)])
+        if (d->varies[mpl_param(g, l->b, 1 + l->n + i)])
             mpl_grad_part(d, l->in[2 + l->n + i], out[at++]);
     st = d->st;
 out:
@@ -912,7 +894,7 @@ static mpl_status check_loop(mpl_grad *d, const back *l)
     mpl_status st = MPL_OK;
 
     for (uint32_t i = 0; i < l->n_scans && !l->full; i++)
-        if (d->varies[param_of(d->g, l->b, 1 + l->n + i)])
+        if (d->varies[mpl_param(d->g, l->b, 1 + l->n + i)])
             MPL_FAIL(d->ctx, MPL_EINPUT,
                      "loop '%.100s' cannot be differentiated: it may end early, and its scanned input "
                      "'%.100s' is trained",
@@ -925,7 +907,10 @@ static mpl_status back_while(mpl_grad *d, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
-    back l = {.op = op, .b = body_of(g, op), .n = n_carried(g, op), .most = mpl_while_most_rounds(g, op)};
+    back l = {.op = op,
+              .b = mpl_op_first_body(g, op),
+              .n = mpl_n_carried(g, op),
+              .most = mpl_while_most_rounds(g, op)};
     list carried = {0};
     frame old;
     bool inside = false;

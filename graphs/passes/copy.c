@@ -41,14 +41,6 @@ out:
     return st;
 }
 
-bool mpl_is_bound(const mpl_graph *g, mpl_value v)
-{
-    for (uint32_t i = 0; i < g->n_bound; i++)
-        if (strcmp(g->bound_input[i], g->value_name[v]) == 0)
-            return true;
-    return false;
-}
-
 mpl_status mpl_copy_value(mpl_ctx *ctx, mpl_graph *g, mpl_value v, mpl_graph *to, mpl_value *made)
 {
     mpl_status st = MPL_OK;

@@ -10,9 +10,6 @@
 mpl_status mpl_copy_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph *to, mpl_value *map,
                        const uint32_t *block);
 
-/* Whether v is an input that was bound while reading. */
-bool mpl_is_bound(const mpl_graph *g, mpl_value v);
-
 /* An input or weight. A bound input enters as an input again, so that the new graph notes it too; other constants' data
  * moves over, g has it no more. */
 mpl_status mpl_copy_value(mpl_ctx *ctx, mpl_graph *g, mpl_value v, mpl_graph *to, mpl_value *made);

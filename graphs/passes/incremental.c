@@ -202,14 +202,6 @@ out:
     return st;
 }
 
-/* The weight whose contents v shows, itself or through views; else what made it. */
-static mpl_value shown_by(const mpl_graph *g, mpl_value v)
-{
-    while (g->value_op[v] != MPL_NONE && mpl_may_be_view(g, g->value_op[v]))
-        v = g->op_in[g->op_in_begin[g->value_op[v]]];
-    return v;
-}
-
 /* Whether the first evaluation of `op` reads what update `by` writes over. */
 static bool reads_updated(const twice *t, mpl_op op, mpl_op by)
 {
@@ -218,7 +210,8 @@ static bool reads_updated(const twice *t, mpl_op op, mpl_op by)
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + n_read_first(t, op); i++)
         for (uint32_t k = 0; g->op_in[i] != MPL_NONE && k < g->op_out_begin[by + 1] - g->op_out_begin[by];
              k++)
-            if (mpl_updated(g, by, k) != MPL_NONE && mpl_updated(g, by, k) == shown_by(g, g->op_in[i]))
+            if (mpl_updated(g, by, k) != MPL_NONE &&
+                mpl_updated(g, by, k) == mpl_shown_source(g, g->op_in[i]))
                 return true;
     return false;
 }

@@ -57,31 +57,9 @@ typedef struct mpl_match {
 
 /* ---- questions about a graph ---- */
 
-static inline uint32_t mpl_op_n_in(const mpl_graph *g, mpl_op op)
-{
-    return g->op_in_begin[op + 1] - g->op_in_begin[op];
-}
-static inline mpl_value mpl_op_input(const mpl_graph *g, mpl_op op, uint32_t i)
-{
-    return i < mpl_op_n_in(g, op) ? g->op_in[g->op_in_begin[op] + i] : MPL_NONE;
-}
-static inline mpl_value mpl_op_output(const mpl_graph *g, mpl_op op, uint32_t i)
-{
-    uint32_t n = g->op_out_begin[op + 1] - g->op_out_begin[op];
-
-    return i < n ? g->op_out[g->op_out_begin[op] + i] : MPL_NONE;
-}
 static inline uint32_t mpl_n_uses(const mpl_graph *g, mpl_value v)
 {
     return g->value_use_begin[v + 1] - g->value_use_begin[v];
-}
-static inline bool mpl_is_float(const mpl_graph *g, mpl_value v)
-{
-    return mpl_type_in((mpl_type)g->value_type[v], MPL_SET_FLOAT);
-}
-static inline bool mpl_same_form(const mpl_graph *g, mpl_value a, mpl_value b)
-{
-    return g->value_type[a] == g->value_type[b] && mpl_shape_equal(&g->value_shape[a], &g->value_shape[b]);
 }
 
 /* v is a constant all of whose elements are the same; *x: that. */

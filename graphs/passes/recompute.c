@@ -26,30 +26,14 @@ typedef struct replay {
     size_t wait_cap;
 } replay;
 
-static uint32_t n_in_of(const mpl_graph *g, mpl_op op)
-{
-    return g->op_in_begin[op + 1] - g->op_in_begin[op];
-}
-static uint32_t n_out_of(const mpl_graph *g, mpl_op op)
-{
-    return g->op_out_begin[op + 1] - g->op_out_begin[op];
-}
-static mpl_value in_of(const mpl_graph *g, mpl_op op, uint32_t i)
-{
-    return g->op_in[g->op_in_begin[op] + i];
-}
-static mpl_value out_of(const mpl_graph *g, mpl_op op, uint32_t i)
-{
-    return g->op_out[g->op_out_begin[op] + i];
-}
-
 /* ---- what may run again ------------------------------------------------------------------------------------------------ */
 
 /* The repeat takes the moments' types from the scale. */
 static bool norm_repeats(const mpl_graph *g, mpl_op op)
 {
     for (uint32_t i = 1; i < 3; i++)
-        if (out_of(g, op, i) != MPL_NONE && g->value_type[out_of(g, op, i)] != g->value_type[in_of(g, op, 1)])
+        if (mpl_op_output(g, op, i) != MPL_NONE &&
+            g->value_type[mpl_op_output(g, op, i)] != g->value_type[mpl_op_input(g, op, 1)])
             return false;
     return true;
 }
@@ -80,7 +64,7 @@ uint32_t mpl_n_repeat_reads(const mpl_graph *g, mpl_op op)
 {
     return g->op_kind[op] == MPL_OP_batch_norm_train ? 3
            : g->op_kind[op] == MPL_OP_dropout_train  ? 1
-                                                     : n_in_of(g, op);
+                                                     : mpl_op_n_in(g, op);
 }
 
 /* ---- one operation of a run ---------------------------------------------------------------------------------------------- */
@@ -100,7 +84,7 @@ static const char *repeat_name(const replay *r, mpl_value v, uint32_t k, char *t
 
 static bool updates(const mpl_graph *g, mpl_op op, mpl_value weight)
 {
-    for (uint32_t i = 0; i < n_out_of(g, op); i++)
+    for (uint32_t i = 0; i < mpl_op_n_out(g, op); i++)
         if (mpl_updated(g, op, i) == weight)
             return true;
     return false;
@@ -113,7 +97,7 @@ static mpl_status note_readers(replay *r, mpl_op op, uint32_t k, mpl_value made)
     uint32_t n = k > 0 ? mpl_n_repeat_reads(r->g, op) : mpl_n_read(r->g, op);
 
     for (uint32_t i = 0; i < n; i++) {
-        mpl_value v = in_of(r->g, op, i), weight = v != MPL_NONE ? r->shows[v] : MPL_NONE;
+        mpl_value v = mpl_op_input(r->g, op, i), weight = v != MPL_NONE ? r->shows[v] : MPL_NONE;
 
         if (weight == MPL_NONE || (k == 0 && updates(r->g, op, weight)))
             continue;
@@ -133,10 +117,10 @@ static mpl_status gather_in(replay *r, mpl_op op, uint32_t k, mpl_value *in, uin
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = r->g;
-    uint32_t n = k == 0 ? n_in_of(g, op) : mpl_n_repeat_reads(g, op);
+    uint32_t n = k == 0 ? mpl_op_n_in(g, op) : mpl_n_repeat_reads(g, op);
 
     for (uint32_t i = 0; i < n; i++) {
-        mpl_value v = in_of(g, op, i);
+        mpl_value v = mpl_op_input(g, op, i);
 
         in[i] = v == MPL_NONE ? MPL_NONE : i < mpl_n_read(g, op) ? r->now[v] : r->first[v];
         if (v != MPL_NONE && in[i] == MPL_NONE)
@@ -144,7 +128,7 @@ static mpl_status gather_in(replay *r, mpl_op op, uint32_t k, mpl_value *in, uin
                      g->op_name[op], g->value_name[v]);
     }
     if (k > 0 && g->op_kind[op] == MPL_OP_dropout_train)
-        in[n++] = r->first[out_of(g, op, 1)];
+        in[n++] = r->first[mpl_op_output(g, op, 1)];
     *n_in = n;
 out:
     return st;
@@ -154,7 +138,7 @@ static uint32_t count_waits(const replay *r, mpl_op op)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < n_out_of(r->g, op); i++) {
+    for (uint32_t i = 0; i < mpl_op_n_out(r->g, op); i++) {
         mpl_value weight = mpl_updated(r->g, op, i);
 
         for (uint32_t w = weight != MPL_NONE ? r->waits[weight] : MPL_NONE; w != MPL_NONE;
@@ -170,7 +154,7 @@ static mpl_status add_waits(replay *r, mpl_op op, mpl_value *in, uint32_t *n_in)
     mpl_status st = MPL_OK;
     uint32_t n_read = *n_in;
 
-    for (uint32_t i = 0; i < n_out_of(r->g, op); i++) {
+    for (uint32_t i = 0; i < mpl_op_n_out(r->g, op); i++) {
         mpl_value weight = mpl_updated(r->g, op, i);
 
         for (uint32_t w = weight != MPL_NONE ? r->waits[weight] : MPL_NONE; w != MPL_NONE;
@@ -200,8 +184,8 @@ static uint32_t name_outputs(const replay *r, mpl_op op, uint32_t k, const char 
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < n_out_of(r->g, op); i++) {
-        mpl_value v = out_of(r->g, op, i);
+    for (uint32_t i = 0; i < mpl_op_n_out(r->g, op); i++) {
+        mpl_value v = mpl_op_output(r->g, op, i);
 
         if (k > 0 && !mpl_repeat_makes(r->g, op, i))
             continue;
@@ -212,8 +196,8 @@ static uint32_t name_outputs(const replay *r, mpl_op op, uint32_t k, const char 
 
 static void note_outputs(replay *r, mpl_op op, uint32_t k, const mpl_value *out)
 {
-    for (uint32_t i = 0, at = 0; i < n_out_of(r->g, op); i++) {
-        mpl_value v = out_of(r->g, op, i);
+    for (uint32_t i = 0, at = 0; i < mpl_op_n_out(r->g, op); i++) {
+        mpl_value v = mpl_op_output(r->g, op, i);
 
         if (k > 0 && !mpl_repeat_makes(r->g, op, i))
             continue;
@@ -229,7 +213,7 @@ static mpl_status add_copy(replay *r, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = r->g;
-    uint32_t k = r->n_runs[op]++, n_out = n_out_of(g, op), n_in = 0, n_names, any = 0;
+    uint32_t k = r->n_runs[op]++, n_out = mpl_op_n_out(g, op), n_in = 0, n_names, any = 0;
     uint32_t n_attr = g->op_attr_begin[op + 1] - g->op_attr_begin[op];
     mpl_value *in = NULL, *out = NULL;
     const char **name = NULL;
@@ -239,7 +223,7 @@ static mpl_status add_copy(replay *r, mpl_op op)
     if (k > 0 && !mpl_may_repeat(g, op))
         MPL_FAIL(r->ctx, MPL_EINPUT, "operation '%.100s' (%s) must not run again", g->op_name[op],
                  mpl_op_table[g->op_kind[op]].name);
-    MPL_TRY(mpl_new(r->ctx, in, (size_t)n_in_of(g, op) + 1 + count_waits(r, op)));
+    MPL_TRY(mpl_new(r->ctx, in, (size_t)mpl_op_n_in(g, op) + 1 + count_waits(r, op)));
     MPL_TRY(mpl_new(r->ctx, out, n_out));
     MPL_TRY(mpl_new(r->ctx, name, n_out));
     MPL_TRY(mpl_new(r->ctx, text, k > 0 ? n_out : 0));
@@ -267,19 +251,11 @@ out:
 
 /* ---- the whole ---------------------------------------------------------------------------------------------------------- */
 
-static bool is_bound(const mpl_graph *g, mpl_value v)
-{
-    for (uint32_t i = 0; i < g->n_bound; i++)
-        if (strcmp(g->bound_input[i], g->value_name[v]) == 0)
-            return true;
-    return false;
-}
-
 static mpl_status copy_value(replay *r, mpl_value v)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = r->g;
-    bool bound = g->value_role[v] == MPL_WEIGHT && is_bound(g, v);
+    bool bound = g->value_role[v] == MPL_WEIGHT && mpl_is_bound(g, v);
     mpl_type type = (mpl_type)g->value_type[v];
     const mpl_shape *shape = &g->value_shape[v];
 
@@ -325,9 +301,9 @@ static mpl_status build(replay *r, uint32_t n, const mpl_op *run)
         if (g->value_op[v] == MPL_NONE)
             MPL_TRY(copy_value(r, v));
     for (mpl_op op = 0; op < g->n_ops; op++) /* views come behind what they show */
-        for (uint32_t i = 0; mpl_may_be_view(g, op) && i < n_out_of(g, op); i++)
-            if (out_of(g, op, i) != MPL_NONE)
-                r->shows[out_of(g, op, i)] = r->shows[in_of(g, op, 0)];
+        for (uint32_t i = 0; mpl_may_be_view(g, op) && i < mpl_op_n_out(g, op); i++)
+            if (mpl_op_output(g, op, i) != MPL_NONE)
+                r->shows[mpl_op_output(g, op, i)] = r->shows[mpl_op_input(g, op, 0)];
     r->waiting = n > g->n_ops;
     for (uint32_t i = 0; i < n; i++)
         MPL_TRY(add_copy(r, run[i]));
@@ -423,8 +399,8 @@ mpl_status mpl_rerun_trim(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op 
         bool repeat = vain[i];
         uint32_t n_read = repeat ? mpl_n_repeat_reads(g, op) : mpl_n_read(g, op);
 
-        for (uint32_t k = 0; k < n_out_of(g, op); k++) {
-            mpl_value v = out_of(g, op, k);
+        for (uint32_t k = 0; k < mpl_op_n_out(g, op); k++) {
+            mpl_value v = mpl_op_output(g, op, k);
 
             if (v == MPL_NONE || (repeat && !mpl_repeat_makes(g, op, k)))
                 continue;
@@ -432,8 +408,8 @@ mpl_status mpl_rerun_trim(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op 
             needed[v] = 0;
         }
         for (uint32_t k = 0; k < n_read && !vain[i]; k++)
-            if (in_of(g, op, k) != MPL_NONE)
-                needed[in_of(g, op, k)] = 1;
+            if (mpl_op_input(g, op, k) != MPL_NONE)
+                needed[mpl_op_input(g, op, k)] = 1;
     }
     for (uint32_t i = 0; i < *n; i++)
         if (!vain[i])

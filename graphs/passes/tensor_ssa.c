@@ -375,14 +375,6 @@ static const char *fresh_name(emitter *e, mpl_value source)
     return e->name;
 }
 
-static bool is_bound(const mpl_graph *g, mpl_value v)
-{
-    for (uint32_t i = 0; i < g->n_bound; i++)
-        if (strcmp(g->bound_input[i], g->value_name[v]) == 0)
-            return true;
-    return false;
-}
-
 static mpl_status emit_given(emitter *e, uint32_t v)
 {
     mpl_status st = MPL_OK;
@@ -392,7 +384,7 @@ static mpl_status emit_given(emitter *e, uint32_t v)
     const char *name = g->value_name[from];
     mpl_type type = (mpl_type)g->value_type[from];
     const mpl_shape *shape = &g->value_shape[from];
-    bool bound = is_bound(g, from);
+    bool bound = mpl_is_bound(g, from);
 
     e->versions[from]++;
     if (g->value_role[from] == MPL_WEIGHT && !bound && e->s->value[v].n_uses == 0)

@@ -9,18 +9,13 @@ typedef struct fuser {
     bool across;
 } fuser;
 
-static bool is_float(mpl_type type)
-{
-    return mpl_type_in(type, MPL_SET_FLOAT);
-}
-
 static bool may_fuse(const mpl_ssa *s, const mpl_ssa_node *node)
 {
     const mpl_graph *g = s->g;
     uint32_t arity = mpl_fused_arity(node->kind);
 
     return arity > 0 && node->n_in == arity && node->n_out == 1 && node->fused == NULL &&
-           is_float(s->value[mpl_ssa_out(s, node)].type) &&
+           mpl_type_in(s->value[mpl_ssa_out(s, node)].type, MPL_SET_FLOAT) &&
            (node->from == MPL_NONE || g->op_attr_begin[node->from] == g->op_attr_begin[node->from + 1]);
 }
 
@@ -197,7 +192,8 @@ static mpl_status take_store(fuser *fu, uint32_t at)
     mpl_fused room, tried;
     const mpl_fused *from = producer(fu, what, &all, &room);
 
-    if (from == NULL || !is_float(s->value[base].type) || !mpl_shape_equal(&all.shape, &node->box.shape))
+    if (from == NULL || !mpl_type_in(s->value[base].type, MPL_SET_FLOAT) ||
+        !mpl_shape_equal(&all.shape, &node->box.shape))
         goto out;
     tried = *from;
     tried.to = node->box;

@@ -129,7 +129,7 @@ static void fold_some(mpl_maker *m, mpl_cuda_part *p, uint32_t from, uint32_t n,
 static mpl_status fold_many(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
-    int64_t count_to = all(out_shape(m, 0));
+    int64_t count_to = mpl_count(out_shape(m, 0));
     mpl_type type = type_of(m, out_of(m, 0));
     mpl_type sum = type > MPL_TYPE_bf16 ? MPL_TYPE_i64 : type == MPL_TYPE_f64 ? MPL_TYPE_f64 : MPL_TYPE_f32;
     mpl_cuda_part *p;
@@ -160,7 +160,7 @@ static mpl_status elementwise(mpl_maker *m)
 
     if (m->n_in > MPL_CUDA_MAX_IN)
         return fold_many(m);
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_ELEMENTWISE, all(to), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_ELEMENTWISE, mpl_count(to), &p));
     if (m->kind == MPL_OP_dropout || m->kind == MPL_OP_cast) /* one operand */
         p->kernel.n_in = 1;
     e = &p->kernel.as.elementwise;
@@ -260,7 +260,7 @@ static mpl_status reduce(mpl_maker *m)
     mpl_cuda_part *p;
     mpl_cuda_reduce *r;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_REDUCE, all(out_shape(m, 0)), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_REDUCE, mpl_count(out_shape(m, 0)), &p));
     r = &p->kernel.as.reduce;
     split_dims(r, in, set);
     r->p = (double)attr_int(m, MPL_ATTR_p, 2);
@@ -281,11 +281,11 @@ static mpl_status lanes(mpl_maker *m, mpl_cuda_kernel_id id, int64_t axis_otherw
     MPL_TRY(mpl_maker_add(m, id, 0, &p));
     l = &p->kernel.as.lanes;
     l->n = in->dim[axis];
-    l->inner = count(in, axis + 1, in->rank);
+    l->inner = mpl_count_dims(in, axis + 1, in->rank);
     l->last = attr_int(m, MPL_ATTR_select_last_index, 0) != 0;
     l->exclusive = attr_int(m, MPL_ATTR_exclusive, 0) != 0;
     l->reverse = attr_int(m, MPL_ATTR_reverse, 0) != 0;
-    p->kernel.n = l->n > 0 ? count(in, 0, axis) * l->inner : 0;
+    p->kernel.n = l->n > 0 ? mpl_count_dims(in, 0, axis) * l->inner : 0;
 out:
     return st;
 }
@@ -336,10 +336,10 @@ static mpl_status norm(mpl_maker *m)
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_NORM, 0, &p));
     d = &p->kernel.as.norm;
     if (by_row)
-        d->n = count(in, axis, in->rank);
-    else if (all(in) > 0)
-        d->n = in->dim[1] / groups * count(in, 2, in->rank);
-    p->kernel.n = by_row ? count(in, 0, axis) : d->n > 0 ? in->dim[0] * groups : 0;
+        d->n = mpl_count_dims(in, axis, in->rank);
+    else if (mpl_count(in) > 0)
+        d->n = in->dim[1] / groups * mpl_count_dims(in, 2, in->rank);
+    p->kernel.n = by_row ? mpl_count_dims(in, 0, axis) : d->n > 0 ? in->dim[0] * groups : 0;
     p->all_outputs = true;
     d->about_mean = m->kind != MPL_OP_rms_norm;
     d->rank = (int32_t)in->rank;
@@ -374,22 +374,22 @@ static mpl_status set_norm(mpl_maker *m)
     r = &p->kernel.as.reduce;
     split_dims(r, in, set);
     r->p = m->kind == MPL_OP_lp_norm ? (double)attr_int(m, MPL_ATTR_p, 2) : 2;
-    p->kernel.n = all(in) > 0 ? all(in) / r->n : 0;
+    p->kernel.n = mpl_count(in) > 0 ? mpl_count(in) / r->n : 0;
 out:
     return st;
 }
 
-static mpl_status lrn(mpl_maker *m)
+mpl_status mpl_maker_lrn(mpl_maker *m, mpl_cuda_kernel_id id)
 {
     mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
     int64_t size = attr_int(m, MPL_ATTR_size, 1);
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_LRN, all(in), &p));
+    MPL_TRY(mpl_maker_add(m, id, mpl_count(in), &p));
     p->kernel.as.lrn = (mpl_cuda_lrn){
         .channels = in->dim[1],
-        .inner = count(in, 2, in->rank),
+        .inner = mpl_count_dims(in, 2, in->rank),
         .below = (size - 1) / 2,
         .above = size / 2,
         .factor = attr_float(m, MPL_ATTR_alpha, 1e-4) / (double)size,
@@ -398,6 +398,11 @@ static mpl_status lrn(mpl_maker *m)
     };
 out:
     return st;
+}
+
+static mpl_status lrn(mpl_maker *m)
+{
+    return mpl_maker_lrn(m, MPL_CUDA_LRN);
 }
 
 /* ---- windows, products --------------------------------------------------------------------------------------------- */
@@ -421,7 +426,7 @@ mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape
     mpl_cuda_part *p;
     mpl_cuda_window *w;
 
-    MPL_TRY(mpl_maker_add(m, id, all(out_shape(m, 0)), &p));
+    MPL_TRY(mpl_maker_add(m, id, mpl_count(out_shape(m, 0)), &p));
     w = &p->kernel.as.window;
     *w = (mpl_cuda_window){.in = {1, 1, 1},
                            .out = {1, 1, 1},
@@ -530,7 +535,7 @@ static mpl_status gemm(mpl_maker *m)
     mpl_cuda_part *p;
     mpl_cuda_product *d;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PRODUCT, all(out_shape(m, 0)), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PRODUCT, mpl_count(out_shape(m, 0)), &p));
     d = &p->kernel.as.product;
     d->rows = a[trans_a], d->terms = a[!trans_a], d->columns = b[!trans_b];
     d->a_row = trans_a ? 1 : a[1], d->a_column = trans_a ? a[1] : 1;
@@ -558,7 +563,7 @@ static mpl_status matmul(mpl_maker *m)
     mpl_cuda_part *p;
     mpl_cuda_product *d;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PRODUCT, all(&stack), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PRODUCT, mpl_count(&stack), &p));
     d = &p->kernel.as.product;
     stack.rank -= (a.rank > 1) + (b.rank > 1);
     if (a.rank == 1)

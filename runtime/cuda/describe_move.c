@@ -70,7 +70,7 @@ out:
 
 mpl_status mpl_maker_copy(mpl_maker *m)
 {
-    int64_t n = all(out_shape(m, 0)), one = 1;
+    int64_t n = mpl_count(out_shape(m, 0)), one = 1;
 
     return add_move(m, 0, 0, 0, 0, 1, &n, &one, &one);
 }
@@ -80,12 +80,12 @@ static mpl_status concat(mpl_maker *m)
     mpl_status st = MPL_OK;
     const mpl_shape *to = out_shape(m, 0);
     uint32_t axis = axis_of(attr_int(m, MPL_ATTR_axis, 0), to->rank);
-    int64_t at = 0, whole = count(to, axis, to->rank);
+    int64_t at = 0, whole = mpl_count_dims(to, axis, to->rank);
 
     for (uint32_t i = 0; i < m->n_in; i++) {
-        int64_t row = count(in_shape(m, i), axis, to->rank);
+        int64_t row = mpl_count_dims(in_shape(m, i), axis, to->rank);
 
-        MPL_TRY(add_move(m, i, 0, 0, at, 2, (const int64_t[]){count(to, 0, axis), row},
+        MPL_TRY(add_move(m, i, 0, 0, at, 2, (const int64_t[]){mpl_count_dims(to, 0, axis), row},
                          (const int64_t[]){whole, 1}, (const int64_t[]){row, 1}));
         at += row;
     }
@@ -98,14 +98,14 @@ static mpl_status split(mpl_maker *m)
     mpl_status st = MPL_OK;
     const mpl_shape *in = in_shape(m, 0);
     uint32_t axis = axis_of(attr_int(m, MPL_ATTR_axis, 0), in->rank);
-    int64_t at = 0, whole = count(in, axis, in->rank), n_before = count(in, 0, axis);
+    int64_t at = 0, whole = mpl_count_dims(in, axis, in->rank), n_before = mpl_count_dims(in, 0, axis);
     uint32_t n_sizes;
     const int64_t *size = mpl_attr_ints(m->g, m->op, MPL_ATTR_split, &n_sizes);
     int64_t left = in->dim[axis], part = left / m->n_out + (left % m->n_out != 0);
 
     for (uint32_t i = 0; i < m->n_out; i++) {
         int64_t dim = size != NULL ? size[i] : i + 1 < m->n_out ? part : left;
-        int64_t row = dim * count(in, axis + 1, in->rank);
+        int64_t row = dim * mpl_count_dims(in, axis + 1, in->rank);
 
         if (out_of(m, i) != MPL_NONE)
             MPL_TRY(add_move(m, 0, at, i, 0, 2, (const int64_t[]){n_before, row}, (const int64_t[]){row, 1},
@@ -115,12 +115,6 @@ static mpl_status split(mpl_maker *m)
     }
 out:
     return st;
-}
-
-static int64_t clamp(int64_t i, int64_t dim, int64_t least, int64_t most)
-{
-    i += i < 0 ? dim : 0;
-    return i < least ? least : i > most ? most : i;
 }
 
 static mpl_status slice(mpl_maker *m)
@@ -134,13 +128,13 @@ static mpl_status slice(mpl_maker *m)
 
     strides_of(to, to_stride);
     strides_of(in, from_stride);
-    if (all(to) == 0)
+    if (mpl_count(to) == 0)
         return mpl_maker_copy(m);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t axis = axes != NULL ? axis_of(axes[i], in->rank) : i;
         int64_t step = steps != NULL ? steps[i] : 1, dim = in->dim[axis];
 
-        base += clamp(starts[i], dim, 0, step > 0 ? dim : dim - 1) * from_stride[axis];
+        base += mpl_clamp_index(starts[i], dim, 0, step > 0 ? dim : dim - 1) * from_stride[axis];
         from_stride[axis] = to->dim[axis] > 1 ? step * from_stride[axis] : 1;
     }
     return add_move(m, 0, base, 0, 0, to->rank, to->dim, to_stride, from_stride);
@@ -178,7 +172,7 @@ static mpl_status tile(mpl_maker *m)
     int64_t own[MPL_MAX_RANK], stride[MPL_MAX_RANK];
     uint32_t n = 0;
 
-    if (all(to) == 0)
+    if (mpl_count(to) == 0)
         return mpl_maker_copy(m);
     strides_of(to, stride);
     strides_of(in, own);
@@ -225,7 +219,7 @@ static mpl_status pad(mpl_maker *m)
     mpl_cuda_part *p;
     mpl_cuda_pad *d;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PAD, all(to), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PAD, mpl_count(to), &p));
     d = &p->kernel.as.pad;
     d->rank = (int32_t)to->rank;
     d->bytes = (int32_t)mpl_type_bytes(type_of(m, in_of(m, 0)));
@@ -247,13 +241,13 @@ static mpl_status gather(mpl_maker *m)
     mpl_cuda_part *p;
     mpl_cuda_gather *d;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_GATHER, all(out_shape(m, 0)), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_GATHER, mpl_count(out_shape(m, 0)), &p));
     p->checks = true;
     d = &p->kernel.as.gather;
     d->bytes = (int32_t)mpl_type_bytes(type_of(m, in_of(m, 0)));
     d->axis_dim = in->dim[axis];
-    d->n_index = all(index);
-    d->inner = count(in, axis + 1, in->rank);
+    d->n_index = mpl_count(index);
+    d->inner = mpl_count_dims(in, axis + 1, in->rank);
     d->by_element = m->kind == MPL_OP_gather_elements;
     if (d->by_element) {
         d->rank = (int32_t)in->rank;
@@ -275,10 +269,10 @@ static void read_tuples(const mpl_maker *m, mpl_cuda_tuples *t, const mpl_shape 
     t->length = (int32_t)index->dim[index->rank - 1];
     for (int32_t i = 0; i < t->length; i++)
         t->dim[i] = data->dim[first + (uint32_t)i];
-    t->n = count(index, 0, index->rank - 1);
-    t->per_batch = count(index, first, index->rank - 1);
-    t->rows = count(data, first, first + (uint32_t)t->length);
-    t->inner = count(data, first + (uint32_t)t->length, data->rank);
+    t->n = mpl_count_dims(index, 0, index->rank - 1);
+    t->per_batch = mpl_count_dims(index, first, index->rank - 1);
+    t->rows = mpl_count_dims(data, first, first + (uint32_t)t->length);
+    t->inner = mpl_count_dims(data, first + (uint32_t)t->length, data->rank);
 }
 
 static mpl_status gather_nd(mpl_maker *m)
@@ -286,7 +280,7 @@ static mpl_status gather_nd(mpl_maker *m)
     mpl_status st = MPL_OK;
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_GATHER_ND, all(out_shape(m, 0)), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_GATHER_ND, mpl_count(out_shape(m, 0)), &p));
     p->checks = true;
     read_tuples(m, &p->kernel.as.tuples, in_shape(m, 0), (uint32_t)attr_int(m, MPL_ATTR_batch_dims, 0));
 out:
@@ -330,7 +324,8 @@ static mpl_status scatter_elements(mpl_maker *m)
     s->index_along = index_stride[axis];
     s->to_along = to_stride[axis];
     s->axis_dim = to->dim[axis];
-    p->kernel.n = s->n > 0 ? count(index, 0, axis) * count(index, axis + 1, index->rank) : 0;
+    p->kernel.n =
+        s->n > 0 ? mpl_count_dims(index, 0, axis) * mpl_count_dims(index, axis + 1, index->rank) : 0;
 out:
     return st;
 }
@@ -352,7 +347,7 @@ static mpl_status scatter_nd(mpl_maker *m)
     read_tuples(m, t, in_shape(m, 0), 0);
     t->parts = t->inner > 0 ? SCATTER_THREADS / t->inner : 1;
     t->parts = t->parts < 1 ? 1 : t->parts > t->rows ? t->rows : t->parts;
-    p->kernel.n = all(in_shape(m, 2)) > 0 ? t->parts * t->inner : 0;
+    p->kernel.n = mpl_count(in_shape(m, 2)) > 0 ? t->parts * t->inner : 0;
 out:
     return st;
 }
@@ -364,9 +359,9 @@ static mpl_status one_hot(mpl_maker *m)
     uint32_t axis = axis_of(attr_int(m, MPL_ATTR_axis, -1), to->rank);
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_ONE_HOT, all(to), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_ONE_HOT, mpl_count(to), &p));
     p->kernel.as.place = (mpl_cuda_place){.rows = to->dim[axis],
-                                          .inner = count(to, axis + 1, to->rank),
+                                          .inner = mpl_count_dims(to, axis + 1, to->rank),
                                           .bytes = (int32_t)mpl_type_bytes(type_of(m, out_of(m, 0)))};
 out:
     return st;
@@ -379,7 +374,7 @@ static mpl_status trilu(mpl_maker *m)
     int64_t rows = to->dim[to->rank - 2], columns = to->dim[to->rank - 1], k = attr_int(m, MPL_ATTR_k, 0);
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_TRILU, all(to), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_TRILU, mpl_count(to), &p));
     p->kernel.as.place = (mpl_cuda_place){.rows = rows,
                                           .columns = columns,
                                           .k = k > columns ? columns
@@ -397,11 +392,11 @@ static mpl_status reverse_sequence(mpl_maker *m)
     const mpl_shape *to = out_shape(m, 0);
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_REVERSE, all(to), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_REVERSE, mpl_count(to), &p));
     p->checks = true;
     p->kernel.as.place = (mpl_cuda_place){.rows = to->dim[0],
                                           .columns = to->dim[1],
-                                          .inner = count(to, 2, to->rank),
+                                          .inner = mpl_count_dims(to, 2, to->rank),
                                           .bytes = (int32_t)mpl_type_bytes(type_of(m, out_of(m, 0))),
                                           .which = (int32_t)attr_int(m, MPL_ATTR_batch_axis, 1)};
 out:
@@ -435,7 +430,7 @@ static mpl_status resize(mpl_maker *m)
     mpl_cuda_resize *r;
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_RESIZE, all(to), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_RESIZE, mpl_count(to), &p));
     r = &p->kernel.as.resize;
     r->rank = (int32_t)in->rank;
     r->bytes = (int32_t)mpl_type_bytes(type_of(m, in_of(m, 0)));
@@ -478,7 +473,7 @@ out:
 /* Whatever the box leaves of input 0 is copied first, where it does not lie there already. */
 static mpl_status keep_base(mpl_maker *m, const mpl_strided *box)
 {
-    return mpl_strided_whole(box, (uint64_t)all(out_shape(m, 0))) ? MPL_OK : mpl_maker_copy(m);
+    return mpl_strided_whole(box, (uint64_t)mpl_count(out_shape(m, 0))) ? MPL_OK : mpl_maker_copy(m);
 }
 
 static mpl_status assign(mpl_maker *m)
@@ -531,7 +526,7 @@ static mpl_status fused(mpl_maker *m)
     MPL_TRY(mpl_fused_read(m->ctx, m->g, m->op, &f));
     if (in_of(m, 0) != MPL_NONE)
         MPL_TRY(keep_base(m, &f.to));
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_FUSED, all(&f.to.shape), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_FUSED, mpl_count(&f.to.shape), &p));
     for (uint32_t i = 0; i < MPL_CUDA_MAX_IN; i++)
         p->in[i] = i < f.n_loads ? f.load[i].input : MPL_NONE;
     d = &p->kernel.as.fused;
@@ -562,7 +557,7 @@ static mpl_status dropout(mpl_maker *m)
     MPL_TRY(mpl_maker_copy(m));
     if (out_of(m, 1) == MPL_NONE)
         goto out;
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_FILL, all(out_shape(m, 1)), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_FILL, mpl_count(out_shape(m, 1)), &p));
     p->out = 1;
     p->kernel.as.byte = 1;
 out:

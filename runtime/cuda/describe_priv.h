@@ -18,12 +18,12 @@ typedef struct mpl_maker {
 
 static inline mpl_value in_of(const mpl_maker *m, uint32_t i)
 {
-    return i < m->n_in ? m->g->op_in[m->g->op_in_begin[m->op] + i] : MPL_NONE;
+    return mpl_op_input(m->g, m->op, i);
 }
 
 static inline mpl_value out_of(const mpl_maker *m, uint32_t i)
 {
-    return i < m->n_out ? m->g->op_out[m->g->op_out_begin[m->op] + i] : MPL_NONE;
+    return mpl_op_output(m->g, m->op, i);
 }
 
 static inline const mpl_shape *in_shape(const mpl_maker *m, uint32_t i)
@@ -39,20 +39,6 @@ static inline const mpl_shape *out_shape(const mpl_maker *m, uint32_t i)
 static inline mpl_type type_of(const mpl_maker *m, mpl_value v)
 {
     return (mpl_type)m->g->value_type[v];
-}
-
-static inline int64_t count(const mpl_shape *s, uint32_t from, uint32_t to)
-{
-    uint64_t n = 1; /* unsigned: beside a dim of 0 the others may be as large as they like */
-
-    for (uint32_t i = from; i < to; i++)
-        n *= (uint64_t)s->dim[i];
-    return (int64_t)n;
-}
-
-static inline int64_t all(const mpl_shape *s)
-{
-    return count(s, 0, s->rank);
 }
 
 static inline int64_t attr_int(const mpl_maker *m, mpl_attr_key key, int64_t otherwise)
@@ -106,6 +92,8 @@ mpl_status mpl_maker_copy(mpl_maker *m);
 void mpl_maker_lone(mpl_maker *m, mpl_cuda_part *p, uint32_t in);
 /* Output `out` becomes `factor` times the sums of input `in` over all but dim `kept`. */
 mpl_status mpl_maker_sum(mpl_maker *m, uint32_t in, uint32_t out, uint32_t kept, double factor);
+/* Local response normalisation of input 0, or its gradient. */
+mpl_status mpl_maker_lrn(mpl_maker *m, mpl_cuda_kernel_id id);
 /* The window of a convolution or pool from `in` to `to`: sizes, strides, dilations, pads; the rest is the caller's. */
 mpl_status mpl_maker_window(mpl_maker *m, mpl_cuda_kernel_id id, const mpl_shape *in, const mpl_shape *to,
                             mpl_cuda_window **out);

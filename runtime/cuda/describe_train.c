@@ -26,7 +26,7 @@ static mpl_status conv_input(mpl_maker *m, uint32_t weight, uint32_t out)
     d->in_channels = w->dim[0] / d->group;
     d->out_channels = w->dim[1];
     p = &m->part[m->n - 1];
-    p->kernel.n = all(x);
+    p->kernel.n = mpl_count(x);
     p->out = out;
     p->in[1] = weight;
     for (uint32_t i = 2; i < MPL_CUDA_MAX_IN; i++)
@@ -88,7 +88,7 @@ static mpl_status add_product(mpl_maker *m, turned a, turned b, int64_t terms, u
     const mpl_shape *to = out_shape(m, out);
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PRODUCT, all(to), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PRODUCT, mpl_count(to), &p));
     p->in[0] = a.in;
     p->in[1] = b.in;
     p->in[2] = p->in[3] = MPL_NONE;
@@ -158,29 +158,15 @@ static mpl_status plane_grad(mpl_maker *m)
     const mpl_shape *to = out_shape(m, 0);
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PLANE_GRAD, all(to), &p));
-    p->kernel.as.lanes.inner = count(to, 2, to->rank);
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_PLANE_GRAD, mpl_count(to), &p));
+    p->kernel.as.lanes.inner = mpl_count_dims(to, 2, to->rank);
 out:
     return st;
 }
 
 static mpl_status lrn_grad(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
-    const mpl_shape *in = in_shape(m, 0);
-    int64_t size = attr_int(m, MPL_ATTR_size, 1);
-    mpl_cuda_part *p;
-
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_LRN_GRAD, all(in), &p));
-    p->kernel.as.lrn = (mpl_cuda_lrn){.channels = in->dim[1],
-                                      .inner = count(in, 2, in->rank),
-                                      .below = (size - 1) / 2,
-                                      .above = size / 2,
-                                      .factor = attr_float(m, MPL_ATTR_alpha, 1e-4) / (double)size,
-                                      .beta = attr_float(m, MPL_ATTR_beta, 0.75),
-                                      .bias = attr_float(m, MPL_ATTR_bias, 1)};
-out:
-    return st;
+    return mpl_maker_lrn(m, MPL_CUDA_LRN_GRAD);
 }
 
 static mpl_status softmax_grad(mpl_maker *m)
@@ -191,8 +177,9 @@ static mpl_status softmax_grad(mpl_maker *m)
     mpl_cuda_part *p;
 
     MPL_TRY(mpl_maker_add(m, MPL_CUDA_SOFTMAX_GRAD, 0, &p));
-    p->kernel.as.lanes = (mpl_cuda_lanes){.n = in->dim[axis], .inner = count(in, axis + 1, in->rank)};
-    p->kernel.n = all(in) > 0 ? all(in) / in->dim[axis] : 0;
+    p->kernel.as.lanes =
+        (mpl_cuda_lanes){.n = in->dim[axis], .inner = mpl_count_dims(in, axis + 1, in->rank)};
+    p->kernel.n = mpl_count(in) > 0 ? mpl_count(in) / in->dim[axis] : 0;
 out:
     return st;
 }
@@ -207,7 +194,7 @@ static mpl_status batch_norm(mpl_maker *m)
     p->all_outputs = true;
     p->kernel.as.batch = (mpl_cuda_batch){.batch = in->dim[0],
                                           .channels = in->dim[1],
-                                          .inner = count(in, 2, in->rank),
+                                          .inner = mpl_count_dims(in, 2, in->rank),
                                           .epsilon = attr_float(m, MPL_ATTR_epsilon, 1e-5),
                                           .momentum = attr_float(m, MPL_ATTR_momentum, 0.9)};
 out:
@@ -219,7 +206,7 @@ static mpl_status drop(mpl_maker *m)
     mpl_status st = MPL_OK;
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_DROP, all(in_shape(m, 0)), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_DROP, mpl_count(in_shape(m, 0)), &p));
     p->all_outputs = true;
     p->kernel.as.drop = (mpl_cuda_drop){.ratio = attr_float(m, MPL_ATTR_ratio, 0.5),
                                         .seed = (uint64_t)attr_int(m, MPL_ATTR_seed, 0)};
@@ -254,7 +241,7 @@ static mpl_status loss_grad(mpl_maker *m)
     const mpl_shape *in = in_shape(m, 0);
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_LOSS_GRAD, all(in), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_LOSS_GRAD, mpl_count(in), &p));
     p->checks = true;
     p->kernel.as.lanes = (mpl_cuda_lanes){.n = in->dim[1], .inner = in->dim[0]};
 out:
@@ -268,7 +255,7 @@ static mpl_status update(mpl_maker *m)
     mpl_status st = MPL_OK;
     mpl_cuda_part *p;
 
-    MPL_TRY(mpl_maker_add(m, MPL_CUDA_UPDATE, all(in_shape(m, 0)), &p));
+    MPL_TRY(mpl_maker_add(m, MPL_CUDA_UPDATE, mpl_count(in_shape(m, 0)), &p));
     p->all_outputs = true;
     p->checks = m->kind == MPL_OP_adam_update;
     p->kernel.as.update =

@@ -170,7 +170,7 @@ bool mpl_dnn_matmul(mpl_dnn_maker *m)
         a = (mpl_shape){2, {1, a.dim[0]}};
     if (b.rank == 1)
         b = (mpl_shape){2, {b.dim[0], 1}};
-    n_a = mpl_dnn_count(&a, 0, a.rank - 2), n_b = mpl_dnn_count(&b, 0, b.rank - 2);
+    n_a = mpl_count_dims(&a, 0, a.rank - 2), n_b = mpl_count_dims(&b, 0, b.rank - 2);
     rows = a.dim[a.rank - 2];
     if (n_b == 1) /* one matrix: the left ones are one tall one */
         return product(m, false, false, n_a * rows, a.dim[a.rank - 1], b.dim[b.rank - 1]) != NULL;

@@ -27,7 +27,7 @@ bool mpl_dnn_batch_norm(mpl_dnn_maker *m)
 
     if (in->rank < 2 || in->dim[0] > MOST_ITEMS)
         return false;
-    dim[2] = mpl_dnn_count(in, 2, in->rank);
+    dim[2] = mpl_count_dims(in, 2, in->rank);
     d->run = run_batch_norm;
     d->epsilon = mpl_attr_float(m->g, m->op, MPL_ATTR_epsilon, 1e-5);
     snprintf(d->how, sizeof d->how, "cudnn:batch_norm");
@@ -51,7 +51,7 @@ static bool describe_channels(mpl_dnn_maker *m)
     return in->rank > 1 && in->dim[0] <= MOST_TRAIN_ITEMS && d->epsilon > 0 &&
            d->epsilon >= CUDNN_BN_MIN_EPSILON && d->workspace_bytes <= m->choice->workspace_limit &&
            mpl_dnn_tensor(m, &d->x, 4,
-                          (const int64_t[]){in->dim[0], channels, mpl_dnn_count(in, 2, in->rank), 1}) &&
+                          (const int64_t[]){in->dim[0], channels, mpl_count_dims(in, 2, in->rank), 1}) &&
            mpl_dnn_tensor(m, &d->b, 4, (const int64_t[]){1, channels, 1, 1});
 }
 
@@ -147,7 +147,7 @@ bool mpl_dnn_lrn(mpl_dnn_maker *m)
 {
     const mpl_shape *in = mpl_dnn_in_shape(m, 0);
     int64_t size = mpl_attr_int(m->g, m->op, MPL_ATTR_size, 1);
-    int64_t dim[4] = {in->dim[0], in->dim[1], mpl_dnn_count(in, 2, in->rank), 1};
+    int64_t dim[4] = {in->dim[0], in->dim[1], mpl_count_dims(in, 2, in->rank), 1};
     double beta = mpl_attr_float(m->g, m->op, MPL_ATTR_beta, 0.75),
            k = mpl_attr_float(m->g, m->op, MPL_ATTR_bias, 1);
     mpl_cuda_dnn *d = m->d;
@@ -157,7 +157,7 @@ bool mpl_dnn_lrn(mpl_dnn_maker *m)
         return false;
     d->run = m->kind == MPL_OP_lrn ? run_lrn : run_lrn_grad;
     if (m->kind == MPL_OP_lrn_grad)
-        d->workspace_bytes = (size_t)mpl_dnn_count(in, 0, in->rank) * sizeof(float);
+        d->workspace_bytes = (size_t)mpl_count_dims(in, 0, in->rank) * sizeof(float);
     if (d->workspace_bytes > m->choice->workspace_limit)
         return false;
     snprintf(d->how, sizeof d->how, "cudnn:lrn");
@@ -190,7 +190,7 @@ bool mpl_dnn_softmax(mpl_dnn_maker *m)
     const mpl_shape *in = mpl_dnn_in_shape(m, 0);
     int64_t given = mpl_attr_int(m->g, m->op, MPL_ATTR_axis, -1);
     uint32_t axis = (uint32_t)(given < 0 ? given + in->rank : given);
-    int64_t dim[4] = {mpl_dnn_count(in, 0, axis), in->dim[axis], mpl_dnn_count(in, axis + 1, in->rank), 1};
+    int64_t dim[4] = {mpl_count_dims(in, 0, axis), in->dim[axis], mpl_count_dims(in, axis + 1, in->rank), 1};
     mpl_cuda_dnn *d = m->d;
 
     d->run = m->kind == MPL_OP_softmax_grad ? run_softmax_grad : run_softmax;

@@ -27,7 +27,7 @@ static int run_relu_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *
 bool mpl_dnn_activation(mpl_dnn_maker *m)
 {
     const mpl_shape *to = mpl_dnn_out_shape(m, 0);
-    int64_t n = mpl_dnn_count(to, 0, to->rank);
+    int64_t n = mpl_count_dims(to, 0, to->rank);
     cudnnActivationMode_t mode = m->kind == MPL_OP_relu || m->kind == MPL_OP_relu_grad ? CUDNN_ACTIVATION_RELU
                                  : m->kind == MPL_OP_sigmoid ? CUDNN_ACTIVATION_SIGMOID
                                                              : CUDNN_ACTIVATION_TANH;
@@ -62,7 +62,7 @@ bool mpl_dnn_op_tensor(mpl_dnn_maker *m)
                              : m->kind == MPL_OP_max ? CUDNN_OP_TENSOR_MAX
                                                      : CUDNN_OP_TENSOR_ADD;
     mpl_cuda_dnn *d = m->d;
-    int64_t n = mpl_dnn_count(to, 0, to->rank);
+    int64_t n = mpl_count_dims(to, 0, to->rank);
 
     if (m->n_in != 2 || !mpl_shape_equal(mpl_dnn_in_shape(m, 0), to) ||
         !mpl_shape_equal(mpl_dnn_in_shape(m, 1), to)) /* our kernel broadcasts, in any way */

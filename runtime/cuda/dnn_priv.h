@@ -58,12 +58,12 @@ typedef struct mpl_dnn_maker {
 
 static inline mpl_value mpl_dnn_in(const mpl_dnn_maker *m, uint32_t i)
 {
-    return i < m->n_in ? m->g->op_in[m->g->op_in_begin[m->op] + i] : MPL_NONE;
+    return mpl_op_input(m->g, m->op, i);
 }
 
 static inline mpl_value mpl_dnn_out(const mpl_dnn_maker *m, uint32_t i)
 {
-    return i < m->n_out ? m->g->op_out[m->g->op_out_begin[m->op] + i] : MPL_NONE;
+    return mpl_op_output(m->g, m->op, i);
 }
 
 static inline const mpl_shape *mpl_dnn_in_shape(const mpl_dnn_maker *m, uint32_t i)
@@ -74,16 +74,6 @@ static inline const mpl_shape *mpl_dnn_in_shape(const mpl_dnn_maker *m, uint32_t
 static inline const mpl_shape *mpl_dnn_out_shape(const mpl_dnn_maker *m, uint32_t i)
 {
     return &m->g->value_shape[mpl_dnn_out(m, i)];
-}
-
-/* The product of dims [from, to). */
-static inline int64_t mpl_dnn_count(const mpl_shape *s, uint32_t from, uint32_t to)
-{
-    int64_t n = 1;
-
-    for (uint32_t i = from; i < to; i++)
-        n *= s->dim[i];
-    return n;
 }
 
 /* Codes of both libraries in the space of real_priv.h. */
