@@ -16,16 +16,6 @@ struct mpl_record {
     bool failed;                 /* memory ran out in a setter */
 };
 
-bool mpl_field_find(const char *name, mpl_field *field)
-{
-    for (int i = 0; i < MPL_N_FIELDS; i++)
-        if (strcmp(mpl_field_table[i].name, name) == 0) {
-            *field = (mpl_field)i;
-            return true;
-        }
-    return false;
-}
-
 void mpl_fields_markdown(FILE *to)
 {
     static const char *const kind[] = {"text",   "integer",           "boolean",

@@ -30,7 +30,6 @@ typedef struct mpl_field_info {
 } mpl_field_info;
 
 extern const mpl_field_info mpl_field_table[MPL_N_FIELDS];
-bool mpl_field_find(const char *name, mpl_field *field);
 /* results/SCHEMA.md. */
 void mpl_fields_markdown(FILE *to);
 

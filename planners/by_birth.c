@@ -12,7 +12,10 @@ static void count_before(const mpl_problem *p, uint64_t *count)
                 count[64 * word + (uint32_t)__builtin_ctzll(bits)]++;
 }
 
-mpl_status mpl_order_by_birth(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *order)
+/* All ids by birth, the larger first among equals, then by id. Under parallel, where there are no births,
+ * by the number of buffers that are before: if a is before b, then b has all of a's and a itself, so this
+ * respects the order. O(n log n); under parallel O(n^2). */
+static mpl_status order_by_birth(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *order)
 {
     mpl_status st = MPL_OK;
     uint64_t *key = NULL;
@@ -38,7 +41,7 @@ mpl_status mpl_place_by_birth(mpl_run *run, const mpl_problem *p, mpl_fit fit, m
     mpl_buffer *order = NULL;
 
     MPL_TRY(mpl_new(run->ctx, order, p->n));
-    MPL_TRY(mpl_order_by_birth(run->ctx, p, order));
+    MPL_TRY(order_by_birth(run->ctx, p, order));
     MPL_TRY(mpl_place_all(run, p, order, fit, out));
 out:
     mpl_free(run->ctx, order);

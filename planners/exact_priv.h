@@ -191,9 +191,6 @@ mpl_exact_verdict mpl_exact_search_run(mpl_exact_search *q);
 mpl_exact_cell mpl_exact_choose(mpl_exact_search *q, int32_t a, int32_t b);
 /* Pushes the distinct candidates of the cell on q->stack, by rank; returns how many, or -1 without memory. */
 int32_t mpl_exact_candidates(mpl_exact_search *q, const mpl_exact_cell *cell);
-/* Raises the items of sections [a, b) that cannot lie on their floor, since what lies beside them there could not be filled;
- * whether there are any. */
-bool mpl_exact_tile(mpl_exact_search *q, int32_t a, int32_t b);
 /* Nobody covers the cell: its candidates move up. */
 void mpl_exact_nobody(mpl_exact_search *q, int32_t section);
 

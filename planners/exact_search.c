@@ -362,7 +362,9 @@ static void tile_item(mpl_exact_search *q, int32_t i, int32_t a, int32_t b)
         mpl_exact_raise(q->x, i, support_of(q, i));
 }
 
-bool mpl_exact_tile(mpl_exact_search *q, int32_t a, int32_t b)
+/* Raises the items of sections [a, b) that cannot lie on their floor, since what lies beside them there could not be filled;
+ * whether there are any. */
+static bool tile(mpl_exact_search *q, int32_t a, int32_t b)
 {
     mpl_exact_state *x = q->x;
     const mpl_exact_case *c = x->c;
@@ -510,7 +512,7 @@ static mpl_exact_verdict solve(mpl_exact_search *q, int32_t a, int32_t b)
                 return MPL_EXACT_FAILED;
             continue;
         }
-        if (q->tiles && mpl_exact_tile(q, a, b)) {
+        if (q->tiles && tile(q, a, b)) {
             if (!mpl_exact_settle(x))
                 return x->no_memory ? MPL_EXACT_STOPPED : MPL_EXACT_FAILED;
             continue;

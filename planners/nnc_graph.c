@@ -12,7 +12,7 @@
 
 #define MAX_BUFFERS 65536
 
-void mpl_nnc_graph_free(mpl_nnc_graph *g)
+static void graph_free(mpl_nnc_graph *g)
 {
     if (g == NULL)
         return;
@@ -85,7 +85,7 @@ out:
     return st;
 }
 
-mpl_status mpl_nnc_graph_new(mpl_ctx *ctx, const mpl_problem *p, mpl_nnc_graph **out)
+static mpl_status graph_new(mpl_ctx *ctx, const mpl_problem *p, mpl_nnc_graph **out)
 {
     mpl_status st = MPL_OK;
     mpl_nnc_graph *g = NULL;
@@ -106,7 +106,7 @@ mpl_status mpl_nnc_graph_new(mpl_ctx *ctx, const mpl_problem *p, mpl_nnc_graph *
     MPL_TRY(start_time(g));
     *out = g, g = NULL;
 out:
-    mpl_nnc_graph_free(g);
+    graph_free(g);
     return st;
 }
 
@@ -469,14 +469,14 @@ mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out,
     MPL_TRY(mpl_problem_fold(run->ctx, p, &folded, into));
     if (folded->before == NULL)
         MPL_TRY(mpl_problem_as_parallel(run->ctx, folded));
-    MPL_TRY(mpl_nnc_graph_new(run->ctx, folded, &g));
+    MPL_TRY(graph_new(run->ctx, folded, &g));
     while (g->n_open > 0)
         MPL_TRY(insert_next(g));
     mpl_assert_ok(flow_is_conserved(g));
     MPL_TRY(write_plan(g, p, into, out));
     run->ticks = g->ticks;
 out:
-    mpl_nnc_graph_free(g);
+    graph_free(g);
     mpl_problem_free(run->ctx, folded);
     mpl_free(run->ctx, into);
     return st;

@@ -62,9 +62,6 @@ typedef struct mpl_nnc_tuple {
     mpl_buffer member[3];
 } mpl_nnc_tuple;
 
-mpl_status mpl_nnc_graph_new(mpl_ctx *ctx, const mpl_problem *p, mpl_nnc_graph **out);
-void mpl_nnc_graph_free(mpl_nnc_graph *g);
-
 /* Whether the buffer alone has a usable edge now. Amortised: each edge is looked at once per buffer while it fails. */
 bool mpl_nnc_has_edge(mpl_nnc_graph *g, mpl_buffer b);
 

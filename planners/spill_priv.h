@@ -86,8 +86,6 @@ mpl_status mpl_spill_put(mpl_spill_part *part, uint32_t i, uint32_t k, bool sear
 void mpl_spill_leave(mpl_spill_part *part, uint32_t i);
 void mpl_spill_clear(mpl_spill_part *part); /* all leave */
 
-/* No way to complete the node in hand costs less; UINT64_MAX: there is none. */
-uint64_t mpl_spill_bound(mpl_spill_part *part);
 /* The first plans, by simple orders. */
 mpl_status mpl_spill_start(mpl_spill_part *part);
 /* The complete search, until it is done (part->finished) or has spent `ticks`; found, cost and bound get better. */

@@ -52,7 +52,8 @@ static bool least_beyond(mpl_spill_part *part, uint32_t k, uint64_t *beyond)
     return true;
 }
 
-uint64_t mpl_spill_bound(mpl_spill_part *part)
+/* No way to complete the node in hand costs less; UINT64_MAX: there is none. */
+static uint64_t node_bound(mpl_spill_part *part)
 {
     const mpl_spill *s = part->s;
     uint64_t bound = 0, beyond;
@@ -117,7 +118,7 @@ mpl_status mpl_spill_start(mpl_spill_part *part)
     uint64_t *key = NULL;
 
     mpl_spill_clear(part);
-    part->bound = mpl_spill_bound(part);
+    part->bound = node_bound(part);
     if (part->bound == UINT64_MAX) {
         part->finished = true;
         goto out;
@@ -142,7 +143,7 @@ out:
 static void leave_out(mpl_spill_part *part, uint32_t i, uint32_t k)
 {
     part->memory[i] = k;
-    part->open = mpl_min_u64(part->open, mpl_spill_bound(part));
+    part->open = mpl_min_u64(part->open, node_bound(part));
     part->memory[i] = MPL_NONE;
 }
 
@@ -166,7 +167,7 @@ static bool is_copy(const mpl_spill_part *part, uint32_t i, uint32_t k)
 static mpl_status decide_from(mpl_spill_part *part, uint32_t i)
 {
     mpl_status st = MPL_OK;
-    uint64_t bound = mpl_spill_bound(part);
+    uint64_t bound = node_bound(part);
     uint32_t first;
 
     if (bound == UINT64_MAX || (part->found && bound >= part->cost))

@@ -231,9 +231,6 @@ mpl_status mpl_control_list_arrivals(mpl_exec *exec);
 mpl_status mpl_stage_values(mpl_exec *exec, const mpl_value_map *map);
 uint64_t mpl_stage_offset(const mpl_exec *exec,
                           mpl_value v); /* of a strided value in its root's memory [byte] */
-/* Whether v lies with its channels last on this backend; whether it does not lie in one piece, at the backend's alignment. */
-bool mpl_exec_last(const mpl_exec *exec, mpl_value v);
-bool mpl_exec_strided(const mpl_exec *exec, mpl_value v);
 /* Makes an operation ready, staging what the backend cannot take as it lies; room for that, and where it is. */
 mpl_status mpl_stage_prepare(mpl_exec *exec, mpl_op op);
 mpl_status mpl_stage_place(mpl_exec *exec, uint32_t slab);

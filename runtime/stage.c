@@ -5,7 +5,8 @@
 #include "graphs/ir/layout.h"
 #include "runtime/exec_priv.h"
 
-bool mpl_exec_last(const mpl_exec *exec, mpl_value v)
+/* Whether v lies with its channels last on this backend. */
+static bool is_last(const mpl_exec *exec, mpl_value v)
 {
     return exec->backend->lays_channels_last && mpl_channels_last(exec->g, v);
 }
@@ -25,7 +26,7 @@ mpl_status mpl_stage_values(mpl_exec *exec, const mpl_value_map *map)
 
         if (!mpl_value_strided(map, v))
             continue;
-        exec->value_lay[v] = mpl_box_laid(g, root, &map->value_box[v], mpl_exec_last(exec, root));
+        exec->value_lay[v] = mpl_box_laid(g, root, &map->value_box[v], is_last(exec, root));
         if (!mpl_strided_bounds(&exec->value_lay[v], &least, &most) ||
             (uint64_t)most >= g->value_bytes[root] / size)
             MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' reaches outside of '%s', which it lies in",
@@ -40,11 +41,12 @@ uint64_t mpl_stage_offset(const mpl_exec *exec, mpl_value v)
     return (uint64_t)exec->value_lay[v].offset * mpl_type_bytes((mpl_type)exec->g->value_type[v]);
 }
 
-bool mpl_exec_strided(const mpl_exec *exec, mpl_value v)
+/* Whether it does not lie in one piece, at the backend's alignment. */
+static bool is_strided(const mpl_exec *exec, mpl_value v)
 {
     if (v == MPL_NONE || exec->value_lay == NULL || exec->value_lay[v].shape.rank == 0)
         return false;
-    return !mpl_box_is_run(&exec->value_lay[v], mpl_exec_last(exec, v)) ||
+    return !mpl_box_is_run(&exec->value_lay[v], is_last(exec, v)) ||
            exec->value_offset[v] % exec->backend->align != 0;
 }
 
@@ -71,7 +73,7 @@ static mpl_status stage_operands(mpl_exec *exec, mpl_op op)
         mpl_strided lay;
         mpl_staged *s;
 
-        if (!mpl_exec_strided(exec, v))
+        if (!is_strided(exec, v))
             continue;
         MPL_TRY(mpl_reserve(exec->ctx, exec->staged, exec->staged_cap, (size_t)exec->n_staged + 1));
         s = &exec->staged[exec->n_staged++];
@@ -79,7 +81,7 @@ static mpl_status stage_operands(mpl_exec *exec, mpl_op op)
         s->size = mpl_type_bytes((mpl_type)g->value_type[v]);
         lay = exec->value_lay[v];
         lay.offset = 0;
-        if (mpl_exec_last(exec, v))
+        if (is_last(exec, v))
             mpl_box_turn(&lay);
         mpl_strided_join(&lay, &s->lay);
         exec->copied_bytes += g->value_bytes[v];
@@ -96,11 +98,11 @@ mpl_status mpl_stage_prepare(mpl_exec *exec, mpl_op op)
     bool any = false, done = false;
 
     for (uint32_t i = 0; i < n_operands(g, op); i++)
-        any = any || mpl_exec_strided(exec, operand(g, op, i));
+        any = any || is_strided(exec, operand(g, op, i));
     if (any && exec->backend->prepare_strided != NULL) {
         MPL_TRY(mpl_new(exec->ctx, stride, n_operands(g, op)));
         for (uint32_t i = 0; i < n_operands(g, op); i++)
-            if (mpl_exec_strided(exec, operand(g, op, i)))
+            if (is_strided(exec, operand(g, op, i)))
                 stride[i] = exec->value_lay[operand(g, op, i)].stride;
         MPL_TRY(exec->backend->prepare_strided(exec->dev, g, op, stride, &exec->op_prepared[op],
                                                &exec->op_workspace_bytes[op], &exec->op_how[op]));

@@ -77,9 +77,8 @@ static inline uint64_t *mpl_row(const mpl_store *s, uint32_t item)
 {
     return s->row + (size_t)item * s->words;
 }
-/* store_units.c: contents must stand at `step`; at all from `from` to `last`, of one unit. */
+/* store_units.c: contents must stand at `step`. */
 void mpl_row_set(const mpl_store *s, uint64_t *row, uint32_t step);
-void mpl_row_set_range(const mpl_store *s, uint64_t *row, uint32_t from, uint32_t last);
 /* Whether both may have to stand at once; whether they do, and at `step` alone. */
 bool mpl_rows_meet(const mpl_store *s, const uint64_t *a, const uint64_t *b);
 bool mpl_rows_meet_at(const mpl_store *s, const uint64_t *a, const uint64_t *b, uint32_t step);

@@ -34,7 +34,8 @@ static void add_beside(const mpl_store *s, uint64_t *row, uint32_t unit)
         row[s->half + w] |= u->beside[(size_t)unit * u->point_words + w];
 }
 
-void mpl_row_set_range(const mpl_store *s, uint64_t *row, uint32_t from, uint32_t last)
+/* They must stand at all steps from `from` to `last`, of one unit. */
+static void row_set_range(const mpl_store *s, uint64_t *row, uint32_t from, uint32_t last)
 {
     if (s->units != NULL)
         mpl_points_set_range(s->units, from, last, row);
@@ -44,7 +45,7 @@ void mpl_row_set_range(const mpl_store *s, uint64_t *row, uint32_t from, uint32_
 
 void mpl_row_set(const mpl_store *s, uint64_t *row, uint32_t step)
 {
-    mpl_row_set_range(s, row, step, step);
+    row_set_range(s, row, step, step);
 }
 
 /* ---- rows for every order ------------------------------------------------------------------------------------------ */

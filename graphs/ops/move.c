@@ -2,8 +2,9 @@
  * reverse_sequence: elements of any type, moved by their size. */
 #include "graphs/ops/move_priv.h"
 
-void mpl_move_row(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
-                  uint32_t bytes)
+/* One row of a box: n elements. Strides in elements. */
+static void move_row(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
+                     uint32_t bytes)
 {
     if (to_stride == 1 && from_stride == 1) {
         /* Under a wrong plan they may overlap, which a checked run is to find. */
@@ -42,8 +43,8 @@ void mpl_move(const mpl_box *box, uint32_t bytes, void *to, const void *from)
     memcpy(stride[0], box->to_stride, sizeof stride[0]);
     memcpy(stride[1], box->from_stride, sizeof stride[1]);
     do
-        mpl_move_row((char *)to + offset[0] * bytes, box->rank > 0 ? stride[0][outer] : 1,
-                     (const char *)from + offset[1] * bytes, box->rank > 0 ? stride[1][outer] : 1, n, bytes);
+        move_row((char *)to + offset[0] * bytes, box->rank > 0 ? stride[0][outer] : 1,
+                 (const char *)from + offset[1] * bytes, box->rank > 0 ? stride[1][outer] : 1, n, bytes);
     while (mpl_step(box->dim, outer, index, 2, (const int64_t(*)[MPL_MAX_RANK])stride, offset));
 }
 

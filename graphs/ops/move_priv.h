@@ -12,9 +12,6 @@ typedef struct mpl_box {
 
 /* Copies every element of the box, `bytes` each, from `from` to `to`, which do not overlap. O(elements). */
 void mpl_move(const mpl_box *box, uint32_t bytes, void *to, const void *from);
-/* One row of a box: n elements. Strides in elements. */
-void mpl_move_row(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n,
-                  uint32_t bytes);
 
 /* What a slice takes of each axis of `in`: dims, first indices and steps. */
 mpl_status mpl_slice_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in, mpl_shape *to,

@@ -45,8 +45,9 @@ void mpl_order_run_init(mpl_order_run *run, mpl_ctx *ctx)
     *run = (mpl_order_run){.ctx = ctx, .seed = 1, .budget_ticks = UINT64_MAX, .deadline_ns = INT64_MAX};
 }
 
-mpl_status mpl_order_param(const mpl_order_run *run, const char *key, uint64_t min, uint64_t max,
-                           uint64_t otherwise, uint64_t *out)
+/* Whole parameter in [min, max], or `otherwise`. MPL_EINPUT. */
+static mpl_status read_param(const mpl_order_run *run, const char *key, uint64_t min, uint64_t max,
+                             uint64_t otherwise, uint64_t *out)
 {
     mpl_status st = MPL_OK;
 
@@ -309,11 +310,11 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, unsigned method
     mpl_order_model *m = NULL;
     planner x = {.run = run, .ctx = run->ctx, .methods = methods, .order = order};
 
-    MPL_TRY(mpl_order_param(run, "ticks", 1, UINT64_MAX,
-                            run->budget_ticks < UINT64_MAX ? run->budget_ticks : budget, &x.effort.budget));
-    MPL_TRY(mpl_order_param(run, "width", 1, 100000, 64, &x.width));
-    MPL_TRY(mpl_order_param(run, "states", 1, 100000000, 2000000, &x.states));
-    MPL_TRY(mpl_order_param(run, "rounds", 1, UINT64_MAX, 200000, &x.rounds));
+    MPL_TRY(read_param(run, "ticks", 1, UINT64_MAX,
+                       run->budget_ticks < UINT64_MAX ? run->budget_ticks : budget, &x.effort.budget));
+    MPL_TRY(read_param(run, "width", 1, 100000, 64, &x.width));
+    MPL_TRY(read_param(run, "states", 1, 100000000, 2000000, &x.states));
+    MPL_TRY(read_param(run, "rounds", 1, UINT64_MAX, 200000, &x.rounds));
     x.effort.deadline_ns = run->deadline_ns;
     MPL_TRY(mpl_order_model_new(run->ctx, g, run->options, &m));
     x.m = m;

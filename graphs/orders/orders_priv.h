@@ -65,8 +65,4 @@ mpl_status mpl_order_search_least_peak(mpl_order_run *run, const mpl_graph *g, m
 mpl_status mpl_order_search_beam(mpl_order_run *run, const mpl_graph *g, mpl_op *order);
 mpl_status mpl_order_search_anneal(mpl_order_run *run, const mpl_graph *g, mpl_op *order);
 
-/* Whole parameter in [min, max], or `otherwise`. MPL_EINPUT. */
-mpl_status mpl_order_param(const mpl_order_run *run, const char *key, uint64_t min, uint64_t max,
-                           uint64_t otherwise, uint64_t *out);
-
 #endif
