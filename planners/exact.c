@@ -373,8 +373,8 @@ static mpl_status try_arena(solver *s, uint32_t pool, mpl_exact_part *part, mpl_
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < i; j++)
             if (mpl_conflict(s->p, part->buffer[i], part->buffer[j])) {
-                mpl_row_add(rival + (size_t)i * n_words, j);
-                mpl_row_add(rival + (size_t)j * n_words, i);
+                mpl_bit_add(rival + (size_t)i * n_words, j);
+                mpl_bit_add(rival + (size_t)j * n_words, i);
             }
     MPL_TRY(mpl_bodies_new_take(ctx, s->p, part->buffer, body, n, &rival, &b));
     s->effort.tick_limit = s->effort.ticks + more;

@@ -161,7 +161,7 @@ static mpl_status grow_by_size(lister *l, uint32_t m)
     for (uint32_t k = 0; k < l->n; k++) {
         uint32_t i = l->by_size[k];
 
-        if (!mpl_row_has(l->row, i))
+        if (!mpl_bit_has(l->row, i))
             continue;
         l->chosen[l->n_chosen++] = i;
         for (uint32_t w = 0; w < l->n_words; w++)
@@ -297,7 +297,7 @@ mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *
     MPL_TRY(mpl_new(ctx, l.chosen, (size_t)l.n + 1));
     MPL_TRY(mpl_reserve(ctx, l.q->begin, l.room_begin, 1));
     for (uint32_t m = 0; m < l.n; m++)
-        mpl_row_add(l.row, m);
+        mpl_bit_add(l.row, m);
     begin_stage(&l);
     MPL_TRY(list(&l, 0));
     if (l.too_many)
