@@ -246,7 +246,7 @@ certify-mutations: deps-test $O/tests/test_planners_certify $O/tests/test_planne
 
 # What is claimed with a figure, run once more: asked, reached, met or not; into results/tables/claims.tsv unless ONLY=PATTERN.
 claims: deps-test all $(TESTBIN) $O/tests/bench_speed $O/tests/bench_exact $O/tests/bench_parallel
-	$(Q)scripts/claims.sh $B/memplan $O/tests $(ONLY)
+	$(Q)scripts/claims.sh $B/memplan $O/tests '$(ONLY)'
 
 # All of results/ and the numbers of PAPER.md, measured anew; and whether they are what the committed rows make.
 paper: all $O/tests/bench_speed $O/tests/bench_exact
