@@ -26,6 +26,7 @@ typedef struct mpl_read_options {
     uint32_t n_dims;
     const char *const *dim_name;
     const int64_t *dim_value;
+    bool spare_dims; /* a dim that the file has not is no error: what is said serves several files */
     uint32_t n_inputs;
     const char *const *input_name; /* NULL: by input_index */
     const uint32_t *input_index;   /* among the inputs of the file */

@@ -58,6 +58,7 @@ memplan_status memplan_load(memplan_ctx *owner, const char *graph, memplan_task 
     mpl_ctx *ctx = &owner->ctx;
     mpl_status st = MPL_OK;
     mpl_read_options read = {.n_dims = owner->n_dims,
+                             .spare_dims = true,
                              .dim_name = (const char *const *)owner->dim_name,
                              .dim_value = owner->dim_value};
     mpl_source source = {0};

@@ -377,6 +377,16 @@ static void dims_from_options(void **state)
     mpl_graph_free(&ctx, g);
     options.dim_value = (const int64_t[]){-5, 7};
     assert_refused(&ctx, &m, &options, "cannot be negative");
+    options.dim_value = (const int64_t[]){5, 7};
+    options.dim_name = (const char *const[]){"N", "x.1"}; /* known: 3 */
+    assert_refused(&ctx, &m, &options, "no input has an open dim 'x.1'; open are: N, x.2");
+    options.n_dims = 3, options.dim_name = (const char *const[]){"N", "x.2", "M"};
+    options.dim_value = (const int64_t[]){5, 7, 9};
+    assert_refused(&ctx, &m, &options, "no input has an open dim 'M'");
+    options.spare_dims = true;
+    assert_ok(&ctx, read_message(&ctx, &m, &options, &g));
+    assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), "[5,3,7]");
+    mpl_graph_free(&ctx, g);
 }
 
 /* n and k decide a shape, n by way of an Add; x does not, and is not bound though its contents are given. */

@@ -135,6 +135,7 @@ static const struct {
     {"plan mlp -p pool --concat maybe", 2, "none of auto, share, copy"},
     {"plan mlp -p pool --dim N", 2, "NAME=N"},
     {"plan mlp -p pool --dim N=-3", 2, "-3"},
+    {"plan mlp -p pool --dim batch=3", 2, "no open dim 'batch'; dims are given to ONNX models"},
     {"plan mlp:batch=0 -p pool", 2, "batch"},
     {"plan mlp:frob=1 -p pool", 2, "frob"},
     {"plan mlp:batch=99999999999999999999 -p pool", 2, "batch"},

@@ -479,21 +479,31 @@ static const char *kind_of(const Onnx__TypeProto *type)
     }
 }
 
-/* One dim of an input: its value, else --dim by its name (NAME.AXIS where it has none), else that of the file's own
- * contents where they are given. */
+enum { PLACE = 128 }; /* INPUT.AXIS, cut */
+
+/* What --dim calls a dim that the file leaves open: its name, else INPUT.AXIS, written to `place`. NULL: it is known. */
+static const char *open_dim(const char *input, uint32_t axis, const Onnx__TensorShapeProto__Dimension *d,
+                            char place[PLACE])
+{
+    const char *name =
+        d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? text_of(d->dim_param) : "";
+
+    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0)
+        return NULL;
+    snprintf(place, PLACE, "%.100s.%u", input, axis);
+    return name[0] != '\0' ? name : place;
+}
+
+/* One dim of an input: its value, else --dim by its name, else that of the file's own contents where they are given. */
 static mpl_status read_dim(onnx_reader *r, const char *input, uint32_t axis,
                            const Onnx__TensorShapeProto__Dimension *d, const mpl_tensor *given, int64_t *out)
 {
     mpl_status st = MPL_OK;
-    const char *name =
-        d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? text_of(d->dim_param) : "";
-    char place[128];
+    char place[PLACE];
+    const char *name = open_dim(input, axis, d, place);
 
-    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0)
+    if (name == NULL)
         return *out = d->dim_value, MPL_OK;
-    snprintf(place, sizeof place, "%.100s.%u", input, axis);
-    if (name[0] == '\0')
-        name = place;
     for (uint32_t i = 0; r->options != NULL && i < r->options->n_dims; i++)
         if (strcmp(r->options->dim_name[i], name) == 0) {
             if (r->options->dim_value[i] < 0)
@@ -713,6 +723,50 @@ out:
     return st;
 }
 
+/* Visits the dims that the file leaves open, until one is called `name` (NULL: all of them); adds what they are called to `list`. */
+static bool find_open_dim(onnx_reader *r, const char *name, char *list, size_t cap)
+{
+    const Onnx__GraphProto *p = r->proto;
+    char place[PLACE];
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n_input; i++) {
+        const Onnx__TypeProto *type = p->input[i]->type;
+        const Onnx__TensorShapeProto *shape =
+            type != NULL && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? type->tensor_type->shape
+                                                                                    : NULL;
+
+        for (uint32_t axis = 0; shape != NULL && axis < shape->n_dim; axis++) {
+            const char *called = open_dim(text_of(p->input[i]->name), axis, shape->dim[axis], place);
+
+            if (called == NULL)
+                continue;
+            if (name != NULL && strcmp(called, name) == 0)
+                return true;
+            if (list != NULL && n < cap)
+                n += (size_t)snprintf(list + n, cap - n, "%s%.100s", n > 0 ? ", " : "", called);
+        }
+    }
+    return false;
+}
+
+/* A dim that no input has is a slip of the pen, and the plan would be for other sizes. */
+static mpl_status check_dims_given(onnx_reader *r)
+{
+    mpl_status st = MPL_OK;
+    char list[300] = "";
+
+    for (uint32_t i = 0; r->options != NULL && !r->options->spare_dims && i < r->options->n_dims; i++) {
+        if (find_open_dim(r, r->options->dim_name[i], NULL, 0))
+            continue;
+        find_open_dim(r, NULL, list, sizeof list);
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.120s: no input has an open dim '%.100s'; %s%s", r->path,
+                 r->options->dim_name[i], list[0] != '\0' ? "open are: " : "all of them are known", list);
+    }
+out:
+    return st;
+}
+
 /* One try: the model as a graph that is not finished yet. */
 static mpl_status read_graph(onnx_reader *r)
 {
@@ -755,6 +809,7 @@ static mpl_status read_model(mpl_ctx *ctx, const char *path, const Onnx__ModelPr
     if (model->graph == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: it holds no graph", path);
     MPL_TRY(find_opset(&r));
+    MPL_TRY(check_dims_given(&r));
     MPL_TRY(mpl_new(ctx, r.bind, model->graph->n_input));
     r.scope = &r.top;
     do {

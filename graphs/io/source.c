@@ -56,6 +56,19 @@ static bool ends_with(const char *text, const char *ending)
     return n >= m && strcmp(text + n - m, ending) == 0;
 }
 
+static mpl_status refuse_dims(mpl_ctx *ctx, const char *text, const mpl_read_options *options)
+{
+    mpl_status st = MPL_OK;
+
+    if (options != NULL && options->n_dims > 0 && !options->spare_dims)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%.200s: has no open dim '%.100s'; dims are given to ONNX models, networks have parameters "
+                 "(memplan list graphs)",
+                 text, options->dim_name[0]);
+out:
+    return st;
+}
+
 static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_options *options, mpl_source *out)
 {
     mpl_status st = MPL_OK;
@@ -66,6 +79,8 @@ static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_optio
     if (size == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: the file is empty; it should hold ONNX, .graph text or a buffer list",
                  path);
+    if (content_of(data, size) != ONNX)
+        MPL_TRY(refuse_dims(ctx, path, options));
     switch (content_of(data, size)) {
     case ONNX:
         MPL_TRY(mpl_onnx_read_memory(ctx, path, data, size, options, &out->graph));
@@ -211,6 +226,7 @@ mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_option
         return open_twin(ctx, text, twin, options, out);
     if (exists && !S_ISDIR(facts.st_mode))
         return open_file(ctx, text, options, out);
+    MPL_TRY(refuse_dims(ctx, text, known ? options : NULL));
     if (known)
         return mpl_zoo_build(ctx, text, &out->graph);
     if (!exists && (begins_with(text, "guillotine:") || begins_with(text, "synthetic:")))

@@ -35,6 +35,7 @@ static void use(mpl_ctx *ctx, const mpl_graph *g)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const mpl_read_options some = {.n_dims = 1,
+                                   .spare_dims = true,
                                    .dim_name = (const char *const[]){"N"},
                                    .dim_value = (const int64_t[]){4},
                                    .n_inputs = 3,
