@@ -122,13 +122,18 @@ proved() { # LIMIT_S OPTIONS GRAPH ..: plans of $planner (`exact`), each proved 
 }
 networks="resnet18 resnet34 resnet50 resnet101 resnet152 densenet121 densenet169 densenet201 inception_v1 inception_v3 inception_v4 vgg16 mobilenet_v1 mobilenet_v2 shufflenet_v2 squeezenet lstm mlp mnist_conv"
 
+least_live() { # ROW: no order has less alive at once, in whole slots, and the plan needs no more than that
+    [ "$(of order_live_bytes <<<"$1")" = "$(of order_bound_bytes <<<"$1")" ] &&
+        [ "$(of planned_bytes <<<"$1")" -le "$(of order_live_bytes <<<"$1")" ]
+}
+
 orders() { # LEAST_PERCENT GRAPH ..: the mean saving of the least-peak order, each proved least
     local least=$1 sum=0 n=0 open=0 given row
     shift
     for g in "$@"; do
         given=$(plan "$g" -p portfolio --order given | of planned_bytes)
         row=$(plan "$g" -p portfolio --order least_peak)
-        [ "$(of planned_bytes <<<"$row")" = "$(of order_bound_bytes <<<"$row")" ] || open=$((open + 1))
+        least_live "$row" || open=$((open + 1))
         sum=$(awk "BEGIN { print $sum + 100 * (1 - $(of planned_bytes <<<"$row") / $given) }") n=$((n + 1))
     done
     echo "$(awk "BEGIN { printf \"%.1f\", $sum / $n }") % less on average, $open of $n not proved least"
@@ -247,7 +252,7 @@ wired() { # TIMES GRAPH ..: the least-peak order below the program's, proved
     for g in "$@"; do
         given=$(plan "$g" -p portfolio --order given | of planned_bytes)
         row=$(plan "$g" -p portfolio --order least_peak)
-        [ "$(of planned_bytes <<<"$row")" = "$(of order_bound_bytes <<<"$row")" ] || open=$((open + 1))
+        least_live "$row" || open=$((open + 1))
         worst=$(awk "BEGIN { r = $given / $(of planned_bytes <<<"$row"); print (r < $worst) ? r : $worst }")
     done
     echo "at least $(printf %.3f "$worst") times less on $# graphs, $open not proved"
