@@ -74,6 +74,8 @@ static mpl_status less_cell(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t w
 {
     double less = known && without > 0 ? 1 - (double)with / (double)without : 0;
 
+    if (less < 0 && less > -0.0005)
+        less = 0; /* not "-0.0" */
     return known ? mpl_grid_cell(ctx, grid, without == with ? "0" : "%.1f %%", less * 100)
                  : mpl_grid_cell(ctx, grid, "-");
 }
