@@ -114,6 +114,53 @@ static void two_operands_broadcast(void **state)
     }
 }
 
+/* a b + c of operands that are parts of one shape; not of f16, whose two roundings are two. */
+static void check_fma(const test_tensor *in, const mpl_shape *out, int place)
+{
+    test_op r;
+
+    assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_fma, 3, in, 0, NULL, 1, place));
+    for (int64_t i = 0; i < mpl_count(out); i++) {
+        double x[3], got = mpl_get(r.out[0].type, r.out[0].data, i);
+
+        for (int k = 0; k < 3; k++)
+            x[k] = in[k].value[source_of(&in[k].shape, out, i)];
+        if (!(fabs(got - (x[0] * x[1] + x[2])) <= 1e-6 * (fabs(x[0] * x[1]) + fabs(x[2]))))
+            fail_msg("fma, %s: element %" PRId64 " is %.9g, not %.9g", mpl_type_name(in[0].type), i, got,
+                     x[0] * x[1] + x[2]);
+    }
+    test_op_free(&r);
+}
+
+/* Rows longer than what goes through vectors, and than a piece; each operand whole, a number for each channel, or one of all. */
+static void fma_by_channel(void **state)
+{
+    static const mpl_shape out = {4, {2, 3, 37, 15}},
+                           part[] = {{4, {2, 3, 37, 15}}, {3, {3, 1, 1}}, {0, {0}}};
+    mpl_rng rng;
+
+    (void)state;
+    mpl_rng_init(&rng, 8);
+    for (uint32_t code = 0; code < 3 * 3 * 3; code++) {
+        uint32_t which[3] = {code % 3, code / 3 % 3, code / 9};
+        test_tensor in[3];
+        double *x[3];
+
+        if (which[0] > 0 && which[1] > 0 && which[2] > 0)
+            continue;
+        for (int k = 0; k < 3; k++) {
+            x[k] = random_values(&rng, &part[which[k]]);
+            in[k] =
+                (test_tensor){true, code % 2 == 0 ? MPL_TYPE_f32 : MPL_TYPE_f64, part[which[k]], x[k], NULL};
+        }
+        for (int place = IN_NEW_MEMORY; place < 3; place++)
+            if (place < 0 || which[place] == 0)
+                check_fma(in, &out, place);
+        for (int k = 0; k < 3; k++)
+            free(x[k]);
+    }
+}
+
 static void three_operands_broadcast(void **state)
 {
     mpl_rng rng;
@@ -145,6 +192,8 @@ static void three_operands_broadcast(void **state)
                     fmax(fmax(x[0][source_of(&part[0], &out, i)], x[1][source_of(&part[1], &out, i)]),
                          x[2][source_of(&part[2], &out, i)]));
             test_op_free(&r);
+            if (type != MPL_TYPE_f16)
+                check_fma(in, &out, place);
             if (place == 0)
                 continue;
             assert_ok(&r.ctx, test_op_apply(&r, MPL_OP_where, 3, pick, 0, NULL, 1, place));
@@ -484,10 +533,10 @@ static void layer_norm_of_any_shape(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_operands_broadcast),  cmocka_unit_test(three_operands_broadcast),
-        cmocka_unit_test(reductions_of_any_axes),  cmocka_unit_test(along_one_axis),
-        cmocka_unit_test(the_best_of_any_axis),    cmocka_unit_test(lrn_of_any_size),
-        cmocka_unit_test(layer_norm_of_any_shape),
+        cmocka_unit_test(two_operands_broadcast), cmocka_unit_test(three_operands_broadcast),
+        cmocka_unit_test(fma_by_channel),         cmocka_unit_test(reductions_of_any_axes),
+        cmocka_unit_test(along_one_axis),         cmocka_unit_test(the_best_of_any_axis),
+        cmocka_unit_test(lrn_of_any_size),        cmocka_unit_test(layer_norm_of_any_shape),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -215,10 +215,56 @@ static void div_sqrt_piece(const mpl_op_call *call, mpl_arith arith, const void 
     over[arith](x[0], y, y, n, NULL);
 }
 
+enum { AT_ONCE = 16 }; /* a count that compilers know makes vectors of it */
+
+/* A piece of a row; a step of 0 repeats an operand. The usual one, a scale and a shift for each channel, has a loop of its own. */
+static void fma_floats(const float *const *x, const int64_t *step, int64_t n, float *restrict y)
+{
+    const float *a = x[0], *b = x[1], *c = x[2];
+    float scale = *b, shift = *c;
+    int64_t k = 0;
+
+    if (step[0] == 1 && step[1] == 0 && step[2] == 0)
+        for (; k + AT_ONCE <= n; k += AT_ONCE)
+            for (int64_t i = 0; i < AT_ONCE; i++)
+                y[k + i] = a[k + i] * scale + shift;
+    for (; k < n; k++)
+        y[k] = a[k * step[0]] * b[k * step[1]] + c[k * step[2]];
+}
+
+/* What `joined` does, without a copy of each repeated operand: planned networks spend their time here. */
+static void fma_of_floats(const mpl_op_call *call)
+{
+    const mpl_shape *out = &call->out[0].shape;
+    uint32_t begin = common_row(call, 3);
+    int64_t row = mpl_count_dims(out, begin, out->rank), total = mpl_count(out), index[MPL_MAX_RANK] = {0};
+    int64_t step[3];
+    float y[MPL_PIECE];
+
+    for (uint32_t k = 0; k < 3; k++)
+        step[k] = mpl_row_repeated(&call->in[k].shape, out, begin) ? 0 : 1;
+    for (int64_t at = 0; at < total; mpl_step(out->dim, begin, index, 0, NULL, NULL)) {
+        const float *x[3];
+
+        for (uint32_t k = 0; k < 3; k++)
+            x[k] = (const float *)call->in[k].data + row_offset(&call->in[k].shape, out, begin, index);
+        for (int64_t from = 0, n; from < row; from += n, at += n) {
+            n = row - from < MPL_PIECE ? row - from : MPL_PIECE;
+            fma_floats(x, step, n, y);
+            memcpy((float *)call->out[0].data + at, y, (size_t)n * sizeof *y);
+            for (uint32_t k = 0; k < 3; k++)
+                x[k] += step[k] * n;
+        }
+    }
+}
+
 mpl_status mpl_eval_fma(mpl_ctx *ctx, const mpl_op_call *call)
 {
     (void)ctx;
-    return joined(call, fma_piece);
+    if (call->out[0].type != MPL_TYPE_f32)
+        return joined(call, fma_piece);
+    fma_of_floats(call);
+    return MPL_OK;
 }
 
 mpl_status mpl_eval_div_sqrt(mpl_ctx *ctx, const mpl_op_call *call)
