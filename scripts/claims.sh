@@ -186,7 +186,7 @@ speed() { # FILE LIMIT_MS: greedy_size on a list
 }
 million() {
     "$tests/bench_speed" -r 1 -n 1000000 -p pool,owl,mxnet,greedy_size,greedy_breadth,best_fit,first_fit >"$work/rows" || return
-    awk -F'\t' '$3 >= 1000000 { if ($4 > ms) { ms = $4; who = $2 } if ($5 > mb) mb = $5; n++ }
+    awk -F'\t' '$3 + 0 >= 1000000 { if ($4 + 0 > ms) { ms = $4 + 0; who = $2 } if ($5 + 0 > mb) mb = $5 + 0; n++ }
         END { printf "%d planners, slowest %.2f s (%s), most %.0f MB\n", n, ms / 1000, who, mb; exit !(n > 3 && ms < 3000 && mb < 500) }' "$work/rows"
 }
 small_plan() { # LIMIT_MS GRAPH ..: nnc_2019's time
