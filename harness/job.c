@@ -329,7 +329,7 @@ static mpl_status optimise(mpl_ctx *ctx, const mpl_options *options, mpl_job *jo
     MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &set));
     MPL_TRY(mpl_measure_options(ctx, options, &run));
     job->n_ops_before = job->source.graph->n_ops;
-    if (set.on[MPL_PASS_conv_bn] && options->weights != NULL) {
+    if (mpl_pass_set_reads_weights(&set) && options->weights != NULL) {
         run.random_weights = true;
         MPL_TRY(make_weights(ctx, job->source.graph, &run));
     }

@@ -109,7 +109,7 @@ mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exe
     if (strncmp(options->weights, prefix, sizeof prefix - 1) != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--weights: '%s' is not random:SEED", options->weights);
     MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
-    out->random_weights = !passes.on[MPL_PASS_conv_bn];
+    out->random_weights = !mpl_pass_set_reads_weights(&passes);
     MPL_TRY(mpl_parse_count(ctx, "--weights", options->weights + sizeof prefix - 1, 0, INT64_MAX,
                             &out->weight_seed));
 out:

@@ -20,8 +20,8 @@ typedef struct mpl_inputs {
 mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_job *job, mpl_inputs *out);
 void mpl_inputs_fini(mpl_ctx *ctx, mpl_inputs *inputs);
 
-/* --checked and --weights; --compare is looked at. Where the pass conv_bn runs, weights of files were made random when the graph was
- * read (job.c). */
+/* --checked and --weights; --compare is looked at. Where a pass computes with weights (mpl_pass_set_reads_weights), those of files
+ * were made random when the graph was read (job.c). */
 mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exec_options *out);
 
 /* --compare malloc: makes *out for an executor of a plan, and runs it once; NULL where the option is not given. MPL_EUNAVAIL. */

@@ -103,6 +103,11 @@ mpl_status mpl_match_dot_transpose(mpl_match *m, mpl_op op, mpl_edit *edit)
 
 enum { SCALE, BIAS, MEAN, VARIANCE, FILTER, OFFSET, N_PARAMETERS };
 
+static bool has_contents(const mpl_match *m, mpl_value v)
+{
+    return m->g->value_role[v] == MPL_WEIGHT && (m->g->value_data[v] != NULL || m->weights != NULL);
+}
+
 /* All elements of weight v; *data is the caller's, NULL where v has no contents. */
 static mpl_status contents(mpl_match *m, mpl_value v, void **data)
 {
@@ -110,7 +115,7 @@ static mpl_status contents(mpl_match *m, mpl_value v, void **data)
     const mpl_graph *g = m->g;
     size_t size = mpl_type_bytes((mpl_type)g->value_type[v]);
 
-    if (g->value_role[v] != MPL_WEIGHT || (g->value_data[v] == NULL && m->weights == NULL))
+    if (!has_contents(m, v))
         return MPL_OK;
     *data = mpl_alloc(m->ctx, g->value_bytes[v], 1);
     if (*data == NULL)
@@ -179,6 +184,150 @@ out:
     for (uint32_t k = 0; k < N_PARAMETERS; k++)
         mpl_free(m->ctx, data[k]);
     return st;
+}
+
+/* ---- arithmetic with a number for each channel into what it stands behind ---- */
+
+/* v is one number, or one for each channel, where it is broadcast to `whole`. */
+static bool is_by_channel(const mpl_graph *g, mpl_value v, const mpl_shape *whole)
+{
+    const mpl_shape *s = &g->value_shape[v];
+
+    if (s->rank > whole->rank)
+        return false;
+    for (uint32_t i = 0; i < s->rank; i++)
+        if (s->dim[i] != 1 && (whole->rank - s->rank + i != 1 || s->dim[i] != whole->dim[1]))
+            return false;
+    return true;
+}
+
+/* An operation that makes x * times + plus of what `maker` makes, by channel. */
+typedef struct affine {
+    mpl_op maker;
+    mpl_type type;
+    bool scales, shifts; /* false: all of times are 1, of plus 0 */
+    int64_t n_channels;
+    double *times, *plus; /* [n_channels] */
+} affine;
+
+/* y with x: y * x, y / x, y + x, y - x, or x - y where x is the first operand, as y * times + plus. */
+static void affine_of(mpl_op_kind does, bool x_first, double x, double *times, double *plus)
+{
+    *times = does == MPL_OP_mul ? x : does == MPL_OP_div ? 1 / x : does == MPL_OP_sub && x_first ? -1 : 1;
+    *plus = does == MPL_OP_add ? x : does == MPL_OP_sub ? (x_first ? x : -x) : 0;
+}
+
+/* a->maker: MPL_NONE where the operation is none such behind one of that kind, or contents of the two are not known. */
+static mpl_status affine_find(mpl_match *m, mpl_op op, mpl_op_kind kind, affine *a)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_value out = mpl_op_output(g, op, 0), factor = MPL_NONE;
+    mpl_op maker = MPL_NONE;
+    mpl_op_kind does = (mpl_op_kind)g->op_kind[op];
+    bool second = false, finite = true, one;
+    void *data = NULL;
+
+    *a = (affine){.maker = MPL_NONE, .type = (mpl_type)g->value_type[out]};
+    if ((does != MPL_OP_mul && does != MPL_OP_div && does != MPL_OP_add && does != MPL_OP_sub) ||
+        !mpl_type_in(a->type, MPL_SET(f32) | MPL_SET(f64)))
+        goto out; /* narrow floats would be rounded once less */
+    for (uint32_t i = 0; i < (does == MPL_OP_div ? 1 : 2) && maker == MPL_NONE; i++) {
+        maker = mpl_only_for(g, mpl_op_input(g, op, i), kind);
+        factor = mpl_op_input(g, op, 1 - i);
+        second = i == 1;
+    }
+    if (maker == MPL_NONE || g->value_shape[out].rank < 2 || g->value_bytes[out] == 0 ||
+        !mpl_same_form(g, mpl_op_output(g, maker, 0), out) ||
+        !is_by_channel(g, factor, &g->value_shape[out]) || !has_contents(m, factor))
+        goto out;
+    for (uint32_t i = 1; i < 3; i++) {
+        mpl_value v = mpl_op_input(g, maker, i);
+
+        if (v != MPL_NONE && (!has_contents(m, v) || g->value_type[v] != a->type))
+            goto out;
+    }
+    MPL_TRY(contents(m, factor, &data));
+    a->n_channels = g->value_shape[out].dim[1];
+    one = mpl_count(&g->value_shape[factor]) == 1;
+    MPL_TRY(mpl_new(m->ctx, a->times, (uint64_t)a->n_channels));
+    MPL_TRY(mpl_new(m->ctx, a->plus, (uint64_t)a->n_channels));
+    for (int64_t c = 0; c < a->n_channels; c++) {
+        affine_of(does, second, mpl_get(a->type, data, one ? 0 : c), &a->times[c], &a->plus[c]);
+        finite = finite && isfinite(a->times[c]) && isfinite(a->plus[c]);
+    }
+    a->scales = does == MPL_OP_mul || does == MPL_OP_div || (does == MPL_OP_sub && second);
+    a->shifts = does == MPL_OP_add || does == MPL_OP_sub;
+    a->maker = finite ? maker : MPL_NONE; /* infinities would meet in the sums of a convolution */
+out:
+    mpl_free(m->ctx, data);
+    return st;
+}
+
+/* Input `i` of the maker, `n_each` numbers a channel, times (and plus, where it is an offset) what is there; in double, rounded once.
+ * An offset that the maker lacks is 0. Its operand in the edit becomes fresh[k]. */
+static mpl_status affine_apply(mpl_match *m, const affine *a, uint32_t i, bool offset, mpl_edit *edit,
+                               uint32_t k)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_value v = mpl_op_input(g, a->maker, i);
+    mpl_shape shape = v != MPL_NONE ? g->value_shape[v] : (mpl_shape){1, {a->n_channels}};
+    int64_t n_each = mpl_count_dims(&shape, 1, shape.rank);
+    void *data = NULL;
+
+    if (v != MPL_NONE)
+        MPL_TRY(contents(m, v, &data));
+    MPL_TRY(mpl_edit_fresh(m->ctx, a->type, &shape, false, &edit->fresh[k]));
+    for (int64_t c = 0; c < a->n_channels; c++)
+        for (int64_t at = c * n_each; at < (c + 1) * n_each; at++)
+            mpl_put(a->type, edit->fresh[k].data, at,
+                    (data != NULL ? mpl_get(a->type, data, at) : 0) * a->times[c] +
+                        (offset ? a->plus[c] : 0));
+    edit->in[i] = MPL_FRESH(k);
+out:
+    mpl_free(m->ctx, data);
+    return st;
+}
+
+/* The maker, of what input 1 is a factor and input 2 an offset, takes the operation into both. */
+static mpl_status match_affine(mpl_match *m, mpl_op op, mpl_op_kind kind, mpl_edit *edit)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    uint32_t n_fresh = 0;
+    affine a;
+
+    MPL_TRY(affine_find(m, op, kind, &a));
+    if (a.maker == MPL_NONE)
+        goto out;
+    edit->n_in = mpl_op_n_in(g, a.maker);
+    if (edit->n_in == 2 && a.shifts)
+        edit->n_in = 3; /* an offset that was not there */
+    for (uint32_t i = 0; i < edit->n_in; i++)
+        edit->in[i] = mpl_op_input(g, a.maker, i);
+    if (a.scales)
+        MPL_TRY(affine_apply(m, &a, 1, false, edit, n_fresh++));
+    if (a.shifts || mpl_op_input(g, a.maker, 2) != MPL_NONE)
+        MPL_TRY(affine_apply(m, &a, 2, true, edit, n_fresh++));
+    edit->kind = MPL_EDIT_REPLACE;
+    edit->op_kind = kind;
+    edit->from = a.maker;
+out:
+    mpl_free(m->ctx, a.times);
+    mpl_free(m->ctx, a.plus);
+    return st;
+}
+
+/* y = (x - mean) * scale / sqrt(variance + epsilon) + bias: scale and bias. */
+mpl_status mpl_match_bn_scale(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    return match_affine(m, op, MPL_OP_batch_norm, edit);
+}
+
+mpl_status mpl_match_conv_scale(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    return match_affine(m, op, MPL_OP_conv, edit);
 }
 
 /* ---- what follows a convolution or matrix product, into it ---- */

@@ -71,6 +71,11 @@ out:
     return st;
 }
 
+bool mpl_pass_set_reads_weights(const mpl_pass_set *set)
+{
+    return set->on[MPL_PASS_bn_scale] || set->on[MPL_PASS_conv_bn] || set->on[MPL_PASS_conv_scale];
+}
+
 /* ---- questions about a graph ------------------------------------------------------------------------------------ */
 
 bool mpl_is_uniform(const mpl_graph *g, mpl_value v, double *x)

@@ -34,6 +34,9 @@ typedef struct mpl_pass_set {
  * there are; unsafe without a pass. */
 mpl_status mpl_pass_set_parse(mpl_ctx *ctx, const char *text, mpl_pass_set *out);
 
+/* Whether a pass of the set computes with the contents of weights that may have no data. */
+bool mpl_pass_set_reads_weights(const mpl_pass_set *set);
+
 /* Contents of weights that have no data, for passes that compute with them: writes all value_bytes of weight v. */
 typedef struct mpl_weight_source {
     mpl_status (*fill)(void *arg, const mpl_graph *g, mpl_value v, void *data);
@@ -48,7 +51,7 @@ typedef struct mpl_pass_count {
 } mpl_pass_count;
 
 /* Replaces *g (finished) by what the passes of the set make of it, in turns until none finds anything. weights may be
- * NULL: batch norms go only into weights with data. A pass that found something leaves no operation without a reader. count[MPL_N_PASSES] may
+ * NULL: batch norms take and give only weights with data. A pass that found something leaves no operation without a reader. count[MPL_N_PASSES] may
  * be NULL. MPL_EINPUT: an operation updates a weight, or writes into a value. On failure *g is fit for mpl_graph_free alone. O(size) a turn, and what folding computes. */
 mpl_status mpl_graph_optimise(mpl_ctx *ctx, mpl_graph **g, const mpl_pass_set *set,
                               const mpl_weight_source *weights, mpl_pass_count *count);
