@@ -30,9 +30,8 @@ def options(about, cases, rounds=5):
 
 
 def command(words, **more):
-    """Standard output of a command; Failed where it ends badly."""
-    env = dict(os.environ, OMP_WAIT_POLICY="passive")
-    done = subprocess.run(words, capture_output=True, text=True, env=env, check=False, **more)
+    """Standard output of a command; Failed where it ends badly. Threads wait as each program has them do: one runs at a time."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **more)
     if done.returncode != 0:
         last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
         raise Failed(f"{os.path.basename(words[0])} {words[1]}: exit {done.returncode}: {last}")
