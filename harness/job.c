@@ -115,6 +115,9 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     if (strcmp(options->concat, "auto") != 0 && strcmp(options->concat, "share") != 0 &&
         strcmp(options->concat, "copy") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--concat: '%s' is none of auto, share, copy", options->concat);
+    if (!options->views && strcmp(options->concat, "share") == 0)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--concat share: operands that lie inside the result are views; --views off has none");
     if (strcmp(options->loop, "view") != 0 && strcmp(options->loop, "copy") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--loop: '%s' is neither view nor copy", options->loop);
     if (strcmp(options->workspaces, "pool") != 0 && strcmp(options->workspaces, "plan") != 0)

@@ -41,7 +41,8 @@ static mpl_status find_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding
     return MPL_OK;
 }
 
-static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b, mpl_inputs *inputs)
+static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b, mpl_inputs *inputs,
+                            bool *given)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
@@ -53,6 +54,9 @@ static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding 
     if (i == g->n_inputs)
         goto out;
     v = g->input[i];
+    if (given[i])
+        MPL_FAIL(ctx, MPL_EINPUT, "--input: '%s' (index %" PRIu32 ") is given twice", g->value_name[v], i);
+    given[i] = true;
     if (b->ramp) {
         MPL_TRY(mpl_exec_make_input(ctx, g, i, 0, inputs->data[i]));
         goto out;
@@ -71,18 +75,21 @@ mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_job *job, mpl_inputs *out)
     mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
     mpl_inputs inputs = {.n = g->n_inputs};
+    bool *given = NULL;
 
     MPL_TRY(mpl_new(ctx, inputs.data, g->n_inputs));
+    MPL_TRY(mpl_new(ctx, given, g->n_inputs));
     for (uint32_t i = 0; i < g->n_inputs; i++) {
         if ((inputs.data[i] = mpl_alloc(ctx, g->value_bytes[g->input[i]], 1)) == NULL)
             MPL_TRY(MPL_EMEM);
         MPL_TRY(mpl_exec_make_input(ctx, g, i, INPUT_SEED, inputs.data[i]));
     }
     for (uint32_t k = 0; k < job->inputs.n; k++)
-        MPL_TRY(set_input(ctx, job, &job->inputs.item[k], &inputs));
+        MPL_TRY(set_input(ctx, job, &job->inputs.item[k], &inputs, given));
     *out = inputs;
     memset(&inputs, 0, sizeof inputs);
 out:
+    mpl_free(ctx, given);
     mpl_inputs_fini(ctx, &inputs);
     return st;
 }

@@ -74,6 +74,7 @@ static const struct {
     {"twice.csv", "id,lower,upper,size\na,0,1,5\na,1,2,5\n"},
     {"short.csv", "id,lower,upper,size\na,0,1\n"},
     {"nothing.csv", "id,lower,upper,size\na,0,1,0\n"},
+    {"bare.graph", "graph bare\ninput x f32 [4]\ny = relu(x)\noutput y\n"},
     {"good.csv", "id,lower,upper,size\na,0,2,5\nb,1,3,7\n"},
     {"cycle.graph",
      "graph \"c\"\ninput x f32 [1,4]\na = relu(b) : f32 [1,4]\nb = relu(a) : f32 [1,4]\noutput b\n"},
@@ -191,6 +192,8 @@ static const struct {
     {"run @/good.csv -b ref -p pool", 2, "list"},
     {"run mlp -b ref -p pool --input frob=ramp", 2, "frob"},
     {"run mlp -b ref -p pool --input 7=ramp", 2, "7"},
+    {"run mlp -b ref -p pool --input ramp --input 0=ramp", 2, "twice"},
+    {"plan mlp -p pool --views off --concat share", 2, "--concat share"},
     {"run mlp -b ref -p pool --input @/missing.npy", 2, "missing.npy"},
     {"run mlp -b ref -p pool --expect @/missing.npy", 2, "missing.npy"},
     {"run mlp -b ref -p pool --weights zero", 2, "random:SEED"},
@@ -222,6 +225,7 @@ static const struct {
     {"export mlp", 2, "--format"},
     {"export mlp -f frob", 2, "frob"},
     {"export @/good.csv -f graph", 2, "list"},
+    {"export @/bare.graph -f csv -o @/bare.csv", 2, "no buffer"},
     {"list frob", 2, "frob"},
 };
 

@@ -344,11 +344,12 @@ static void a_bench_that_stops_leaves_nothing(void **state)
     char command[5000];
 
     (void)state;
-    snprintf(command, sizeof command,
-             "cd %s; rm -f busy; %s bench t.suite -q --backends none --jobs 2 -o stopped.jsonl --planners "
-             "'exec:slow=ls $TMPDIR >%s/busy.$$; mv %s/busy.$$ %s/busy; sleep 95' >out 2>err </dev/null & m=$!; "
-             "until test -s %s/busy || ! kill -0 $m; do sleep 0.02; done 2>/dev/null; kill -INT $m; wait $m",
-             folder, program, folder, folder, folder, folder);
+    snprintf(
+        command, sizeof command,
+        "cd %s; rm -f busy; %s bench t.suite -q --backends none --jobs 2 -o stopped.jsonl --planners "
+        "'exec:slow=ls $TMPDIR >%s/busy.$$; mv %s/busy.$$ %s/busy; sleep 95' >out 2>err </dev/null & m=$!; "
+        "until test -s %s/busy || ! kill -0 $m; do sleep 0.02; done 2>/dev/null; kill -INT $m; wait $m",
+        folder, program, folder, folder, folder, folder);
     if (system(command) < 0)
         fail();
     folder_read("err", err, sizeof err);

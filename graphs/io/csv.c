@@ -363,14 +363,19 @@ mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p, c
 {
     mpl_status st = MPL_OK;
     mpl_new_file file = {0};
-    bool aligned = false;
+    bool aligned = false, any = false;
 
     if (p->inside != NULL)
         return write_hull(ctx, path, p, offset);
     if (p->before != NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: a problem with a partial order has no lifetimes to write", path);
-    for (mpl_buffer b = 0; b < p->n; b++)
+    for (mpl_buffer b = 0; b < p->n; b++) {
         aligned = aligned || p->align[b] != 1;
+        any = any || p->pool[b] == 0;
+    }
+    if (!any) /* nobody reads a list of nothing */
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: there is no buffer to write; inputs and outputs are buffers with --pin none", path);
     MPL_TRY(mpl_file_begin(ctx, path, &file));
     write_rows(file.stream, p, offset, aligned);
     MPL_TRY(mpl_file_commit(ctx, &file));
