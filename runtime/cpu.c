@@ -299,9 +299,19 @@ out:
 }
 
 /* Element by element: any layout will do that all operands have. */
-static bool is_flat(mpl_op_kind kind)
+static bool is_flat(const mpl_graph *g, mpl_op op, bool last)
 {
-    return (mpl_op_table[kind].traits & MPL_ELEMENTWISE) != 0 || kind == MPL_OP_sum;
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    bool flat = (mpl_op_table[kind].traits & MPL_ELEMENTWISE) != 0 || kind == MPL_OP_sum;
+
+    for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++) {
+        mpl_value v = mpl_op_input(g, op, i);
+
+        if (v != MPL_NONE && g->value_shape[v].rank > 0)
+            flat = flat && mpl_channels_last(g, v) == last &&
+                   mpl_shape_equal(&g->value_shape[v], &g->value_shape[mpl_op_output(g, op, 0)]);
+    }
+    return flat;
 }
 
 static bool copies_bytes(const mpl_graph *g, mpl_op op)
@@ -491,8 +501,7 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         MPL_TRY(make_stages(dev, &r, p, &workspace, &name));
     if (!is_ready(p))
         MPL_TRY(mpl_chain_new(ctx, g, op, NULL, r.last, &p->chain, &name));
-    if (r.last && p->primitive == NULL && p->images == NULL && !p->copy &&
-        !is_flat((mpl_op_kind)g->op_kind[op]))
+    if (r.last && p->primitive == NULL && p->images == NULL && !p->copy && !is_flat(g, op, r.last))
         MPL_FAIL(ctx, MPL_EUNAVAIL, "operation '%.100s' (%s): oneDNN has nothing for channels last",
                  g->op_name[op], mpl_op_table[g->op_kind[op]].name);
     *workspace_bytes = workspace;

@@ -4,6 +4,7 @@
  * oneDNN has faster code for fewer. What oneDNN would compute by its own reference loops is left to ours,
  * and so is what it approximates too coarsely (softplus is negative below -13, log is off by 4e-4 of
  * itself near 1). */
+#include "graphs/ir/layout.h"
 #include "graphs/ops/conv.h"
 #include "runtime/cpu_priv.h"
 
@@ -261,10 +262,31 @@ static uint32_t merge_broadcast(const mpl_shape *out, const mpl_shape *in, int64
     return n;
 }
 
+/* The dims of an operand of an image as they lie in memory, the channels last. */
+static mpl_shape turned(const mpl_shape *s)
+{
+    static const uint32_t order[] = {0, 2, 3, 1};
+    mpl_shape out = {.rank = 4};
+
+    for (uint32_t i = 0; i < 4; i++)
+        out.dim[i] = dim_from_right(s, 4, order[i]);
+    return out;
+}
+
+/* Whether operand i, beside images that have their channels last, lies as `turned` says: it does so, too, or is the same either way. */
+static bool lies_turned(const recipe *r, uint32_t i)
+{
+    const mpl_shape *s = r->in[i];
+
+    return mpl_channels_last(r->g, mpl_op_input(r->g, r->op, i)) || dim_from_right(s, 4, 1) == 1 ||
+           (dim_from_right(s, 4, 2) == 1 && dim_from_right(s, 4, 3) == 1);
+}
+
 static void binary(recipe *r, dnnl_alg_kind_t algorithm, bool commutes)
 {
     dnnl_binary_desc_t desc;
     dnnl_memory_desc_t whole, part;
+    mpl_shape to, from;
     int64_t whole_dim[MPL_MAX_RANK + 1], part_dim[MPL_MAX_RANK + 1];
     uint32_t first = 0, rank;
 
@@ -275,7 +297,11 @@ static void binary(recipe *r, dnnl_alg_kind_t algorithm, bool commutes)
         first = 1;
     if (mpl_count_dims(r->in[first], 0, r->in[first]->rank) != mpl_count_dims(r->out[0], 0, r->out[0]->rank))
         return;
-    rank = merge_broadcast(r->out[0], r->in[1 - first], whole_dim, part_dim);
+    if (r->last && !(lies_turned(r, 0) && lies_turned(r, 1)))
+        return;
+    to = r->last ? turned(r->out[0]) : *r->out[0];
+    from = r->last ? turned(r->in[1 - first]) : *r->in[1 - first];
+    rank = merge_broadcast(&to, &from, whole_dim, part_dim);
     whole = plain(rank, whole_dim);
     part = plain(rank, part_dim);
     if (dnnl_binary_desc_init(&desc, algorithm, &whole, &part, &whole) != dnnl_success)

@@ -32,11 +32,42 @@ static uint32_t n_images(const mpl_graph *g, mpl_op op)
     return kind == MPL_OP_conv_sum ? 2 : all && kind != MPL_OP_clip ? n_in : 1;
 }
 
+/* Whether operand i of two has one pixel, or number, that is repeated over the images of the result. Then it is the same in either
+ * layout. As operand 0 it tells of the layout (graphs/ir/layout.h), so it must be an image itself. */
+static bool is_repeated(const mpl_graph *g, mpl_op op, uint32_t i)
+{
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    mpl_value v = mpl_op_input(g, op, i);
+    const mpl_shape *s;
+
+    if (kind != MPL_OP_add && kind != MPL_OP_mul && ((kind != MPL_OP_sub && kind != MPL_OP_div) || i == 0))
+        return false;
+    s = &g->value_shape[v];
+    if (mpl_shape_equal(s, &g->value_shape[mpl_op_output(g, op, 0)]) ||
+        (i == 0 && (!is_image(g, v) || g->value_role[v] == MPL_WEIGHT)))
+        return false;
+    for (uint32_t k = 0; k < s->rank; k++)
+        if (s->dim[k] != 1 && k + 4 - s->rank >= 2)
+            return false;
+    return true;
+}
+
+/* Whether operand i lies as the result does. Weights that are repeated stay as they are. */
+static bool follows(const mpl_graph *g, mpl_op op, uint32_t i)
+{
+    mpl_value v = mpl_op_input(g, op, i);
+
+    if (i >= n_images(g, op))
+        return false;
+    return !is_repeated(g, op, i) || (is_image(g, v) && g->value_role[v] != MPL_WEIGHT);
+}
+
 /* Whether the operation can be done with its channels last. */
 static bool may_be_last(const mpl_graph *g, mpl_op op)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     const mpl_value *in = g->op_in + g->op_in_begin[op];
+    mpl_value out = mpl_op_output(g, op, 0);
     bool same = !mpl_is_conv(kind) && kind != MPL_OP_batch_norm && kind != MPL_OP_concat;
 
     if (!mpl_keeps_layout(kind) || g->op_in_begin[op] == g->op_in_begin[op + 1])
@@ -45,8 +76,9 @@ static bool may_be_last(const mpl_graph *g, mpl_op op)
         if (i > g->op_out_begin[op] ? g->op_out[i] != MPL_NONE : !is_image(g, g->op_out[i]))
             return false;
     for (uint32_t i = 0; i < n_images(g, op); i++)
-        if (!is_image(g, in[i]) ||
-            (same && n_images(g, op) > 1 && !mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[in[0]])))
+        if (!is_repeated(g, op, i) &&
+            (!is_image(g, in[i]) ||
+             (same && n_images(g, op) > 1 && !mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]))))
             return false;
     if (kind == MPL_OP_concat) {
         int64_t axis = mpl_attr_int(g, op, MPL_ATTR_axis, 0);
@@ -63,7 +95,7 @@ static bool wants_last(const laying *l, mpl_op op)
     if (!may_be_last(g, op))
         return false;
     for (uint32_t i = 0; i < n_images(g, op) && !mpl_is_conv((mpl_op_kind)g->op_kind[op]); i++)
-        if (l->map[LAST][g->op_in[g->op_in_begin[op] + i]] != MPL_NONE)
+        if (l->map[LAST][g->op_in[g->op_in_begin[op] + i]] != MPL_NONE && !is_repeated(g, op, i))
             return true;
     return mpl_is_conv((mpl_op_kind)g->op_kind[op]);
 }
@@ -111,7 +143,7 @@ static mpl_status add_last(laying *l, mpl_op op)
     MPL_TRY(mpl_new(l->ctx, attr, n_attr));
     for (uint32_t i = 0; i < n_in; i++) {
         mpl_value v = g->op_in[g->op_in_begin[op] + i];
-        uint32_t layout = i < n_images(g, op) ? LAST : PLAIN;
+        uint32_t layout = follows(g, op, i) ? LAST : PLAIN;
 
         in[i] = MPL_NONE;
         if (v == MPL_NONE)
