@@ -51,11 +51,9 @@ static double product_depth(const mpl_graph *g, mpl_op op, uint32_t operand, con
 
 /* An operand of element-wise arithmetic: one number for each channel is a parameter, a single one is a
  * constant. */
-static range arithmetic(const mpl_shape *s, range parameter)
+static range arithmetic(bool single, range parameter)
 {
-    uint64_t n;
-
-    return mpl_shape_count(s, &n) && n > 1 ? parameter : FIXED;
+    return single ? FIXED : parameter;
 }
 
 /* Whether a softmax reads what the operation makes. */
@@ -88,20 +86,21 @@ static range conv_range(uint32_t operand, const mpl_shape *s)
     return operand == 1 ? he(product(s, 1)) : operand == 2 ? SHIFT : (range){-1, 1, true};
 }
 
-static range product_range(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
+static range product_range(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s, bool single)
 {
-    return operand == 2 ? SHIFT
+    return operand == 2 ? arithmetic(single, SHIFT)
                         : he(product_depth(g, op, operand, s) * (is_logits(g, op, operand) ? 100 : 1));
 }
 
-static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
+/* s: its dims, as the operation sees them; single: it has one element. */
+static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s, bool single)
 {
     switch (g->op_kind[op]) {
     case MPL_OP_conv:
     case MPL_OP_conv_act:
         return conv_range(operand, s);
     case MPL_OP_conv_sum:
-        return operand == 0 ? arithmetic(s, SHIFT) : conv_range(operand - 1, s);
+        return operand == 0 ? arithmetic(single, SHIFT) : conv_range(operand - 1, s);
     case MPL_OP_conv_transpose:
         return operand == 1   ? he(product(s, 0) / (s->rank > 1 ? (double)s->dim[1] : 1))
                : operand == 2 ? SHIFT
@@ -109,9 +108,9 @@ static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl
     case MPL_OP_gemm:
     case MPL_OP_gemm_act:
     case MPL_OP_matmul:
-        return product_range(g, op, operand, s);
+        return product_range(g, op, operand, s, single);
     case MPL_OP_gemm_sum:
-        return operand == 0 ? arithmetic(s, SHIFT) : product_range(g, op, operand - 1, s);
+        return operand == 0 ? arithmetic(single, SHIFT) : product_range(g, op, operand - 1, s, single);
     case MPL_OP_batch_norm:
     case MPL_OP_batch_norm_train:
     case MPL_OP_batch_norm_again:
@@ -124,12 +123,12 @@ static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl
     case MPL_OP_prelu:
         return operand == 1 ? (range){0, 0.5, true} : FIXED;
     case MPL_OP_mul:
-        return arithmetic(s, SCALE);
+        return arithmetic(single, SCALE);
     case MPL_OP_fma:
-        return arithmetic(s, operand == 2 ? SHIFT : SCALE);
+        return arithmetic(single, operand == 2 ? SHIFT : SCALE);
     case MPL_OP_add:
     case MPL_OP_sub:
-        return arithmetic(s, SHIFT);
+        return arithmetic(single, SHIFT);
     case MPL_OP_gather:
         return operand == 0 ? (range){-1, 1, true} : FIXED;
     default:
@@ -146,21 +145,43 @@ static uint32_t operand_of(const mpl_graph *g, mpl_op op, mpl_value v)
     return MPL_NONE;
 }
 
-/* By the first operation that reads it and is not a view. */
+/* Whether the result's elements are those of input 0, at other places or more than once. The optimiser takes such operations out, and
+ * layouts bring some in. */
+static bool moves(mpl_op_kind kind)
+{
+    switch (kind) {
+    case MPL_OP_reorder:
+    case MPL_OP_transpose:
+    case MPL_OP_expand:
+    case MPL_OP_tile:
+    case MPL_OP_slice:
+    case MPL_OP_cast:
+        return true;
+    default:
+        return (mpl_op_table[kind].traits & MPL_VIEW) != 0;
+    }
+}
+
+/* By the first operation that computes with it. */
 static range weight_range(const mpl_graph *g, mpl_value v)
 {
+    bool single = g->value_bytes[v] == mpl_type_bytes((mpl_type)g->value_type[v]);
     mpl_value read = v;
 
     for (;;) {
         uint32_t k = g->value_use_begin[read], operand = MPL_NONE;
+        mpl_op_kind kind;
 
         while (k < g->value_use_begin[read + 1] &&
                (operand = operand_of(g, g->value_use[k], read)) == MPL_NONE)
             k++;
         if (operand == MPL_NONE)
             return FIXED;
-        if ((mpl_op_table[g->op_kind[g->value_use[k]]].traits & MPL_VIEW) == 0)
-            return range_of(g, g->value_use[k], operand, &g->value_shape[read]);
+        kind = (mpl_op_kind)g->op_kind[g->value_use[k]];
+        if (!moves(kind))
+            return range_of(g, g->value_use[k], operand, &g->value_shape[read], single);
+        if (operand > 0)
+            return FIXED; /* dims, or where to cut */
         read = g->op_out[g->op_out_begin[g->value_use[k]]];
     }
 }

@@ -876,6 +876,40 @@ static void folded_weights(void **state)
     }
 }
 
+/* Pseudo-random weights are those of the graph as it came, whatever passes take away or bring in between them and what computes
+ * with them. */
+static void weights_outlive_passes(void **state)
+{
+    static const char graph[] =
+        "graph g\ninput x f32 [2,3]\ninput v f32 [1,2,4,4]\nweight w f32 [5,3]\nweight k f32 [1]\nweight r "
+        "f32 [1,3]\n"
+        "weight h f32 [2,3]\nweight h2 f32 [2,3]\nweight h3 f32 [2,3]\nweight f f32 [2,2,1,1]\nweight image "
+        "f32 [1,2,4,4]\nweight c f32 [1]\nweight u "
+        "f32 [3,1]\n"
+        "t = transpose(w)\na = matmul(x, t)\ne = expand(r) shape=[2,3]\nb = add(x, e)\nd = expand(k) "
+        "shape=[2,3]\n"
+        "m = mul(b, d)\no = tile(h) repeats=[1,1]\nn = mul(m, o)\ns1 = slice(h2) starts=[0] ends=[2] "
+        "axes=[0]\nn2 = mul(n, s1)\ns2 = cast(h3) to=f32\nn3 = mul(n2, s2)\nj = matmul(n3, u)\nl = add(j, "
+        "c)\n"
+        "p = conv(v, f)\nq = add(p, image)\ny = relu(q)\noutput a\noutput l\noutput y\n";
+    static const char *const changed[] = {"--layout auto",        "--optimise dot_transpose",
+                                          "--optimise broadcast", "--optimise copy",
+                                          "--optimise gemm_bias", "--optimise all --layout auto"};
+    char line[300];
+
+    (void)state;
+    folder_put("moved.graph", graph, sizeof graph - 1);
+    assert_int_equal(run("run @/moved.graph -b ref -p pool --dump @/moved"), 0);
+    for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
+        snprintf(line, sizeof line,
+                 "run @/moved.graph -b ref -p pool %s --expect a=@/moved/a.npy --expect l=@/moved/l.npy "
+                 "--expect y=@/moved/y.npy",
+                 changed[i]);
+        if (run(line) != 0)
+            fail_msg("%s: %s%s", changed[i], out, err);
+    }
+}
+
 /* Lists below --data, their twins, and one that is not there. */
 static void data_folders(void **state)
 {
@@ -937,6 +971,7 @@ int main(void)
         cmocka_unit_test(times_are_drawn),
         cmocka_unit_test(only_executed_rows_are_drawn),
         cmocka_unit_test(folded_weights),
+        cmocka_unit_test(weights_outlive_passes),
         cmocka_unit_test(data_folders),
         cmocka_unit_test(own_options),
     };

@@ -3,6 +3,7 @@
  * wrongly, and concats that share what does not follow one another. */
 #include "tests/test.h"
 
+#include "graphs/base/rng.h"
 #include "graphs/ir/layout.h"
 #include "graphs/passes/optimise.h"
 #include "graphs/passes/passes.h"
@@ -13,6 +14,7 @@
 #include "runtime/exec.h"
 
 #include <math.h>
+#include <stdarg.h>
 
 typedef struct network {
     const char *name;
@@ -252,6 +254,157 @@ static void networks_agree(void **state)
     }
 }
 
+/* ---- random graphs ---- */
+
+enum { IMAGE, PIXEL, N_FORMS }; /* [N,4,6,5], and what is repeated over it: [N,4,1,1] */
+
+typedef struct writer {
+    mpl_rng rng;
+    char text[6000];
+    size_t n;
+    uint32_t made[N_FORMS][64], n_made[N_FORMS], next;
+} writer;
+
+static uint32_t below(writer *w, uint32_t n)
+{
+    return (uint32_t)mpl_rng_below(&w->rng, n);
+}
+
+static uint32_t pick(writer *w, uint32_t form) /* the latest ones more often */
+{
+    uint32_t n = w->n_made[form], last = below(w, 2) == 0 || n < 3 ? n : 3;
+
+    return w->made[form][n - 1 - below(w, last)];
+}
+
+/* A second operand: an image, a pixel, or a weight that is repeated in some way; mostly what can be done channels last. */
+static const char *operand(writer *w, char name[16])
+{
+    static const char *const weight[] = {"number", "channels", "pixel",   "pixel",  "channels",
+                                         "number", "row",      "columns", "rising", "whole"};
+    uint32_t k = below(w, 30);
+
+    if (k < 20 && k % 2 == 0)
+        snprintf(name, 16, "v%u", pick(w, IMAGE));
+    else if (k < 20 && w->n_made[PIXEL] > 0)
+        snprintf(name, 16, "v%u", pick(w, PIXEL));
+    else
+        snprintf(name, 16, "%s", weight[k % 10]);
+    return name;
+}
+
+static void line(writer *w, uint32_t form, const char *format, ...)
+{
+    va_list args;
+
+    w->n += (size_t)snprintf(w->text + w->n, sizeof w->text - w->n, "v%u = ", w->next);
+    va_start(args, format);
+    w->n += (size_t)vsnprintf(w->text + w->n, sizeof w->text - w->n, format, args);
+    va_end(args);
+    w->n += (size_t)snprintf(w->text + w->n, sizeof w->text - w->n, "\n");
+    assert_true(w->n + 100 < sizeof w->text);
+    w->made[form][w->n_made[form]++] = w->next++;
+}
+
+static void random_op(writer *w)
+{
+    static const char *const two[] = {"add", "mul", "sub", "max"};
+    char name[16], other[16];
+    uint32_t x = pick(w, IMAGE);
+
+    switch (below(w, 13)) {
+    case 0:
+        line(w, IMAGE, "conv(v%u, w3) pads=[1,1,1,1]", x);
+        break;
+    case 1:
+        line(w, IMAGE, "conv(v%u, w1, offset)", x);
+        break;
+    case 2:
+        line(w, IMAGE, "%s(v%u)", below(w, 2) == 0 ? "tanh" : "relu", x);
+        break;
+    case 3:
+        line(w, IMAGE, "max_pool(v%u) kernel_shape=[3,3] pads=[1,1,1,1]", x);
+        break;
+    case 4:
+        line(w, PIXEL, "global_avg_pool(v%u)", x);
+        line(w, PIXEL, "sigmoid(v%u)", w->next - 1);
+        break;
+    case 5:
+        line(w, IMAGE, "batch_norm(v%u, offset, offset, offset, variance)", x);
+        break;
+    case 6:
+        line(w, IMAGE, "sum(v%u, v%u, v%u)", x, pick(w, IMAGE), pick(w, IMAGE));
+        break;
+    case 7:
+        line(w, IMAGE, "fma(v%u, %s, %s)", x, operand(w, name), operand(w, other));
+        break;
+    case 8:
+        line(w, IMAGE, "div(v%u, %s)", x, below(w, 2) == 0 ? "two" : "twos");
+        break;
+    case 9:
+        line(w, IMAGE, "%s(%s, v%u)", two[below(w, 4)], operand(w, name), x);
+        break;
+    default:
+        line(w, IMAGE, "%s(v%u, %s)", two[below(w, 4)], x, operand(w, name));
+    }
+}
+
+static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, writer *w)
+{
+    uint32_t n_ops, batch;
+    mpl_graph *g = NULL;
+
+    *w = (writer){.n = 0};
+    mpl_rng_init(&w->rng, seed);
+    n_ops = 4 + below(w, 16), batch = 1 + below(w, 2);
+    w->n = (size_t)snprintf(
+        w->text, sizeof w->text,
+        "graph t\ninput v0 f32 [%u,4,6,5]\nweight w3 f32 [4,4,3,3]\nweight w1 f32 [4,4,1,1]\nweight offset "
+        "f32 "
+        "[4]\nweight variance f32 [4] = splat 2\nweight number f32 []\nweight channels f32 [4,1,1]\nweight "
+        "pixel f32 [1,4,1,1]\nweight row f32 [5]\nweight columns f32 [6,1]\nweight rising f32 "
+        "[4,6,1]\nweight "
+        "whole f32 [%u,4,6,5]\nweight two f32 [] = splat 2\nweight twos f32 [4,1,1] = splat -2\n",
+        batch, batch);
+    w->made[IMAGE][w->n_made[IMAGE]++] = w->next++;
+    line(w, IMAGE, "conv(v0, w1)");
+    while (w->next < n_ops)
+        random_op(w);
+    w->n += (size_t)snprintf(w->text + w->n, sizeof w->text - w->n, "output v%u\noutput v%u\n", w->next - 1,
+                             1 + below(w, w->next - 2));
+    if (mpl_text_read_memory(ctx, "random", w->text, w->n, &g) != MPL_OK)
+        fail_msg("%s: %s", ctx->message, w->text);
+    return g;
+}
+
+static void random_graphs_agree(void **state)
+{
+    const char *most = getenv("LAYOUT_ORACLE");
+    uint64_t n = most != NULL ? strtoull(most, NULL, 10) : 300, fewer = 0;
+    writer *w = malloc(sizeof *w);
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= n; seed++) {
+        mpl_ctx ctx;
+        mpl_graph *g;
+        char *want, *got;
+
+        mpl_ctx_init(&ctx);
+        g = random_graph(&ctx, seed, w);
+        want = execute(&ctx, "ref", g, false);
+        relay(&ctx, w->text, &g, -1);
+        fewer += count_reorders(g) <= 3;
+        got = execute(&ctx, "cpu", g, true);
+        assert_near(w->text, g, got, want, 1e-3);
+        free(want);
+        free(got);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+    free(w);
+    assert_true(fewer > n / 4);
+}
+
 /* Where conv_sum's result lies over what is added, and where it does not: the same bits, on every backend, in either layout. */
 static void sums_in_place_change_no_bit(void **state)
 {
@@ -400,9 +553,13 @@ static void wrong_layouts_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operators_agree),          cmocka_unit_test(repeated_operands_agree),
-        cmocka_unit_test(networks_agree),           cmocka_unit_test(sums_in_place_change_no_bit),
-        cmocka_unit_test(optimised_networks_agree), cmocka_unit_test(wrong_layouts_are_refused),
+        cmocka_unit_test(operators_agree),
+        cmocka_unit_test(repeated_operands_agree),
+        cmocka_unit_test(random_graphs_agree),
+        cmocka_unit_test(networks_agree),
+        cmocka_unit_test(sums_in_place_change_no_bit),
+        cmocka_unit_test(optimised_networks_agree),
+        cmocka_unit_test(wrong_layouts_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
