@@ -8,7 +8,7 @@
 #include "planners/concat.h"
 #include "planners/planner.h"
 #include "planners/verify.h"
-#include "runtime/exec.h"
+#include "runtime/exec_priv.h"
 
 static const mpl_shape row = {2, {1, 16}};
 
@@ -120,8 +120,33 @@ static mpl_graph *random_boxes(mpl_ctx *ctx, uint64_t seed)
     return g;
 }
 
+/* Copies of operands that lie strided: within their memory, and apart where they may be there at once. How many pairs of such of
+ * two operations there were. */
+static uint32_t check_rooms(const mpl_exec *exec)
+{
+    uint32_t n_met = 0;
+
+    for (uint32_t i = 0; i < exec->n_staged; i++) {
+        const mpl_staged *a = &exec->staged[i];
+        uint64_t end = a->offset + exec->block[a->block].bytes;
+
+        assert_true(end <= exec->slab[a->slab].bytes);
+        for (uint32_t k = 0; k < i; k++) {
+            const mpl_staged *b = &exec->staged[k];
+
+            if (a->op != b->op && !exec->parallel)
+                continue;
+            n_met += a->op != b->op;
+            if (b->offset < end && a->offset < b->offset + exec->block[b->block].bytes)
+                fail_msg("copies for operations %u and %u share bytes", a->op, b->op);
+        }
+    }
+    return n_met;
+}
+
 typedef struct result {
     uint64_t hash, copied, bound, planned;
+    uint32_t n_rooms; /* pairs of copies for two operations that may run at once */
 } result;
 
 static result run_on(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const mpl_planner *planner,
@@ -152,6 +177,7 @@ static result run_on(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *
         r.planned = plan->pool_bytes[0];
     }
     assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan, &how, &exec));
+    r.n_rooms = check_rooms(exec);
     assert_ok(ctx, mpl_exec_make_input(ctx, g, 0, 3, data));
     assert_ok(ctx, mpl_exec_set_input(exec, 0, data));
     for (uint32_t round = 0; round < (options != NULL && options->parallel ? 6u : 2u); round++) {
@@ -245,7 +271,7 @@ static void shared_operands_keep_the_outputs(void **state)
 static void boxes_keep_the_outputs(void **state)
 {
     static const char *const backends[] = {"ref", "cpu"};
-    uint32_t n_boxes = 0, n_saved = 0, n_runs = 0;
+    uint32_t n_boxes = 0, n_saved = 0, n_runs = 0, n_rooms = 0;
     mpl_ctx ctx;
 
     (void)state;
@@ -276,6 +302,7 @@ static void boxes_keep_the_outputs(void **state)
             if (by[concat].hash != alone.hash)
                 fail_msg("seed %" PRIu64 ", concat %d, %s on %s: outputs differ", seed, concat, planner->name,
                          backend->name);
+            n_rooms += by[concat].n_rooms;
             assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
             assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
             n_boxes += concat == MPL_CONCAT_SHARE && map->value_box != NULL;
@@ -296,6 +323,7 @@ static void boxes_keep_the_outputs(void **state)
     print_message("%u of %u runs have boxes; on cpu %u copy less than with copies\n", n_boxes, n_runs,
                   n_saved);
     assert_true(n_boxes > n_runs / 3);
+    assert_true(n_rooms > 50);
     assert_true(mpl_backend_absent(mpl_backend_find("cpu")) != NULL || n_saved > 50);
     assert_int_equal(ctx.n_live, 0);
 }
@@ -635,6 +663,7 @@ static mpl_status run_checked(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *or
 
     assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 1}, &dev));
     assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan, &how, &exec));
+    check_rooms(exec);
     assert_ok(ctx, mpl_exec_make_input(ctx, g, 0, 3, data));
     assert_ok(ctx, mpl_exec_set_input(exec, 0, data));
     st = mpl_exec_run(exec, NULL);
