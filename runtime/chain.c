@@ -163,17 +163,27 @@ static void lay(mpl_strided *v, const mpl_shape *s, const int64_t *stride, bool 
     (void)turned;
 }
 
-/* The chain over operands that lie strided; false: it is not element by element of operands of the same dims. */
+/* Whether nothing is repeated: element by element of operands of the same dims. */
+static bool is_even(const mpl_graph *g, mpl_op op)
+{
+    const mpl_shape *out = &g->value_shape[mpl_op_output(g, op, 0)];
+
+    if (mpl_fused_arity((mpl_op_kind)g->op_kind[op]) == 0)
+        return false;
+    for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
+        if (!mpl_shape_equal(&g->value_shape[mpl_op_input(g, op, i)], out))
+            return false;
+    return true;
+}
+
+/* The chain over operands that lie strided; false: it is not even. */
 static bool stride_chain(const mpl_graph *g, mpl_op op, const int64_t *const *stride, bool last, mpl_chain *c)
 {
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
     const mpl_shape *out = &g->value_shape[g->op_out[g->op_out_begin[op]]];
 
-    if (mpl_fused_arity((mpl_op_kind)g->op_kind[op]) == 0 || (last && out->rank != 4))
+    if (!is_even(g, op) || (last && out->rank != 4))
         return false;
-    for (uint32_t i = 0; i < n_in; i++)
-        if (!mpl_shape_equal(&g->value_shape[mpl_op_input(g, op, i)], out))
-            return false;
     for (uint32_t i = 0; i < n_in; i++)
         lay(&c->f.load[i].from, out, stride[i], last);
     lay(&c->f.to, out, stride[n_in], last);
@@ -193,7 +203,8 @@ mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int6
     for (uint32_t i = 0; i < c->f.n_steps; i++)
         if (c->f.step[i].kind != MPL_N_OPS)
             c->step[i] = mpl_chain_step_of(c->f.step[i].kind, mpl_chain_widest());
-    if (!is_one || (stride != NULL && !stride_chain(g, op, stride, last, c)))
+    if (!is_one || (stride != NULL && !stride_chain(g, op, stride, last, c)) ||
+        (stride == NULL && last && !is_even(g, op))) /* dims are not in the order of memory */
         goto out;
     c->n = mpl_count(&c->f.to.shape);
     c->overwrites_all =
