@@ -179,7 +179,7 @@ static bool is_passing(mpl_field field)
     static const mpl_field passing[] = {MPL_FIELD_memplan,      MPL_FIELD_machine, MPL_FIELD_device,
                                         MPL_FIELD_plan_ns,      MPL_FIELD_self_ns, MPL_FIELD_run_ns,
                                         MPL_FIELD_plan_each_ns, MPL_FIELD_repeat,  MPL_FIELD_rss_bytes,
-                                        MPL_FIELD_holds,        MPL_FIELD_suite};
+                                        MPL_FIELD_holds,        MPL_FIELD_suite,   MPL_FIELD_turns};
 
     for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
         if (passing[i] == field)

@@ -48,6 +48,7 @@ void mpl_options_init(mpl_options *options)
     options->capacity = options->budget = UINT64_MAX;
     options->seed = 1;
     options->repeat = 5;
+    options->turns = 1;
 }
 
 void mpl_options_fini(mpl_ctx *ctx, mpl_options *options)

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "harness/grid.h"
+#include "harness/cells.h"
 
 const char *mpl_planner_label(const mpl_record *row, char *text)
 {
@@ -77,14 +77,44 @@ out:
 
 /* ---- one table a graph ---- */
 
-static bool same_group(const mpl_record *a, const mpl_record *b)
+/* Whether a field may differ within one table: what the rows of a group have in common is their problem and its bound. */
+static bool is_of_planner(mpl_field field)
 {
-    static const mpl_field fields[] = {MPL_FIELD_graph, MPL_FIELD_safety, MPL_FIELD_order, MPL_FIELD_backend};
+    static const mpl_field fields[] = {MPL_FIELD_planner, MPL_FIELD_params, MPL_FIELD_seed, MPL_FIELD_budget,
+                                       MPL_FIELD_threads};
 
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (strcmp(mpl_record_text_or(a, fields[i], ""), mpl_record_text_or(b, fields[i], "")) != 0)
+        if (fields[i] == field)
+            return true;
+    return !mpl_field_table[field].key;
+}
+
+static bool same_group(const mpl_record *a, const mpl_record *b)
+{
+    for (int i = 0; i < MPL_N_FIELDS; i++)
+        if (!is_of_planner((mpl_field)i) && !mpl_record_equal(a, b, (mpl_field)i))
             return false;
     return true;
+}
+
+/* Of the groups of one graph, backend and safety: what this one has and another has not. */
+static void print_apart(const mpl_rows *rows, const mpl_record *r, const char *before, FILE *to)
+{
+    static const mpl_field named[] = {MPL_FIELD_graph, MPL_FIELD_safety, MPL_FIELD_backend};
+    enum { N_NAMED = sizeof named / sizeof *named };
+
+    for (int i = 0; i < MPL_N_FIELDS; i++) {
+        bool apart = false;
+        char text[80];
+
+        for (uint32_t k = 0; k < rows->n && !apart && !is_of_planner((mpl_field)i); k++)
+            apart = mpl_rows_alike(r, rows->row[k], N_NAMED, named) &&
+                    !mpl_record_equal(r, rows->row[k], (mpl_field)i);
+        if (!apart)
+            continue;
+        mpl_record_show(r, (mpl_field)i, text, sizeof text);
+        fprintf(to, "%s%s %s", before, mpl_field_table[i].name, text);
+    }
 }
 
 static mpl_status run_cells(mpl_ctx *ctx, const mpl_record *row, mpl_grid *grid)
@@ -138,6 +168,7 @@ static mpl_status print_group(mpl_ctx *ctx, const mpl_rows *rows, uint32_t first
     fprintf(to, tsv ? "# %s\t%s\t%s" : "\n### %s, %s, %s", mpl_record_text_or(r, MPL_FIELD_graph, "-"),
             mpl_record_text_or(r, MPL_FIELD_safety, "-"),
             mpl_record_text_or(r, MPL_FIELD_backend, "planned only"));
+    print_apart(rows, r, tsv ? "\t" : ", ", to);
     if (naive > 0 && !tsv)
         fprintf(to, ": bound %.3f MiB, nothing shared %.3f MiB", (double)bound / 1048576,
                 (double)naive / 1048576);

@@ -211,6 +211,8 @@ static const struct {
     {"bench smoke --planners pool,frob", 2, "frob"},
     {"bench smoke --backends frob", 2, "frob"},
     {"bench smoke --resume -o @/bad.jsonl", 2, "bad.jsonl:2"},
+    {"bench smoke --turns 0 -o @/no.jsonl", 2, "--turns: 0"},
+    {"bench smoke --turns 1001 -o @/no.jsonl", 2, "--turns: 1001"},
     {"bench smoke -q -o /dev/full --planners pool --backends none", 2, "No space left"},
     {"bench smoke -q -o /dev/null/rows.jsonl", 2, "/dev/null"},
     {"table frob", 2, "frob"},
@@ -755,6 +757,26 @@ static void own_options(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Rows of one graph under several options are not of one problem: a table, and a bound, for each. */
+static void tables_of_unlike_rows_are_apart(void **state)
+{
+    static const char suite[] = "--backends none\n--planners pool,greedy_size\n"
+                                "mlp:layers=2,hidden=32,batch=4\n"
+                                "mlp:layers=2,hidden=32,batch=4 --in-place off\n";
+
+    (void)state;
+    folder_put("apart.suite", suite, sizeof suite - 1);
+    assert_int_equal(run("bench @/apart.suite -o @/apart.jsonl"), 0);
+    assert_non_null(strstr(out, "### mlp:layers=2,hidden=32,batch=4, serial, planned only, in_place true:"));
+    assert_non_null(strstr(out, "### mlp:layers=2,hidden=32,batch=4, serial, planned only, in_place false:"));
+    assert_null(strstr(out, "greedy_size, "));
+    assert_int_equal(run("table runs --tsv --rows @/apart.jsonl"), 0);
+    assert_non_null(strstr(out, "\tplanned only\tin_place false\n"));
+    assert_int_equal(run("bench @/apart.suite --in-place on -q -o @/alike.jsonl"), 0);
+    assert_int_equal(run("table runs --rows @/alike.jsonl"), 0);
+    assert_null(strstr(out, "in_place"));
+}
+
 /* The times of rows that were executed, beside their work; of no other graph, backend or build. */
 static void times_are_drawn(void **state)
 {
@@ -974,6 +996,7 @@ int main(void)
         cmocka_unit_test(weights_outlive_passes),
         cmocka_unit_test(data_folders),
         cmocka_unit_test(own_options),
+        cmocka_unit_test(tables_of_unlike_rows_are_apart),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

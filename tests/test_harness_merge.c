@@ -151,6 +151,69 @@ static void shards_and_workers_make_the_same_rows(void **state)
     assert_non_null(strstr(text, "50 rows of 78"));
 }
 
+/* How many rows of a file have `turns` executions that went round; rows that were not timed have none. */
+static uint32_t count_turns(const char *file, uint64_t turns, uint32_t *n_rows)
+{
+    mpl_ctx ctx;
+    mpl_rows rows = {0};
+    uint32_t n = 0;
+
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_rows_read(&ctx, in_folder(file), &rows));
+    for (uint32_t i = 0; i < rows.n; i++) {
+        uint64_t got = 0;
+        int64_t median;
+
+        assert_int_equal(mpl_record_get_int(rows.row[i], MPL_FIELD_turns, &got),
+                         mpl_record_median(rows.row[i], MPL_FIELD_run_ns, &median));
+        n += got == turns;
+    }
+    *n_rows = rows.n;
+    mpl_rows_fini(&ctx, &rows);
+    return n;
+}
+
+/* Fault: turns that are not taken, or change a row; a group of turns half of which is taken from a file, or is another shard's. */
+static void turns_make_the_same_rows(void **state)
+{
+    uint32_t n;
+    char arguments[400];
+
+    (void)state;
+    folder_put_text("turns.suite", "--repeat 2\n--planners none,greedy_size\n--backends none,ref\n"
+                                   "mlp:layers=1,input=4,hidden=4,classes=2\n"
+                                   "mlp:layers=1,input=4,hidden=4,classes=2 --in-place off\n"
+                                   "guillotine:n=12\nno_such_graph\n"
+                                   "mlp:layers=2,input=4,hidden=4,classes=2\n");
+    assert_run("bench turns.suite -q -o single.jsonl", 1);
+    assert_int_equal(count_turns("single.jsonl", 2, &n), 6);
+    assert_run("bench turns.suite -q -o turns.jsonl --turns 2", 1);
+    assert_int_equal(count_turns("turns.jsonl", 4, &n), 4);
+    assert_int_equal(count_turns("turns.jsonl", 2, &n), 2);
+    assert_int_equal(n, 18);
+    assert_run("merge single.jsonl -o single-sorted.jsonl", 0);
+    assert_run("merge turns.jsonl -o turns-sorted.jsonl", 0);
+    assert_run("diff single-sorted.jsonl turns-sorted.jsonl", 0);
+
+    /* a row that lacks is measured beside the others of its group */
+    snprintf(arguments, sizeof arguments, "cd %s && sed 2d turns.jsonl >cut.jsonl", folder);
+    assert_int_equal(system(arguments), 0);
+    assert_int_equal(count_turns("cut.jsonl", 4, &n), 4);
+    assert_int_equal(n, 17);
+    assert_run("bench turns.suite -q -o cut.jsonl --turns 2 --resume", 1);
+    count_turns("cut.jsonl", 4, &n);
+    assert_int_equal(
+        n, 17 + 4 + 4); /* all planned once more that were by turns with it, and what is never there */
+    for (int i = 1; i <= 2; i++) {
+        snprintf(arguments, sizeof arguments, "bench turns.suite -q -o half%d.jsonl --turns 2 --shard %d/2",
+                 i, i);
+        run(arguments);
+    }
+    assert_int_equal(count_turns("half1.jsonl", 4, &n) + count_turns("half2.jsonl", 4, &n), 4);
+    assert_run("merge half1.jsonl half2.jsonl -o halves.jsonl", 0);
+    assert_run("diff single-sorted.jsonl halves.jsonl", 0);
+}
+
 static const struct {
     const char *arguments;
     int status;
@@ -480,6 +543,7 @@ int main(void)
         cmocka_unit_test(shards_are_even),
         cmocka_unit_test(shards_are_read),
         cmocka_unit_test(shards_and_workers_make_the_same_rows),
+        cmocka_unit_test(turns_make_the_same_rows),
         cmocka_unit_test(wrong_usage_is_told),
         cmocka_unit_test(suites_are_whole),
         cmocka_unit_test(workers_that_die_are_replaced),
