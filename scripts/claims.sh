@@ -162,7 +162,7 @@ training() { # the loss falls, and every planner prints the same losses
 }
 
 concats() { # GRAPH: bytes copied and peak, beside those with every concat copied
-    bench '--backends cpu' '--repeat 9' '--planners portfolio' "$1 --concat copy" "$1 --concat auto" || return
+    bench '--backends cpu' '--repeat 9' '--turns 2' '--planners portfolio' "$1 --concat copy" "$1 --concat auto" || return
     set -- $(of copied_bytes <"$work/rows") $(of planned_bytes <"$work/rows") $(median_ns <"$work/rows")
     awk -v c0="$1" -v c1="$2" -v p0="$3" -v p1="$4" -v t0="$5" -v t1="$6" 'BEGIN {
         printf "%.1f %% fewer bytes copied, %.3f of the peak, %.2f of the time\n", 100 * (1 - c1 / c0), p1 / p0, t1 / t0

@@ -25,8 +25,8 @@ static int by_text(const void *a, const void *b)
 /* The rows of a file without what time and memory decide, sorted, as one text; the caller's. */
 static char *timeless(const char *name, uint32_t *n)
 {
-    static const mpl_field times[] = {MPL_FIELD_plan_ns, MPL_FIELD_run_ns, MPL_FIELD_rss_bytes,
-                                      MPL_FIELD_holds};
+    static const mpl_field times[] = {MPL_FIELD_turns, MPL_FIELD_plan_ns, MPL_FIELD_run_ns,
+                                      MPL_FIELD_rss_bytes, MPL_FIELD_holds};
     mpl_ctx ctx;
     mpl_rows rows = {0};
     char **line, *all;
