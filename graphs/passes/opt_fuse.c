@@ -69,14 +69,20 @@ static mpl_value turned(const mpl_graph *g, mpl_value v)
     return mpl_op_input(g, op, 0);
 }
 
+/* Whether the operation is anything but a matmul that gemm would not do as well. */
+static bool fits_gemm(const mpl_graph *g, mpl_op op)
+{
+    return g->op_kind[op] != MPL_OP_matmul || (g->value_shape[mpl_op_input(g, op, 0)].rank == 2 &&
+                                               g->value_shape[mpl_op_input(g, op, 1)].rank == 2);
+}
+
 mpl_status mpl_match_dot_transpose(mpl_match *m, mpl_op op, mpl_edit *edit)
 {
     static const mpl_attr_key key[2] = {MPL_ATTR_trans_a, MPL_ATTR_trans_b};
     const mpl_graph *g = m->g;
     bool gemm = g->op_kind[op] == MPL_OP_gemm, found = false;
 
-    if (!gemm && (g->op_kind[op] != MPL_OP_matmul || g->value_shape[mpl_op_input(g, op, 0)].rank != 2 ||
-                  g->value_shape[mpl_op_input(g, op, 1)].rank != 2))
+    if ((!gemm && g->op_kind[op] != MPL_OP_matmul) || !fits_gemm(g, op))
         return MPL_OK;
     for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
         edit->in[i] = mpl_op_input(g, op, i);
@@ -341,14 +347,20 @@ static void take_operands(const mpl_graph *g, mpl_op from, mpl_edit *edit)
         edit->in[edit->n_in++] = mpl_op_input(g, from, i);
 }
 
-/* A sum of two in floats that are not rounded once less: *other is what is added to what an operation of one of the kinds made. */
+/* A sum of two in floats that are not rounded once less where it is taken in. */
+static bool is_sum(const mpl_graph *g, mpl_op op)
+{
+    return (g->op_kind[op] == MPL_OP_add || (g->op_kind[op] == MPL_OP_sum && mpl_op_n_in(g, op) == 2)) &&
+           mpl_type_in((mpl_type)g->value_type[mpl_op_output(g, op, 0)], MPL_SET(f32) | MPL_SET(f64));
+}
+
+/* A sum: *other is what is added to what an operation of one of the kinds made. */
 static mpl_op summed(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind, mpl_value *other)
 {
     mpl_value out = mpl_op_output(g, op, 0);
     mpl_op found = MPL_NONE;
 
-    if ((g->op_kind[op] != MPL_OP_add && (g->op_kind[op] != MPL_OP_sum || mpl_op_n_in(g, op) != 2)) ||
-        !mpl_type_in((mpl_type)g->value_type[out], MPL_SET(f32) | MPL_SET(f64)))
+    if (!is_sum(g, op))
         return MPL_NONE;
     for (uint32_t i = 0; i < 2 * n; i++) {
         mpl_value b = mpl_op_input(g, op, 1 - i % 2);
@@ -362,40 +374,34 @@ static mpl_op summed(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kin
     return found;
 }
 
+/* The sum goes into the operation of one of the kinds that made a part of it, which becomes `to`. */
+static void match_sum(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind, mpl_op_kind to,
+                      mpl_edit *edit)
+{
+    mpl_value other = MPL_NONE;
+    mpl_op from = summed(g, op, n, kind, &other);
+
+    if (from == MPL_NONE || !fits_gemm(g, from) ||
+        (g->op_kind[from] == MPL_OP_gemm && mpl_attr_float(g, from, MPL_ATTR_alpha, 1) != 1))
+        return;
+    edit->op_kind = to;
+    edit->in[edit->n_in++] = other;
+    take_operands(g, from, edit);
+}
+
 mpl_status mpl_match_conv_sum(mpl_match *m, mpl_op op, mpl_edit *edit)
 {
     static const mpl_op_kind kind[] = {MPL_OP_conv};
-    mpl_value other = MPL_NONE;
-    mpl_op conv = summed(m->g, op, 1, kind, &other);
 
-    if (conv == MPL_NONE)
-        return MPL_OK;
-    edit->op_kind = MPL_OP_conv_sum;
-    edit->in[edit->n_in++] = other;
-    take_operands(m->g, conv, edit);
+    match_sum(m->g, op, 1, kind, MPL_OP_conv_sum, edit);
     return MPL_OK;
-}
-
-/* A matmul that gemm does as well. */
-static bool is_plain_matmul(const mpl_graph *g, mpl_op op)
-{
-    return g->op_kind[op] == MPL_OP_matmul && g->value_shape[mpl_op_input(g, op, 0)].rank == 2 &&
-           g->value_shape[mpl_op_input(g, op, 1)].rank == 2;
 }
 
 mpl_status mpl_match_gemm_sum(mpl_match *m, mpl_op op, mpl_edit *edit)
 {
     static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul};
-    const mpl_graph *g = m->g;
-    mpl_value other = MPL_NONE;
-    mpl_op product = summed(g, op, 2, kind, &other);
 
-    if (product == MPL_NONE || (g->op_kind[product] == MPL_OP_matmul && !is_plain_matmul(g, product)) ||
-        (g->op_kind[product] == MPL_OP_gemm && mpl_attr_float(g, product, MPL_ATTR_alpha, 1) != 1))
-        return MPL_OK;
-    edit->op_kind = MPL_OP_gemm_sum;
-    edit->in[edit->n_in++] = other;
-    take_operands(g, product, edit);
+    match_sum(m->g, op, 2, kind, MPL_OP_gemm_sum, edit);
     return MPL_OK;
 }
 
@@ -406,19 +412,16 @@ mpl_status mpl_match_gemm_bias(mpl_match *m, mpl_op op, mpl_edit *edit)
     const mpl_graph *g = m->g;
     mpl_value out = mpl_op_output(g, op, 0);
 
-    if ((g->op_kind[op] != MPL_OP_add && (g->op_kind[op] != MPL_OP_sum || mpl_op_n_in(g, op) != 2)) ||
-        !mpl_type_in((mpl_type)g->value_type[out], MPL_SET(f32) | MPL_SET(f64)))
-        return MPL_OK; /* narrow floats would be rounded once less */
+    if (!is_sum(g, op))
+        return MPL_OK;
     for (uint32_t i = 0; i < 4 && edit->kind == MPL_EDIT_NONE; i++) {
         mpl_value c = mpl_op_input(g, op, 1 - i % 2);
         mpl_op product = mpl_only_for(g, mpl_op_input(g, op, i % 2), kind[i / 2]);
         const mpl_shape *s = &g->value_shape[c];
 
         if (product == MPL_NONE || mpl_op_input(g, product, 2) != MPL_NONE ||
-            g->value_role[c] != MPL_WEIGHT ||
-            (g->op_kind[product] == MPL_OP_matmul && !is_plain_matmul(g, product)) || s->rank == 0 ||
-            s->rank > 2 || (s->rank == 2 && s->dim[0] != 1) ||
-            s->dim[s->rank - 1] != g->value_shape[out].dim[1] ||
+            g->value_role[c] != MPL_WEIGHT || !fits_gemm(g, product) || s->rank == 0 || s->rank > 2 ||
+            (s->rank == 2 && s->dim[0] != 1) || s->dim[s->rank - 1] != g->value_shape[out].dim[1] ||
             !mpl_same_form(g, mpl_op_output(g, product, 0), out) ||
             mpl_attr_float(g, product, MPL_ATTR_beta, 1) != 1)
             continue;
@@ -455,8 +458,7 @@ static void match_activation(const mpl_graph *g, mpl_op op, uint32_t n, const mp
     for (uint32_t i = 0; i < n && activation != MPL_ACT_NONE; i++) {
         mpl_op from = mpl_only_for(g, mpl_op_input(g, op, 0), kind[i]);
 
-        if (from == MPL_NONE || mpl_activation_of(g, from) != MPL_ACT_NONE ||
-            (kind[i] == MPL_OP_matmul && !is_plain_matmul(g, from)) ||
+        if (from == MPL_NONE || mpl_activation_of(g, from) != MPL_ACT_NONE || !fits_gemm(g, from) ||
             !mpl_is_float(g, mpl_op_output(g, op, 0)))
             continue;
         edit->op_kind = to[i];
