@@ -5,6 +5,7 @@
  *          gradient of a value is whole once each operand that it is has given its part, and is added up there and then. */
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff_priv.h"
+#include "graphs/passes/copy_priv.h"
 
 enum { NAME_SIZE = MPL_GRAD_NAME };
 
@@ -24,6 +25,11 @@ const char *mpl_grad_fresh(const mpl_grad *d, char *text, const char *base, cons
          i++)
         snprintf(text + n, NAME_SIZE - n, "_%u", i);
     return text;
+}
+
+const char *mpl_grad_copy_name(const mpl_grad *d, char *text, const char *base)
+{
+    return d->block == 0 ? base : mpl_grad_fresh(d, text, base, ".again", MPL_NONE);
 }
 
 /* ---- what rules use --------------------------------------------------------------------------------------------------- */
@@ -367,28 +373,33 @@ static bool moves_weights(const mpl_grad *d, mpl_op op)
 }
 
 /* Batch norm with four more outputs, dropout with its mask. */
-static mpl_status copy_trained(mpl_grad *d, mpl_op op, const mpl_value *in, const char *y_name)
+static mpl_status copy_trained(mpl_grad *d, mpl_op op, const char *y_name)
 {
     static const char *const more[] = {".batch_mean", ".batch_var", ".next_mean", ".next_var"};
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
-    mpl_value y = g->op_out[g->op_out_begin[op]], out[5];
+    const mpl_value *from = g->op_in + g->op_in_begin[op];
+    mpl_value in[5], out[5];
     bool norm = g->op_kind[op] == MPL_OP_batch_norm;
-    uint32_t n_out = norm ? 5 : 2, n_in = norm ? 5 : d->step != MPL_NONE ? 2 : 1;
+    uint32_t n_out = norm ? 5 : 2, n_in = norm ? 5 : 1;
     char text[5][NAME_SIZE];
     const char *name[5] = {y_name};
     const mpl_attr epsilon = MPL_FLOAT(epsilon, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
     const mpl_attr dropped[] = {MPL_FLOAT(ratio, d->options->dropout > 0 ? d->options->dropout : 0.5),
                                 MPL_INT(seed, op)};
 
+    for (uint32_t i = 0; i < n_in; i++)
+        in[i] = d->now[from[i]];
     if (norm && (d->block != 0 || !moves_weights(d, op)))
         return copy_apart(d, op, in, y_name);
     for (uint32_t i = 1; i < n_out; i++)
         name[i] = mpl_grad_fresh(d, text[i], name[0], norm ? more[i - 1] : ".mask", MPL_NONE);
+    if (!norm && d->step != MPL_NONE)
+        in[n_in++] = d->step;
     MPL_TRY(mpl_graph_add_op(d->ctx, d->to, norm ? MPL_OP_batch_norm_train : MPL_OP_dropout_train,
-                             g->op_name[op], n_in, norm ? in : (mpl_value[]){in[0], d->step}, norm ? 1 : 2,
-                             norm ? &epsilon : dropped, n_out, name, out));
-    d->now[y] = out[0];
+                             g->op_name[op], n_in, in, norm ? 1 : 2, norm ? &epsilon : dropped, n_out, name,
+                             out));
+    d->now[g->op_out[g->op_out_begin[op]]] = out[0];
 out:
     return st;
 }
@@ -397,45 +408,23 @@ mpl_status mpl_grad_copy(mpl_grad *d, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = d->g;
-    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
-    uint32_t n_attr = g->op_attr_begin[op + 1] - g->op_attr_begin[op];
     const mpl_value *from = g->op_in + g->op_in_begin[op], *made = g->op_out + g->op_out_begin[op];
-    mpl_value *in = NULL, *out = NULL;
-    mpl_attr *attr = NULL;
     const char **name = NULL;
     char(*text)[NAME_SIZE] = NULL;
 
-    MPL_TRY(mpl_new(d->ctx, in, n_in));
-    MPL_TRY(mpl_new(d->ctx, out, n_out));
-    MPL_TRY(mpl_new(d->ctx, attr, n_attr));
     MPL_TRY(mpl_new(d->ctx, name, n_out));
-    for (uint32_t i = 0; i < n_in; i++)
-        in[i] = from[i] == MPL_NONE ? MPL_NONE : d->now[from[i]];
-    for (uint32_t i = 0; i < n_attr; i++)
-        attr[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
-    if ((text = mpl_alloc(d->ctx, n_out, NAME_SIZE)) == NULL)
-        MPL_TRY(MPL_EMEM);
-    for (uint32_t i = 0; i < n_out; i++)
-        name[i] = made[i] == MPL_NONE ? NULL
-                  : d->block == 0     ? g->value_name[made[i]]
-                                  : mpl_grad_fresh(d, text[i], g->value_name[made[i]], ".again", MPL_NONE);
-    d->op_now[op] = d->to->n_ops;
-    if (g->op_kind[op] == MPL_OP_batch_norm ||
-        (g->op_kind[op] == MPL_OP_dropout && (n_out == 1 || made[1] == MPL_NONE) &&
-         mpl_is_float(g, from[0]))) {
-        MPL_TRY(copy_trained(d, op, in, name[0]));
-        goto out;
-    }
-    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, (mpl_op_kind)g->op_kind[op], g->op_name[op], n_in, in, n_attr,
-                             attr, n_out, name, out));
+    MPL_TRY(mpl_new(d->ctx, text, n_out));
     for (uint32_t i = 0; i < n_out; i++)
         if (made[i] != MPL_NONE)
-            d->now[made[i]] = out[i];
+            name[i] = mpl_grad_copy_name(d, text[i], g->value_name[made[i]]);
+    d->op_now[op] = d->to->n_ops;
+    if (g->op_kind[op] == MPL_OP_batch_norm ||
+        (g->op_kind[op] == MPL_OP_dropout && (n_out == 1 || made[1] == MPL_NONE) && mpl_is_float(g, from[0])))
+        MPL_TRY(copy_trained(d, op, name[0]));
+    else
+        MPL_TRY(mpl_copy_op_as(d->ctx, g, op, d->to, d->now, NULL, &(mpl_copy_as){.out_name = name}));
 out:
-    mpl_free(d->ctx, in);
-    mpl_free(d->ctx, out);
-    mpl_free(d->ctx, attr);
     mpl_free(d->ctx, name);
     mpl_free(d->ctx, text);
     return st;

@@ -125,12 +125,6 @@ static const char *fresh_block(const mpl_grad *d, char *text, const char *base, 
     return text;
 }
 
-/* Name of a copy: the same where it is the first. */
-static const char *copy_name(const mpl_grad *d, char *text, const char *base)
-{
-    return d->block == 0 ? base : mpl_grad_fresh(d, text, base, ".again", MPL_NONE);
-}
-
 /* How many rounds a loop has for certain: as many as it can; false: it may end before. */
 static bool runs_full(const mpl_graph *g, mpl_op op)
 {
@@ -217,7 +211,7 @@ static mpl_value add_param(mpl_grad *d, const char *base, const char *suffix, mp
 
     if (d->st == MPL_OK)
         d->st = mpl_graph_add_param(d->ctx, d->to,
-                                    suffix[0] == '\0' ? copy_name(d, text, base)
+                                    suffix[0] == '\0' ? mpl_grad_copy_name(d, text, base)
                                                       : mpl_grad_fresh(d, text, base, suffix, MPL_NONE),
                                     type, shape, &v);
     return v;
@@ -386,7 +380,8 @@ static mpl_status name_outputs(mpl_grad *d, mpl_op op, const extras *e, uint32_t
         if (i == n_old)
             break;
         if (g->op_out[g->op_out_begin[op] + i] != MPL_NONE)
-            (*name)[at] = copy_name(d, (*text)[at], g->value_name[g->op_out[g->op_out_begin[op] + i]]);
+            (*name)[at] =
+                mpl_grad_copy_name(d, (*text)[at], g->value_name[g->op_out[g->op_out_begin[op] + i]]);
         at++;
     }
     for (uint32_t i = 0; i < n_tapes; i++, at++)

@@ -12,6 +12,8 @@ enum { MPL_GRAD_NAME = 256 };
 /* `base` with `suffix` and, if it is not MPL_NONE, `number` behind it, made unique by marks, into text[MPL_GRAD_NAME]. */
 const char *mpl_grad_fresh(const mpl_grad *d, char *text, const char *base, const char *suffix,
                            uint32_t number);
+/* Name of a copy: the same where it is the first. */
+const char *mpl_grad_copy_name(const mpl_grad *d, char *text, const char *base);
 /* A part of the gradient of v, a value of the old graph; all parts added, once they are there. */
 void mpl_grad_part(mpl_grad *d, mpl_value v, mpl_value part);
 mpl_status mpl_grad_complete(mpl_grad *d, mpl_value v);

@@ -1,34 +1,51 @@
 /* copy.c -- parts of one graph added to another. See copy_priv.h. */
 #include "graphs/passes/copy_priv.h"
 
-mpl_status mpl_copy_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph *to, mpl_value *map,
-                       const uint32_t *block)
+#include "graphs/passes/passes.h"
+
+mpl_status mpl_copy_attrs(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t *n, mpl_attr **attr)
 {
     mpl_status st = MPL_OK;
+
+    *n = op != MPL_NONE ? g->op_attr_begin[op + 1] - g->op_attr_begin[op] : 0;
+    MPL_TRY(mpl_new(ctx, *attr, *n));
+    for (uint32_t i = 0; i < *n; i++)
+        (*attr)[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
+out:
+    return st;
+}
+
+mpl_status mpl_copy_op_as(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph *to, mpl_value *map,
+                          const uint32_t *block, const mpl_copy_as *as)
+{
+    mpl_status st = MPL_OK;
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    const char *op_name = as->name != NULL ? as->name : g->op_name[op], **name = NULL;
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
-    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
-    uint32_t n_attr = g->op_attr_begin[op + 1] - g->op_attr_begin[op];
+    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op], n_attr;
     const mpl_value *from_in = g->op_in + g->op_in_begin[op], *from_out = g->op_out + g->op_out_begin[op];
     mpl_value *in = NULL, *out = NULL;
     uint32_t n_bodies = g->op_body_begin[op + 1] - g->op_body_begin[op], *body = NULL;
-    const char **name = NULL;
     mpl_attr *attr = NULL;
 
-    MPL_TRY(mpl_new(ctx, in, n_in));
+    MPL_TRY(mpl_new(ctx, in, (size_t)n_in + as->n_more));
     MPL_TRY(mpl_new(ctx, out, n_out));
     MPL_TRY(mpl_new(ctx, name, n_out));
-    MPL_TRY(mpl_new(ctx, attr, n_attr));
     MPL_TRY(mpl_new(ctx, body, n_bodies));
+    MPL_TRY(mpl_copy_attrs(ctx, g, op, &n_attr, &attr));
     for (uint32_t i = 0; i < n_in; i++)
         in[i] = from_in[i] != MPL_NONE ? map[from_in[i]] : MPL_NONE;
+    for (uint32_t i = 0; i < as->n_more; i++)
+        in[n_in++] = as->more[i];
     for (uint32_t i = 0; i < n_out; i++)
-        name[i] = from_out[i] != MPL_NONE ? g->value_name[from_out[i]] : NULL;
-    for (uint32_t i = 0; i < n_attr; i++)
-        attr[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
+        if (from_out[i] != MPL_NONE)
+            name[i] = as->out_name != NULL ? as->out_name[i] : g->value_name[from_out[i]];
     for (uint32_t i = 0; i < n_bodies; i++)
         body[i] = block[g->op_body[g->op_body_begin[op] + i]];
-    MPL_TRY(mpl_graph_add_control(ctx, to, (mpl_op_kind)g->op_kind[op], g->op_name[op], n_in, in, n_attr,
-                                  attr, n_bodies, body, n_out, name, out));
+    MPL_TRY(as->folded
+                ? mpl_graph_add_folded(ctx, to, kind, op_name, n_in, in, n_attr, attr, n_out, name, out)
+                : mpl_graph_add_control(ctx, to, kind, op_name, n_in, in, n_attr, attr, n_bodies, body, n_out,
+                                        name, out));
     for (uint32_t i = 0; i < n_out; i++)
         if (from_out[i] != MPL_NONE)
             map[from_out[i]] = out[i];
@@ -39,6 +56,12 @@ out:
     mpl_free(ctx, attr);
     mpl_free(ctx, body);
     return st;
+}
+
+mpl_status mpl_copy_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph *to, mpl_value *map,
+                       const uint32_t *block)
+{
+    return mpl_copy_op_as(ctx, g, op, to, map, block, &(mpl_copy_as){0});
 }
 
 mpl_status mpl_copy_value(mpl_ctx *ctx, mpl_graph *g, mpl_value v, mpl_graph *to, mpl_value *made)

@@ -216,10 +216,12 @@ static bool reads_updated(const twice *t, mpl_op op, mpl_op by)
     return false;
 }
 
-/* Appends to in[] a first result of each operation that is evaluated twice and reads what the second update writes over. */
-static uint32_t await_first(const twice *t, mpl_op update, uint32_t n_in, mpl_value *in)
+/* Into in[], if `update` is one: a first result of each operation that is evaluated twice and reads what the second update writes
+ * over. */
+static uint32_t await_first(const twice *t, mpl_op update, mpl_value *in)
 {
     const mpl_graph *g = t->g;
+    uint32_t n_in = 0;
 
     for (mpl_op op = 0; op < g->n_ops && mpl_n_updates((mpl_op_kind)g->op_kind[update]) > 0; op++) {
         uint32_t i = g->op_out_begin[op];
@@ -239,40 +241,26 @@ static mpl_status copy_again(twice *t, mpl_op op)
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = t->ctx;
     const mpl_graph *g = t->g;
-    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
-    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
-    uint32_t n_attr = g->op_attr_begin[op + 1] - g->op_attr_begin[op];
-    const mpl_value *from_in = g->op_in + g->op_in_begin[op], *from_out = g->op_out + g->op_out_begin[op];
-    mpl_value *in = NULL, *out = NULL;
-    mpl_attr *attr = NULL;
+    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op], n_more;
+    const mpl_value *from_out = g->op_out + g->op_out_begin[op];
+    mpl_value *more = NULL;
     char *name = NULL, **out_name = NULL;
 
-    MPL_TRY(mpl_new(ctx, in, (size_t)n_in + (mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0 ? g->n_ops : 0)));
-    MPL_TRY(mpl_new(ctx, out, n_out));
-    MPL_TRY(mpl_new(ctx, attr, n_attr));
+    MPL_TRY(mpl_new(ctx, more, mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0 ? g->n_ops : 0));
     MPL_TRY(mpl_new(ctx, out_name, n_out));
     MPL_TRY(joined(ctx, g->op_name[op], MPL_AGAIN, &name));
-    for (uint32_t i = 0; i < n_in; i++)
-        in[i] = from_in[i] != MPL_NONE ? t->second[from_in[i]] : MPL_NONE;
-    for (uint32_t i = 0; i < n_attr; i++)
-        attr[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
     for (uint32_t i = 0; i < n_out; i++)
         if (from_out[i] != MPL_NONE)
             MPL_TRY(joined(ctx, g->value_name[from_out[i]], MPL_AGAIN, &out_name[i]));
-    n_in = await_first(t, op, n_in, in);
-    MPL_TRY(mpl_graph_add_op(ctx, t->to, (mpl_op_kind)g->op_kind[op], name, n_in, in, n_attr, attr, n_out,
-                             (const char *const *)out_name, out));
-    for (uint32_t i = 0; i < n_out; i++)
-        if (from_out[i] != MPL_NONE)
-            t->second[from_out[i]] = out[i];
+    n_more = await_first(t, op, more);
+    MPL_TRY(mpl_copy_op_as(ctx, g, op, t->to, t->second, NULL,
+                           &(mpl_copy_as){name, (const char *const *)out_name, n_more, more, false}));
 out:
     for (uint32_t i = 0; out_name != NULL && i < n_out; i++)
         mpl_free(ctx, out_name[i]);
     mpl_free(ctx, out_name);
     mpl_free(ctx, name);
-    mpl_free(ctx, attr);
-    mpl_free(ctx, in);
-    mpl_free(ctx, out);
+    mpl_free(ctx, more);
     return st;
 }
 

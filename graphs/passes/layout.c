@@ -133,14 +133,13 @@ static mpl_status add_last(laying *l, mpl_op op)
     mpl_status st = MPL_OK;
     const mpl_graph *g = l->g;
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
-    uint32_t n_attr = g->op_attr_begin[op + 1] - g->op_attr_begin[op];
-    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
+    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op], n_attr;
     mpl_value out = g->op_out[g->op_out_begin[op]], made[2] = {MPL_NONE, MPL_NONE}, *in = NULL;
     const char *name[2] = {NULL, NULL};
     mpl_attr *attr = NULL;
 
     MPL_TRY(mpl_new(l->ctx, in, n_in));
-    MPL_TRY(mpl_new(l->ctx, attr, n_attr));
+    MPL_TRY(mpl_copy_attrs(l->ctx, g, op, &n_attr, &attr));
     for (uint32_t i = 0; i < n_in; i++) {
         mpl_value v = g->op_in[g->op_in_begin[op] + i];
         uint32_t layout = follows(g, op, i) ? LAST : PLAIN;
@@ -151,8 +150,6 @@ static mpl_status add_last(laying *l, mpl_op op)
         MPL_TRY(need(l, v, layout));
         in[i] = l->map[layout][v];
     }
-    for (uint32_t i = 0; i < n_attr; i++)
-        attr[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
     name[0] = l->is_output[out] ? fresh_name(l, out, "last") : g->value_name[out];
     MPL_TRY(mpl_graph_add_op(l->ctx, l->to, (mpl_op_kind)g->op_kind[op], g->op_name[op], n_in, in, n_attr,
                              attr, n_out, name, made));

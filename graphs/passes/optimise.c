@@ -246,35 +246,6 @@ out:
     return st;
 }
 
-static mpl_status fold(rebuild *r, mpl_op op)
-{
-    mpl_status st = MPL_OK;
-    const mpl_graph *g = r->g;
-    uint32_t n_in = mpl_op_n_in(g, op), n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
-    mpl_edit own = {.from = op};
-    mpl_attr attr[MPL_N_ATTRS + MPL_EDIT_ATTRS];
-    mpl_value *in = NULL, *out = NULL;
-    const char **name = NULL;
-
-    MPL_TRY(mpl_new(r->ctx, in, n_in));
-    MPL_TRY(mpl_new(r->ctx, out, n_out));
-    MPL_TRY(mpl_new(r->ctx, name, n_out));
-    for (uint32_t i = 0; i < n_in; i++)
-        in[i] = mpl_op_input(g, op, i) != MPL_NONE ? r->map[mpl_op_input(g, op, i)] : MPL_NONE;
-    for (uint32_t i = 0; i < n_out; i++)
-        name[i] = mpl_op_output(g, op, i) != MPL_NONE ? g->value_name[mpl_op_output(g, op, i)] : NULL;
-    MPL_TRY(mpl_graph_add_folded(r->ctx, r->to, (mpl_op_kind)g->op_kind[op], g->op_name[op], n_in, in,
-                                 gather_attrs(g, &own, attr), attr, n_out, name, out));
-    for (uint32_t i = 0; i < n_out; i++)
-        if (mpl_op_output(g, op, i) != MPL_NONE)
-            r->map[mpl_op_output(g, op, i)] = out[i];
-out:
-    mpl_free(r->ctx, in);
-    mpl_free(r->ctx, out);
-    mpl_free(r->ctx, name);
-    return st;
-}
-
 static mpl_status make_op(rebuild *r, mpl_op op, const mpl_edit *e)
 {
     const mpl_graph *g = r->g;
@@ -293,7 +264,7 @@ static mpl_status make_op(rebuild *r, mpl_op op, const mpl_edit *e)
     case MPL_EDIT_CONSTANT:
         return add_fresh(r, op, &e->fresh[0], true, &r->map[mpl_op_output(g, op, 0)]);
     case MPL_EDIT_FOLD:
-        return fold(r, op);
+        return mpl_copy_op_as(r->ctx, g, op, r->to, r->map, r->block, &(mpl_copy_as){.folded = true});
     default:
         return mpl_copy_op(r->ctx, g, op, r->to, r->map, r->block);
     }

@@ -2,6 +2,7 @@
 #include "graphs/passes/run_list.h"
 
 #include "graphs/analysis/work.h"
+#include "graphs/passes/copy_priv.h"
 
 enum { NAME_SIZE = 256 };
 
@@ -213,8 +214,7 @@ static mpl_status add_copy(replay *r, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = r->g;
-    uint32_t k = r->n_runs[op]++, n_out = mpl_op_n_out(g, op), n_in = 0, n_names, any = 0;
-    uint32_t n_attr = g->op_attr_begin[op + 1] - g->op_attr_begin[op];
+    uint32_t k = r->n_runs[op]++, n_out = mpl_op_n_out(g, op), n_in = 0, n_names, n_attr, any = 0;
     mpl_value *in = NULL, *out = NULL;
     const char **name = NULL;
     char(*text)[NAME_SIZE] = NULL;
@@ -227,11 +227,9 @@ static mpl_status add_copy(replay *r, mpl_op op)
     MPL_TRY(mpl_new(r->ctx, out, n_out));
     MPL_TRY(mpl_new(r->ctx, name, n_out));
     MPL_TRY(mpl_new(r->ctx, text, k > 0 ? n_out : 0));
-    MPL_TRY(mpl_new(r->ctx, attr, n_attr));
+    MPL_TRY(mpl_copy_attrs(r->ctx, g, op, &n_attr, &attr));
     MPL_TRY(gather_in(r, op, k, in, &n_in));
     MPL_TRY(add_waits(r, op, in, &n_in));
-    for (uint32_t i = 0; i < n_attr; i++)
-        attr[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
     n_names = name_outputs(r, op, k, name, text);
     MPL_TRY(mpl_graph_add_op(r->ctx, r->to, kind_of(g, op, k), g->op_name[op], n_in, in, n_attr, attr,
                              n_names, name, out));

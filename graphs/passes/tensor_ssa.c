@@ -1,6 +1,8 @@
 /* tensor_ssa.c -- the pass: step 1, from nodes to a graph, and the order of steps. See passes.h. */
 #include "graphs/passes/tensor_ssa_priv.h"
 
+#include "graphs/passes/copy_priv.h"
+
 const char *const mpl_ssa_level_name[MPL_N_SSA_LEVELS] = {"copy", "views", "full", "boxes"};
 
 /* Steps 2 and 3 are done. */
@@ -458,19 +460,16 @@ static mpl_status emit_copy(emitter *e, const mpl_ssa_node *node, const mpl_valu
     mpl_status st = MPL_OK;
     mpl_ssa *s = e->s;
     const mpl_graph *g = s->g;
-    uint32_t n_attr =
-        node->from == MPL_NONE ? 0 : g->op_attr_begin[node->from + 1] - g->op_attr_begin[node->from];
+    uint32_t n_attr;
     mpl_attr *attr = NULL;
     const char **name = NULL;
     char **store = NULL;
     mpl_value *out = NULL;
 
-    MPL_TRY(mpl_new(s->ctx, attr, n_attr));
+    MPL_TRY(mpl_copy_attrs(s->ctx, g, node->from, &n_attr, &attr));
     MPL_TRY(mpl_new(s->ctx, name, node->n_out));
     MPL_TRY(mpl_new(s->ctx, store, node->n_out));
     MPL_TRY(mpl_new(s->ctx, out, node->n_out));
-    for (uint32_t i = 0; i < n_attr; i++)
-        attr[i] = mpl_attr_at(g, g->op_attr_begin[node->from] + i);
     for (uint32_t i = 0; i < node->n_out; i++) {
         uint32_t v = s->item[node->out + i];
 
