@@ -28,9 +28,7 @@ static mpl_value norm_relu(mpl_net *net, const char *name, mpl_value x)
     char text[32];
 
     snprintf(text, sizeof text, "%s.bn", name);
-    x = mpl_net_norm(net, text, x, epsilon);
-    snprintf(text, sizeof text, "%s.relu", name);
-    return mpl_net_unary(net, MPL_OP_relu, text, x);
+    return mpl_net_relu(net, name, mpl_net_norm(net, text, x, epsilon));
 }
 
 /* Batch norm, relu, then a convolution that keeps height and width. */

@@ -541,11 +541,7 @@ static const double epsilon = 1e-3;
 
 static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w)
 {
-    char text[64];
-
-    x = mpl_net_conv_norm(net, name, x, channels, w, 1, epsilon);
-    snprintf(text, sizeof text, "%s.relu", name);
-    return mpl_net_unary(net, MPL_OP_relu, text, x);
+    return mpl_net_conv_relu(net, name, x, channels, w, epsilon);
 }
 
 /* Classes [rois, classes], what they are made of, and shifts for each class [rois, classes, 4]. */

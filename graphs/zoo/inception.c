@@ -270,14 +270,10 @@ static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t 
 {
     char text[32];
 
-    if (norm) {
-        x = mpl_net_conv_norm(net, name, x, channels, w, 1, 1e-3);
-    } else {
-        snprintf(text, sizeof text, "%s.conv", name);
-        x = mpl_net_conv(net, text, x, channels, w, 1, true);
-    }
-    snprintf(text, sizeof text, "%s.relu", name);
-    return mpl_net_unary(net, MPL_OP_relu, text, x);
+    if (norm)
+        return mpl_net_conv_relu(net, name, x, channels, w, 1e-3);
+    snprintf(text, sizeof text, "%s.conv", name);
+    return mpl_net_relu(net, name, mpl_net_conv(net, text, x, channels, w, 1, true));
 }
 
 static mpl_value lrn(mpl_net *net, const char *name, mpl_value x, int64_t size)

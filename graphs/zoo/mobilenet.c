@@ -29,13 +29,8 @@ static const int16_t pairs[13][2] = {{64, 1},  {128, 2}, {128, 1}, {256, 2}, {25
 static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
                            int64_t group)
 {
-    char text[32];
-
     x = conv_norm(net, name, x, channels, w, group);
-    if (mpl_zoo_arg(net->args, "form") == 1)
-        return x;
-    snprintf(text, sizeof text, "%s.relu", name);
-    return mpl_net_unary(net, MPL_OP_relu, text, x);
+    return mpl_zoo_arg(net->args, "form") == 1 ? x : mpl_net_relu(net, name, x);
 }
 
 static mpl_status build_v1(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)

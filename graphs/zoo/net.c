@@ -241,6 +241,20 @@ mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t
     return mpl_net_norm(net, text, x, epsilon);
 }
 
+mpl_value mpl_net_relu(mpl_net *net, const char *name, mpl_value x)
+{
+    char text[NAME_SIZE];
+
+    snprintf(text, sizeof text, "%s.relu", name);
+    return mpl_net_unary(net, MPL_OP_relu, text, x);
+}
+
+mpl_value mpl_net_conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
+                            double epsilon)
+{
+    return mpl_net_relu(net, name, mpl_net_conv_norm(net, name, x, channels, w, 1, epsilon));
+}
+
 mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x)
 {
     int64_t features = mpl_net_dim(net, x, 1) * mpl_net_dim(net, x, 2) * mpl_net_dim(net, x, 3);

@@ -106,11 +106,7 @@ static mpl_value stage(mpl_net *net, int64_t index, const wiring *w, mpl_value x
 
 static mpl_value stem(mpl_net *net, const char *name, mpl_value x, int64_t channels)
 {
-    char text[32];
-
-    snprintf(text, sizeof text, "%s.relu", name);
-    return mpl_net_unary(net, MPL_OP_relu, text,
-                         mpl_net_conv_norm(net, name, x, channels, MPL_WINDOW(3, 2, 1), 1, epsilon));
+    return mpl_net_conv_relu(net, name, x, channels, MPL_WINDOW(3, 2, 1), epsilon);
 }
 
 static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)

@@ -33,11 +33,10 @@ static mpl_value block(mpl_net *net, mpl_value x, bool bottleneck, bool late, in
     int64_t channels = bottleneck ? 4 * width : width;
     mpl_value y, shortcut = x;
 
-    y = conv(net, "a", x, width, bottleneck ? 1 : 3, late ? 1 : stride);
-    y = mpl_net_unary(net, MPL_OP_relu, "a.relu", y);
+    y = mpl_net_relu(net, "a", conv(net, "a", x, width, bottleneck ? 1 : 3, late ? 1 : stride));
     y = conv(net, "b", y, width, 3, late ? stride : 1);
     if (bottleneck) {
-        y = mpl_net_unary(net, MPL_OP_relu, "b.relu", y);
+        y = mpl_net_relu(net, "b", y);
         y = conv(net, "c", y, channels, 1, 1);
     }
     if (stride != 1 || mpl_net_dim(net, x, 1) != channels)
@@ -53,8 +52,7 @@ static mpl_value stem(mpl_net *net)
 
     if (net->owl)
         x = mpl_net_op(net, MPL_OP_pad, "stem.pad", 1, &x, 1, &MPL_INTS(pads, 8, pads));
-    x = mpl_net_conv_norm(net, "stem", x, 64, MPL_WINDOW(7, 2, net->owl ? 0 : 3), 1, epsilon);
-    x = mpl_net_unary(net, MPL_OP_relu, "stem.relu", x);
+    x = mpl_net_conv_relu(net, "stem", x, 64, MPL_WINDOW(7, 2, net->owl ? 0 : 3), epsilon);
     return mpl_net_pool(net, MPL_OP_max_pool, "stem.pool", x, MPL_WINDOW(3, 2, 1));
 }
 

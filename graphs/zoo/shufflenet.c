@@ -13,11 +13,7 @@ static const int8_t repeats[3] = {4, 8, 4};
 
 static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t to, mpl_window w)
 {
-    char text[32];
-
-    x = mpl_net_conv_norm(net, name, x, to, w, 1, epsilon);
-    snprintf(text, sizeof text, "%s.relu", name);
-    return mpl_net_unary(net, MPL_OP_relu, text, x);
+    return mpl_net_conv_relu(net, name, x, to, w, epsilon);
 }
 
 static mpl_value depthwise(mpl_net *net, const char *name, mpl_value x, int64_t stride)

@@ -15,11 +15,7 @@ static const struct {
 
 static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w)
 {
-    char text[32];
-
-    x = mpl_net_conv(net, name, x, channels, w, 1, true);
-    snprintf(text, sizeof text, "%s.relu", name);
-    return mpl_net_unary(net, MPL_OP_relu, text, x);
+    return mpl_net_relu(net, name, mpl_net_conv(net, name, x, channels, w, 1, true));
 }
 
 static mpl_status build_squeezenet(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)

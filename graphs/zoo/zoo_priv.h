@@ -81,6 +81,10 @@ mpl_value mpl_net_norm(mpl_net *net, const char *name, mpl_value x, double epsil
 /* NAME.conv without bias, then NAME.bn. */
 mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
                             int64_t group, double epsilon);
+mpl_value mpl_net_relu(mpl_net *net, const char *name, mpl_value x); /* NAME.relu */
+/* NAME.conv, NAME.bn, NAME.relu. */
+mpl_value mpl_net_conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
+                            double epsilon);
 mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x); /* [batch, the rest] by reshape */
 /* gemm, weights transposed */
 mpl_value mpl_net_dense(mpl_net *net, const char *name, mpl_value x, int64_t units);
