@@ -36,6 +36,22 @@ out:
     return st;
 }
 
+mpl_status mpl_shape_added_to(mpl_ctx *ctx, const mpl_shape_call *call,
+                              mpl_status (*rule)(mpl_ctx *ctx, const mpl_shape_call *call))
+{
+    mpl_status st = MPL_OK;
+    mpl_shape_call rest = *call;
+
+    rest.n_in--;
+    rest.in_shape++;
+    rest.in_type++;
+    rest.first_in++;
+    MPL_TRY(rule(ctx, &rest));
+    MPL_TRY(mpl_check_same_type(ctx, call, 0, 1));
+out:
+    return st;
+}
+
 void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type)
 {
     call->out_shape[i] = *call->in_shape[0];

@@ -106,14 +106,8 @@ out:
 mpl_status mpl_shape_conv_sum(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
-    mpl_shape_call conv = *call;
 
-    conv.n_in--;
-    conv.in_shape++;
-    conv.in_type++;
-    conv.first_in++;
-    MPL_TRY(mpl_shape_conv_act(ctx, &conv));
-    MPL_TRY(mpl_check_same_type(ctx, call, 0, 1));
+    MPL_TRY(mpl_shape_added_to(ctx, call, mpl_shape_conv_act));
     if (!mpl_shape_equal(call->in_shape[0], &call->out_shape[0]))
         MPL_FAIL(ctx, MPL_EINPUT, "what is added has other dims than the convolution's result");
 out:

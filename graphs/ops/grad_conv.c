@@ -93,35 +93,14 @@ out:
     return st;
 }
 
-mpl_status mpl_shape_conv_grad_input(mpl_ctx *ctx, const mpl_shape_call *call)
-{
-    mpl_status st = MPL_OK;
-    conv_dims d;
-
-    MPL_TRY(check_dims(ctx, call, &d));
-    call->out_shape[0] = d.x;
-out:
-    return st;
-}
-
-mpl_status mpl_shape_conv_grad_weight(mpl_ctx *ctx, const mpl_shape_call *call)
-{
-    mpl_status st = MPL_OK;
-    conv_dims d;
-
-    MPL_TRY(check_dims(ctx, call, &d));
-    call->out_shape[0] = d.w;
-out:
-    return st;
-}
-
+/* dx alone, dw alone, or dw, the gradient of the bias and dx. */
 mpl_status mpl_shape_conv_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
     conv_dims d;
 
     MPL_TRY(check_dims(ctx, call, &d));
-    call->out_shape[0] = d.w;
+    call->out_shape[0] = call->graph->op_kind[call->op] == MPL_OP_conv_grad_input ? d.x : d.w;
     if (call->n_out > 1)
         call->out_shape[1] = (mpl_shape){1, {d.w.dim[0]}};
     if (call->n_out > 2)

@@ -3,16 +3,6 @@
 #include "graphs/ops/grad_priv.h"
 #include "graphs/ops/window_priv.h"
 
-static mpl_status read_window(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *x, mpl_window *w)
-{
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_window_read(ctx, g, op, x, NULL, w));
-    MPL_TRY(mpl_window_slide(ctx, g, op, w));
-out:
-    return st;
-}
-
 /* dy must be what a pool over x leaves; the output is as x. */
 static mpl_status shape_of(mpl_ctx *ctx, const mpl_shape_call *call, const mpl_shape *x)
 {
@@ -22,7 +12,7 @@ static mpl_status shape_of(mpl_ctx *ctx, const mpl_shape_call *call, const mpl_s
     mpl_window w;
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(read_window(ctx, call->graph, call->op, x, &w));
+    MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, x, &w));
     mpl_window_shape(&w, x->dim[0], x->dim[1], &y);
     if (!mpl_shape_equal(&y, call->in_shape[0]))
         MPL_FAIL(ctx, MPL_EINPUT, "the gradient has dims %s; the pool's output has %s",
@@ -99,17 +89,15 @@ MPL_INLINE void spread_one(mpl_type type, const mpl_window *w, bool padded, cons
 MPL_INLINE void spread_all(mpl_type type, const mpl_op_call *call, const mpl_window *w, const void *x)
 {
     bool padded = mpl_attr_int(call->graph, call->op, MPL_ATTR_count_include_pad, 0) != 0;
-    const mpl_shape *out = &call->out[0].shape;
-    int64_t plane = w->in[0] * w->in[1] * w->in[2], at = 0;
+    int64_t n = mpl_count(&call->in[0].shape), o[3] = {0}, plane = 0;
 
-    for (int64_t i = 0; i < mpl_count(out); i++)
+    for (int64_t i = 0; i < mpl_count(&call->out[0].shape); i++)
         mpl_put(type, call->out[0].data, i, 0);
-    for (int64_t c = 0; c < mpl_count_dims(out, 0, 2); c++)
-        for (int64_t i = 0; i < w->out[0]; i++)
-            for (int64_t j = 0; j < w->out[1]; j++)
-                for (int64_t k = 0; k < w->out[2]; k++, at++)
-                    spread_one(type, w, padded, (int64_t[]){i, j, k}, mpl_get(type, call->in[0].data, at), x,
-                               call->out[0].data, c * plane);
+    for (int64_t at = 0; at < n; at++) {
+        spread_one(type, w, padded, o, mpl_get(type, call->in[0].data, at), x, call->out[0].data, plane);
+        if (mpl_window_next(w, o))
+            plane += w->in[0] * w->in[1] * w->in[2];
+    }
 }
 
 mpl_status mpl_eval_max_pool_grad(mpl_ctx *ctx, const mpl_op_call *call)
@@ -117,7 +105,7 @@ mpl_status mpl_eval_max_pool_grad(mpl_ctx *ctx, const mpl_op_call *call)
     mpl_status st = MPL_OK;
     mpl_window w;
 
-    MPL_TRY(read_window(ctx, call->graph, call->op, &call->in[1].shape, &w));
+    MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, &call->in[1].shape, &w));
     if (mpl_count(&call->out[0].shape) > 0)
         MPL_FOR_FLOAT(call->in[0].type, spread_all, call, &w, call->in[1].data)
 out:
@@ -129,7 +117,7 @@ mpl_status mpl_eval_avg_pool_grad(mpl_ctx *ctx, const mpl_op_call *call)
     mpl_status st = MPL_OK;
     mpl_window w;
 
-    MPL_TRY(read_window(ctx, call->graph, call->op, &call->out[0].shape, &w));
+    MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, &call->out[0].shape, &w));
     if (mpl_count(&call->out[0].shape) > 0)
         MPL_FOR_FLOAT(call->in[0].type, spread_all, call, &w, NULL)
 out:

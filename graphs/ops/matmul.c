@@ -236,14 +236,8 @@ out:
 mpl_status mpl_shape_gemm_sum(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     mpl_status st = MPL_OK;
-    mpl_shape_call gemm = *call;
 
-    gemm.n_in--;
-    gemm.in_shape++;
-    gemm.in_type++;
-    gemm.first_in++;
-    MPL_TRY(mpl_shape_gemm_act(ctx, &gemm));
-    MPL_TRY(mpl_check_same_type(ctx, call, 0, 1));
+    MPL_TRY(mpl_shape_added_to(ctx, call, mpl_shape_gemm_act));
     if (mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1) != 1)
         MPL_FAIL(ctx, MPL_EINPUT, "alpha must be 1 where something is added before the product");
     if (!mpl_shape_equal(call->in_shape[0], &call->out_shape[0]))

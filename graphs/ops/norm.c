@@ -29,18 +29,23 @@ out:
     return st;
 }
 
-/* A tensor of one dim has one channel. */
-mpl_status mpl_shape_batch_norm(mpl_ctx *ctx, const mpl_shape_call *call)
+/* A tensor of at least `least` dims; that of one dim has one channel. */
+static mpl_status shape_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t least)
 {
     mpl_status st = MPL_OK;
     const mpl_shape *in = call->in_shape[0];
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 1, MPL_MAX_RANK));
+    MPL_TRY(mpl_check_rank(ctx, call, 0, least, MPL_MAX_RANK));
     MPL_TRY(check_vectors(ctx, call, in->rank == 1 ? 1 : in->dim[1]));
     mpl_like_input(call, 0, call->in_type[0]);
 out:
     return st;
+}
+
+mpl_status mpl_shape_batch_norm(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    return shape_channels(ctx, call, 1);
 }
 
 mpl_status mpl_shape_lrn(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -92,14 +97,7 @@ mpl_status mpl_shape_rms_norm(mpl_ctx *ctx, const mpl_shape_call *call)
 
 mpl_status mpl_shape_instance_norm(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
-    MPL_TRY(mpl_check_rank(ctx, call, 0, 3, MPL_MAX_RANK));
-    MPL_TRY(check_vectors(ctx, call, call->in_shape[0]->dim[1]));
-    mpl_like_input(call, 0, call->in_type[0]);
-out:
-    return st;
+    return shape_channels(ctx, call, 3);
 }
 
 mpl_status mpl_shape_group_norm(mpl_ctx *ctx, const mpl_shape_call *call)

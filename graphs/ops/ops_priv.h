@@ -49,6 +49,10 @@ mpl_status mpl_check_clip_bounds(mpl_ctx *ctx, const mpl_shape_call *call, uint3
 /* Inputs 0 and 1 are of one type of the set; output 0 is of it and has the dims that both broadcast to. MPL_EINPUT. */
 mpl_status mpl_shape_two(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set);
 
+/* Input 0, of their type, is added to what operator `rule` makes of the inputs behind it. MPL_EINPUT. */
+mpl_status mpl_shape_added_to(mpl_ctx *ctx, const mpl_shape_call *call,
+                              mpl_status (*rule)(mpl_ctx *ctx, const mpl_shape_call *call));
+
 /* Output i has the dims of input 0 and the given type. */
 void mpl_like_input(const mpl_shape_call *call, uint32_t i, mpl_type type);
 

@@ -32,8 +32,7 @@ static mpl_status shape_pool(mpl_ctx *ctx, const mpl_shape_call *call, unsigned 
 
     MPL_TRY(mpl_check_type(ctx, call, 0, types));
     MPL_TRY(mpl_check_rank(ctx, call, 0, 3, 5));
-    MPL_TRY(mpl_window_read(ctx, call->graph, call->op, call->in_shape[0], NULL, &w));
-    MPL_TRY(mpl_window_slide(ctx, call->graph, call->op, &w));
+    MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, call->in_shape[0], &w));
     mpl_window_shape(&w, call->in_shape[0]->dim[0], call->in_shape[0]->dim[1], &call->out_shape[0]);
     call->out_type[0] = call->in_type[0];
 out:
@@ -129,73 +128,54 @@ MPL_INLINE void pool_all(mpl_type type, pool_kind kind, const mpl_op_call *call,
 {
     double p = (double)mpl_attr_int(call->graph, call->op, MPL_ATTR_p, 2);
     bool padded = mpl_attr_int(call->graph, call->op, MPL_ATTR_count_include_pad, 0) != 0;
-    int64_t order = mpl_attr_int(call->graph, call->op, MPL_ATTR_storage_order, 0), at = 0;
-    int64_t in_plane = w->in[0] * w->in[1] * w->in[2], *index = call->n_out > 1 ? call->out[1].data : NULL;
+    int64_t order = mpl_attr_int(call->graph, call->op, MPL_ATTR_storage_order, 0);
+    int64_t n = mpl_count(&call->out[0].shape), o[3] = {0}, plane = 0;
+    int64_t *index = call->n_out > 1 ? call->out[1].data : NULL;
 
-    for (int64_t c = 0; c < mpl_count_dims(&call->out[0].shape, 0, 2); c++)
-        for (int64_t i = 0; i < w->out[0]; i++)
-            for (int64_t j = 0; j < w->out[1]; j++)
-                for (int64_t k = 0; k < w->out[2]; k++, at++) {
-                    int64_t o[3] = {i, j, k};
-                    pool_window got = pool_one(type, kind, w, p, call->in[0].data, c * in_plane, o);
+    for (int64_t at = 0; at < n; at++) {
+        pool_window got = pool_one(type, kind, w, p, call->in[0].data, plane, o);
 
-                    mpl_put(
-                        type, call->out[0].data, at,
-                        pool_result(type, kind, p, &got, padded ? mpl_window_padded_count(w, o) : got.count));
-                    if (index != NULL)
-                        index[at] = index_of(w, c * in_plane, order, &got);
-                }
+        mpl_put(type, call->out[0].data, at,
+                pool_result(type, kind, p, &got, padded ? mpl_window_padded_count(w, o) : got.count));
+        if (index != NULL)
+            index[at] = index_of(w, plane, order, &got);
+        if (mpl_window_next(w, o))
+            plane += w->in[0] * w->in[1] * w->in[2];
+    }
 }
 
-static mpl_status window_of(mpl_ctx *ctx, const mpl_op_call *call, mpl_window *w)
+static mpl_status eval_pool(mpl_ctx *ctx, const mpl_op_call *call, pool_kind kind)
 {
     mpl_status st = MPL_OK;
+    mpl_type type = call->in[0].type;
+    mpl_window w;
 
-    MPL_TRY(mpl_window_read(ctx, call->graph, call->op, &call->in[0].shape, NULL, w));
-    MPL_TRY(mpl_window_slide(ctx, call->graph, call->op, w));
+    MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, &call->in[0].shape, &w));
+    if (mpl_type_in(type, MPL_SET_INT)) /* a maximum alone can be of integers */
+        MPL_FOR_INT(type, pool_all, MAX_POOL, call, &w)
+    else if (kind == MAX_POOL)
+        MPL_FOR_FLOAT(type, pool_all, MAX_POOL, call, &w)
+    else if (kind == AVG_POOL)
+        MPL_FOR_FLOAT(type, pool_all, AVG_POOL, call, &w)
+    else
+        MPL_FOR_FLOAT(type, pool_all, LP_POOL, call, &w)
 out:
     return st;
 }
 
 mpl_status mpl_eval_max_pool(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
-    mpl_type type = call->in[0].type;
-    mpl_window w;
-
-    MPL_TRY(window_of(ctx, call, &w));
-    if (mpl_count(&call->out[0].shape) == 0)
-        return MPL_OK;
-    if (mpl_type_in(type, MPL_SET_INT))
-        MPL_FOR_INT(type, pool_all, MAX_POOL, call, &w)
-    else
-        MPL_FOR_FLOAT(type, pool_all, MAX_POOL, call, &w)
-out:
-    return st;
+    return eval_pool(ctx, call, MAX_POOL);
 }
 
 mpl_status mpl_eval_avg_pool(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
-    mpl_window w;
-
-    MPL_TRY(window_of(ctx, call, &w));
-    if (mpl_count(&call->out[0].shape) > 0)
-        MPL_FOR_FLOAT(call->in[0].type, pool_all, AVG_POOL, call, &w)
-out:
-    return st;
+    return eval_pool(ctx, call, AVG_POOL);
 }
 
 mpl_status mpl_eval_lp_pool(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    mpl_status st = MPL_OK;
-    mpl_window w;
-
-    MPL_TRY(window_of(ctx, call, &w));
-    if (mpl_count(&call->out[0].shape) > 0)
-        MPL_FOR_FLOAT(call->in[0].type, pool_all, LP_POOL, call, &w)
-out:
-    return st;
+    return eval_pool(ctx, call, LP_POOL);
 }
 
 /* ---- global pooling: one window over the whole plane --------------------------------------------------- */

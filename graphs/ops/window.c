@@ -81,6 +81,16 @@ out:
     return st;
 }
 
+mpl_status mpl_window_pool(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in, mpl_window *w)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_window_read(ctx, g, op, in, NULL, w));
+    MPL_TRY(mpl_window_slide(ctx, g, op, w));
+out:
+    return st;
+}
+
 void mpl_window_shape(const mpl_window *w, int64_t batch, int64_t channels, mpl_shape *out)
 {
     out->rank = 2 + w->n;

@@ -25,6 +25,9 @@ mpl_status mpl_window_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mp
  * input. */
 mpl_status mpl_window_slide(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_window *w);
 
+/* Both, for a pool over an input of that shape. */
+mpl_status mpl_window_pool(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in, mpl_window *w);
+
 /* The n numbers of an attribute; *to stays as it is where there is none. MPL_EINPUT outside [least, 2^30]. */
 mpl_status mpl_window_numbers(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_attr_key key, uint32_t n,
                               int64_t least, int64_t *to);
@@ -36,6 +39,21 @@ int64_t mpl_window_padded_count(const mpl_window *w, const int64_t o[3]);
 static inline bool mpl_is_inside(int64_t i, int64_t n)
 {
     return (uint64_t)i < (uint64_t)n;
+}
+
+/* Makes o the output behind it, in row-major order; true behind the last one of a plane: o is the first of the next. */
+static inline bool mpl_window_next(const mpl_window *w, int64_t o[3])
+{
+    if (++o[2] < w->out[2])
+        return false;
+    o[2] = 0;
+    if (++o[1] < w->out[1])
+        return false;
+    o[1] = 0;
+    if (++o[0] < w->out[0])
+        return false;
+    o[0] = 0;
+    return true;
 }
 
 /* The dims of an output with that many channels. */
