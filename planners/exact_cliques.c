@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "graphs/base/rng.h"
+
 #define MAX_LISTED(n) (8 * (uint64_t)(n) + 256) /* maximal cliques that are listed before greed takes over */
 #define STEPS_EACH    30                        /* nodes of the listing, for each of them */
 #define SHARE         8                         /* one part in so many of the ticks left, for either */
@@ -48,12 +50,6 @@ static bool is_late(lister *l)
     return e->by_clock || e->ticks >= l->tick_limit;
 }
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x + UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xbf58476d1ce4e5b9);
-    return x ^ x >> 29;
-}
-
 /* Adds chosen[] as a clique, unless it is there already. */
 static mpl_status add(lister *l)
 {
@@ -63,7 +59,7 @@ static mpl_status add(lister *l)
     uint32_t end = q->n > 0 ? q->begin[q->n] : 0;
 
     for (uint32_t i = 0; i < l->n_chosen; i++)
-        hash += mix(mix(l->chosen[i]) + l->n_chosen);
+        hash += mpl_rng_mix(mpl_rng_mix(l->chosen[i]) + l->n_chosen);
     l->effort->ticks += q->n / 4;
     for (uint32_t k = 0; k < q->n; k++)
         if (l->hash[k] == hash && q->begin[k + 1] - q->begin[k] == l->n_chosen)
@@ -263,22 +259,14 @@ out:
 static mpl_status index_bodies(mpl_ctx *ctx, const mpl_bodies *b, mpl_cliques *q)
 {
     mpl_status st = MPL_OK;
-    uint32_t *at = NULL;
+    uint32_t *body = NULL;
 
-    MPL_TRY(mpl_new(ctx, q->of_begin, (size_t)b->n + 1));
-    MPL_TRY(mpl_new(ctx, q->of_item, q->begin[q->n]));
-    MPL_TRY(mpl_new(ctx, at, b->n));
+    MPL_TRY(mpl_new(ctx, body, q->begin[q->n]));
     for (uint32_t i = 0; i < q->begin[q->n]; i++)
-        q->of_begin[b->body[q->member[i]] + 1]++;
-    for (uint32_t i = 0; i < b->n; i++) {
-        q->of_begin[i + 1] += q->of_begin[i];
-        at[i] = q->of_begin[i];
-    }
-    for (uint32_t c = 0; c < q->n; c++)
-        for (uint32_t i = q->begin[c]; i < q->begin[c + 1]; i++)
-            q->of_item[at[b->body[q->member[i]]]++] = c;
+        body[i] = b->body[q->member[i]];
+    MPL_TRY(mpl_lists_turn(ctx, b->n, q->n, q->begin, body, &q->of_begin, &q->of_item));
 out:
-    mpl_free(ctx, at);
+    mpl_free(ctx, body);
     return st;
 }
 

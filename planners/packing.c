@@ -268,27 +268,26 @@ static mpl_packing_wall wall_of(const mpl_problem *p, mpl_buffer a, mpl_buffer b
     return (mpl_packing_wall){shift - (int64_t)p->bytes[a], shift + (int64_t)p->bytes[b], INT64_MAX};
 }
 
-/* Calls of one pair of buffers: counted in begin[member + 1], or entered where next[member] says. */
-static void take_pair(mpl_packing *q, const uint32_t *member, uint32_t *next, mpl_buffer a, mpl_buffer b)
+/* Calls of one pair of buffers: counted, while rival[] is not there, or entered. */
+static void take_pair(mpl_packing *q, const uint32_t *member, mpl_buffer a, mpl_buffer b)
 {
     uint32_t x = member[a], y = member[b];
 
-    if (next == NULL) {
-        q->begin[x + 1]++;
-        q->begin[y + 1]++;
+    if (q->rival == NULL) {
+        q->begin[x + 2]++;
+        q->begin[y + 2]++;
         return;
     }
     if (q->wall != NULL) {
-        q->wall[next[x]] = wall_of(q->p, a, b);
-        q->wall[next[y]] = wall_of(q->p, b, a);
+        q->wall[q->begin[x + 1]] = wall_of(q->p, a, b);
+        q->wall[q->begin[y + 1]] = wall_of(q->p, b, a);
     }
-    q->rival[next[x]++] = y;
-    q->rival[next[y]++] = x;
+    q->rival[q->begin[x + 1]++] = y;
+    q->rival[q->begin[y + 1]++] = x;
 }
 
 /* All conflicts of the buffers by_birth[n], by birth or by asking for each two; false when there are too many. */
-static bool each_pair(mpl_packing *q, const uint32_t *member, const mpl_buffer *by_birth, uint32_t n,
-                      uint32_t *next)
+static bool each_pair(mpl_packing *q, const uint32_t *member, const mpl_buffer *by_birth, uint32_t n)
 {
     const mpl_problem *p = q->p;
     uint64_t n_pairs = 0, most = p->inside != NULL ? MAX_CONFLICTS / 8 : MAX_CONFLICTS;
@@ -303,7 +302,7 @@ static bool each_pair(mpl_packing *q, const uint32_t *member, const mpl_buffer *
                 continue;
             if (++n_pairs > most)
                 return false;
-            take_pair(q, member, next, a, b);
+            take_pair(q, member, a, b);
         }
     return true;
 }
@@ -313,34 +312,29 @@ static mpl_status index_rivals(mpl_packing *q, const uint32_t *member, bool *fit
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = q->run->ctx;
     mpl_buffer *by_birth = NULL;
-    uint32_t *next = NULL, n = 0;
+    uint32_t n = 0;
     uint64_t *birth = NULL;
 
     MPL_TRY(mpl_new(ctx, by_birth, q->p->n));
     MPL_TRY(mpl_new(ctx, birth, q->p->n));
-    MPL_TRY(mpl_new(ctx, next, q->n));
-    MPL_TRY(mpl_new(ctx, q->begin, (size_t)q->n + 1));
+    MPL_TRY(mpl_new(ctx, q->begin, (size_t)q->n + 2));
     for (mpl_buffer b = 0; b < q->p->n; b++) {
         birth[b] = q->p->birth[b];
         if (member[b] != MPL_NONE)
             by_birth[n++] = b;
     }
     MPL_TRY(mpl_sort_ids(ctx, n, by_birth, birth));
-    *fits = each_pair(q, member, by_birth, n, NULL);
+    *fits = each_pair(q, member, by_birth, n);
     if (!*fits)
         goto out;
-    for (uint32_t a = 0; a < q->n; a++) {
-        q->begin[a + 1] += q->begin[a];
-        next[a] = q->begin[a];
-    }
-    MPL_TRY(mpl_new(ctx, q->rival, q->begin[q->n]));
+    mpl_lists_begin(q->begin, q->n);
+    MPL_TRY(mpl_new(ctx, q->rival, q->begin[q->n + 1]));
     if (q->p->inside != NULL)
-        MPL_TRY(mpl_new(ctx, q->wall, q->begin[q->n]));
-    each_pair(q, member, by_birth, n, next);
+        MPL_TRY(mpl_new(ctx, q->wall, q->begin[q->n + 1]));
+    each_pair(q, member, by_birth, n);
 out:
     mpl_free(ctx, by_birth);
     mpl_free(ctx, birth);
-    mpl_free(ctx, next);
     return st;
 }
 
@@ -414,15 +408,18 @@ out:
     return st;
 }
 
-static void take_partner(mpl_packing *q, const uint32_t *member, uint32_t *next, mpl_buffer a, mpl_buffer b)
+/* The same of an in-place pair. */
+static void take_partner(mpl_packing *q, const uint32_t *member, bool count, mpl_buffer a, mpl_buffer b)
 {
-    if (next == NULL) {
-        q->pair_begin[member[a] + 1]++;
+    uint32_t *at = &q->pair_begin[member[a] + 1];
+
+    if (count) {
+        at[1]++;
         return;
     }
     if (q->pair_at != NULL)
-        q->pair_at[next[member[a]]] = part_at(q->p, b) - part_at(q->p, a);
-    q->pair[next[member[a]]++] = member[b];
+        q->pair_at[*at] = part_at(q->p, b) - part_at(q->p, a);
+    q->pair[(*at)++] = member[b];
 }
 
 static mpl_status index_pairs(mpl_packing *q, const uint32_t *member)
@@ -430,12 +427,10 @@ static mpl_status index_pairs(mpl_packing *q, const uint32_t *member)
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = q->run->ctx;
     const mpl_problem *p = q->p;
-    uint32_t *next = NULL;
 
     if (p->n_in_place == 0)
         goto out;
-    MPL_TRY(mpl_new(ctx, next, q->n));
-    MPL_TRY(mpl_new(ctx, q->pair_begin, (size_t)q->n + 1));
+    MPL_TRY(mpl_new(ctx, q->pair_begin, (size_t)q->n + 2));
     MPL_TRY(mpl_new(ctx, q->pair, 2 * (size_t)p->n_in_place));
     if (p->inside != NULL)
         MPL_TRY(mpl_new(ctx, q->pair_at, 2 * (size_t)p->n_in_place));
@@ -445,16 +440,13 @@ static mpl_status index_pairs(mpl_packing *q, const uint32_t *member)
 
             if (member[in] == MPL_NONE || member[out] == MPL_NONE || member[in] == member[out])
                 continue;
-            take_partner(q, member, pass == 0 ? NULL : next, in, out);
-            take_partner(q, member, pass == 0 ? NULL : next, out, in);
+            take_partner(q, member, pass == 0, in, out);
+            take_partner(q, member, pass == 0, out, in);
         }
-        for (uint32_t a = 0; pass == 0 && a < q->n; a++) {
-            q->pair_begin[a + 1] += q->pair_begin[a];
-            next[a] = q->pair_begin[a];
-        }
+        if (pass == 0)
+            mpl_lists_begin(q->pair_begin, q->n);
     }
 out:
-    mpl_free(ctx, next);
     return st;
 }
 

@@ -158,16 +158,15 @@ static mpl_status index_partners(mpl_ctx *ctx, mpl_placement *s)
         goto out;
     MPL_TRY(mpl_new(ctx, s->partner_begin, (size_t)p->n + 2));
     MPL_TRY(mpl_new(ctx, s->partner, 2 * (size_t)p->n_in_place));
-    begin = s->partner_begin + 1; /* begin[b] becomes where b's list ends, which is where the next begins */
+    begin = s->partner_begin;
     for (uint32_t i = 0; i < p->n_in_place; i++) {
-        begin[p->in_place_in[i] + 1]++;
-        begin[p->in_place_out[i] + 1]++;
+        begin[p->in_place_in[i] + 2]++;
+        begin[p->in_place_out[i] + 2]++;
     }
-    for (mpl_buffer b = 0; b < p->n; b++)
-        begin[b + 1] += begin[b];
+    mpl_lists_begin(begin, p->n);
     for (uint32_t i = 0; i < p->n_in_place; i++) {
-        s->partner[begin[p->in_place_in[i]]++] = p->in_place_out[i];
-        s->partner[begin[p->in_place_out[i]]++] = p->in_place_in[i];
+        s->partner[begin[p->in_place_in[i] + 1]++] = p->in_place_out[i];
+        s->partner[begin[p->in_place_out[i] + 1]++] = p->in_place_in[i];
     }
 out:
     return st;

@@ -306,15 +306,7 @@ static mpl_status index_reads(mpl_stage_model *m)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(mpl_new(m->ctx, m->read_begin, (size_t)m->n + 2));
-    MPL_TRY(mpl_new(m->ctx, m->read, m->user_begin[m->k]));
-    for (uint32_t i = 0; i < m->user_begin[m->k]; i++)
-        m->read_begin[m->user[i] + 2]++;
-    for (uint32_t i = 0; i < m->n; i++)
-        m->read_begin[i + 2] += m->read_begin[i + 1];
-    for (uint32_t v = 0; v < m->k; v++)
-        for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++)
-            m->read[m->read_begin[m->user[i] + 1]++] = v;
+    MPL_TRY(mpl_lists_turn(m->ctx, m->n, m->k, m->user_begin, m->user, &m->read_begin, &m->read));
     for (uint32_t i = 0; i < m->n; i++)
         m->need[i] = i;
     for (uint32_t v = m->k; v-- > 0;) { /* lumps ascend with their makers, and users come behind these */

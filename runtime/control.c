@@ -693,8 +693,7 @@ mpl_status mpl_control_list_arrivals(mpl_exec *exec)
         if (c->holder[v] != v)
             arrival_of[v] = arrival_of[c->holder[v]];
     each_arrival(exec, count_arrival);
-    for (uint32_t step = 0; step < n_steps; step++)
-        c->arrival_begin[step + 2] += c->arrival_begin[step + 1];
+    mpl_lists_begin(c->arrival_begin, n_steps);
     MPL_TRY(mpl_new(exec->ctx, c->arrival, c->arrival_begin[n_steps + 1]));
     each_arrival(exec, put_arrival);
     mpl_needs_free(exec->ctx, c->needs);

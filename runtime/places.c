@@ -150,13 +150,6 @@ void mpl_control_free(mpl_ctx *ctx, mpl_control *c)
 
 /* ---- who has to be told ---------------------------------------------------------------------------------- */
 
-/* Makes begin[] of counts out of begin[i + 1] = count of i. */
-static void add_up(uint32_t *begin, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        begin[i + 1] += begin[i];
-}
-
 /* The holder of operand `slot`, if it moves. */
 static mpl_value moving_holder(const mpl_exec *exec, uint32_t slot)
 {
@@ -167,76 +160,33 @@ static mpl_value moving_holder(const mpl_exec *exec, uint32_t slot)
     return v != MPL_NONE && mpl_control_moves(exec, v) ? exec->control->holder[v] : MPL_NONE;
 }
 
-static mpl_status list_slots(mpl_exec *exec)
-{
-    mpl_status st = MPL_OK;
-    const mpl_graph *g = exec->g;
-    mpl_control *c = exec->control;
-    uint32_t n_slots = g->op_in_begin[g->n_ops] + g->op_out_begin[g->n_ops];
-
-    MPL_TRY(mpl_new(exec->ctx, c->slot_begin, (size_t)g->n_values + 2));
-    MPL_TRY(mpl_new(exec->ctx, c->slot, n_slots));
-    for (uint32_t i = 0; i < n_slots; i++)
-        if (moving_holder(exec, i) != MPL_NONE)
-            c->slot_begin[moving_holder(exec, i) + 2]++;
-    add_up(c->slot_begin + 1, g->n_values);
-    for (uint32_t i = 0; i < n_slots; i++) {
-        mpl_value v = moving_holder(exec, i);
-
-        if (v != MPL_NONE)
-            c->slot[c->slot_begin[v + 1]++] = i;
-    }
-out:
-    return st;
-}
-
-static mpl_status list_members(mpl_exec *exec)
-{
-    mpl_status st = MPL_OK;
-    const mpl_graph *g = exec->g;
-    mpl_control *c = exec->control;
-
-    MPL_TRY(mpl_new(exec->ctx, c->member_begin, (size_t)g->n_values + 2));
-    MPL_TRY(mpl_new(exec->ctx, c->member, g->n_values));
-    for (mpl_value v = 0; v < g->n_values; v++)
-        c->member_begin[c->holder[v] + 2] += mpl_control_moves(exec, v);
-    add_up(c->member_begin + 1, g->n_values);
-    for (mpl_value v = 0; v < g->n_values; v++)
-        if (mpl_control_moves(exec, v))
-            c->member[c->member_begin[c->holder[v] + 1]++] = v;
-out:
-    return st;
-}
-
-static mpl_status list_finals(mpl_exec *exec)
-{
-    mpl_status st = MPL_OK;
-    const mpl_graph *g = exec->g;
-    mpl_control *c = exec->control;
-
-    MPL_TRY(mpl_new(exec->ctx, c->final_begin, (size_t)g->n_ops + 2));
-    MPL_TRY(mpl_new(exec->ctx, c->final_item, c->n_places));
-    for (uint32_t i = 0; i < c->n_places; i++)
-        if (c->place[i].kind == MPL_PLACE_FINAL)
-            c->final_begin[c->place[i].of + 2]++;
-    add_up(c->final_begin + 1, g->n_ops);
-    for (uint32_t i = 0; i < c->n_places; i++)
-        if (c->place[i].kind == MPL_PLACE_FINAL)
-            c->final_item[c->final_begin[c->place[i].of + 1]++] = i;
-out:
-    return st;
-}
-
 mpl_status mpl_control_bind_slots(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_ctx *ctx = exec->ctx;
+    mpl_control *c = exec->control;
+    uint32_t n_slots = g->op_in_begin[g->n_ops] + g->op_out_begin[g->n_ops];
+    uint32_t *of_slot = NULL, *of_value = NULL, *of_place = NULL;
 
-    if (exec->control == NULL || exec->control->unshared)
+    if (c == NULL || c->unshared)
         return MPL_OK;
-    MPL_TRY(list_slots(exec));
-    MPL_TRY(list_members(exec));
-    MPL_TRY(list_finals(exec));
+    MPL_TRY(mpl_new(ctx, of_slot, n_slots));
+    MPL_TRY(mpl_new(ctx, of_value, g->n_values));
+    MPL_TRY(mpl_new(ctx, of_place, c->n_places));
+    for (uint32_t i = 0; i < n_slots; i++)
+        of_slot[i] = moving_holder(exec, i);
+    for (mpl_value v = 0; v < g->n_values; v++)
+        of_value[v] = mpl_control_moves(exec, v) ? c->holder[v] : MPL_NONE;
+    for (uint32_t i = 0; i < c->n_places; i++)
+        of_place[i] = c->place[i].kind == MPL_PLACE_FINAL ? c->place[i].of : MPL_NONE;
+    MPL_TRY(mpl_lists_new(ctx, g->n_values, n_slots, of_slot, NULL, &c->slot_begin, &c->slot));
+    MPL_TRY(mpl_lists_new(ctx, g->n_values, g->n_values, of_value, NULL, &c->member_begin, &c->member));
+    MPL_TRY(mpl_lists_new(ctx, g->n_ops, c->n_places, of_place, NULL, &c->final_begin, &c->final_item));
 out:
+    mpl_free(ctx, of_slot);
+    mpl_free(ctx, of_value);
+    mpl_free(ctx, of_place);
     return st;
 }
 

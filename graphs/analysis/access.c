@@ -35,7 +35,7 @@ static mpl_status make_edges(tracer *t)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = t->g;
-    uint32_t n_in = g->op_in_begin[g->n_ops], n_edges = 0, *at = NULL;
+    uint32_t n_in = g->op_in_begin[g->n_ops], n_edges = 0;
 
     MPL_TRY(mpl_new(t->ctx, t->pred_begin, (size_t)g->n_ops + 1));
     MPL_TRY(mpl_new(t->ctx, t->pred, n_in));
@@ -47,34 +47,23 @@ static mpl_status make_edges(tracer *t)
     }
     t->pred_begin[g->n_ops] = n_edges;
     tidy(g->n_ops, t->pred_begin, t->pred);
-    n_edges = t->pred_begin[g->n_ops];
-    MPL_TRY(mpl_new(t->ctx, t->a->edge_begin, (size_t)g->n_ops + 1));
-    MPL_TRY(mpl_new(t->ctx, t->a->edge_item, n_edges));
-    MPL_TRY(mpl_new(t->ctx, at, (size_t)g->n_ops + 1));
-    for (uint32_t i = 0; i < n_edges; i++)
-        t->a->edge_begin[t->pred[i] + 1]++;
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        t->a->edge_begin[op + 1] += t->a->edge_begin[op];
-    memcpy(at, t->a->edge_begin, g->n_ops * sizeof *at);
-    for (mpl_op op = 0; op < g->n_ops; op++) /* ascending, so each list of successors ascends */
-        for (uint32_t i = t->pred_begin[op]; i < t->pred_begin[op + 1]; i++)
-            t->a->edge_item[at[t->pred[i]]++] = op;
+    MPL_TRY(mpl_lists_turn(t->ctx, g->n_ops, g->n_ops, t->pred_begin, t->pred, &t->a->edge_begin,
+                           &t->a->edge_item));
 out:
-    mpl_free(t->ctx, at);
     return st;
 }
 
-/* One operation touches n buffers from b on: counted, or entered at at[]. */
-static void touch_buffers(tracer *t, mpl_op op, mpl_buffer b, uint32_t n, uint32_t *at)
+/* One operation touches n buffers from b on: counted, while touch[] is not there, or entered. */
+static void touch_buffers(tracer *t, mpl_op op, mpl_buffer b, uint32_t n)
 {
     for (uint32_t k = 0; b != MPL_NONE && k < n; k++)
-        if (at == NULL)
-            t->touch_begin[b + k + 1]++;
+        if (t->touch == NULL)
+            t->touch_begin[b + k + 2]++;
         else
-            t->touch[at[b + k]++] = op;
+            t->touch[t->touch_begin[b + k + 1]++] = op;
 }
 
-static void visit(tracer *t, const mpl_touches *by, uint32_t *at)
+static void visit(tracer *t, const mpl_touches *by)
 {
     const mpl_graph *g = t->g;
 
@@ -89,9 +78,9 @@ static void visit(tracer *t, const mpl_touches *by, uint32_t *at)
 
                 if (v != MPL_NONE)
                     touch_buffers(t, op, by->value_buffer[v],
-                                  by->value_buffers != NULL ? by->value_buffers[v] : 1, at);
+                                  by->value_buffers != NULL ? by->value_buffers[v] : 1);
             }
-        touch_buffers(t, op, by->op_workspace[op], 1, at);
+        touch_buffers(t, op, by->op_workspace[op], 1);
     }
 }
 
@@ -99,19 +88,14 @@ static void visit(tracer *t, const mpl_touches *by, uint32_t *at)
 static mpl_status collect(tracer *t, uint32_t n, const mpl_touches *by)
 {
     mpl_status st = MPL_OK;
-    uint32_t *at = NULL;
 
-    MPL_TRY(mpl_new(t->ctx, t->touch_begin, (size_t)n + 1));
-    MPL_TRY(mpl_new(t->ctx, at, (size_t)n + 1));
-    visit(t, by, NULL);
-    for (uint32_t b = 0; b < n; b++)
-        t->touch_begin[b + 1] += t->touch_begin[b];
-    memcpy(at, t->touch_begin, n * sizeof *at);
-    MPL_TRY(mpl_new(t->ctx, t->touch, t->touch_begin[n]));
-    visit(t, by, at);
+    MPL_TRY(mpl_new(t->ctx, t->touch_begin, (size_t)n + 2));
+    visit(t, by);
+    mpl_lists_begin(t->touch_begin, n);
+    MPL_TRY(mpl_new(t->ctx, t->touch, t->touch_begin[n + 1]));
+    visit(t, by);
     tidy(n, t->touch_begin, t->touch);
 out:
-    mpl_free(t->ctx, at);
     return st;
 }
 

@@ -84,16 +84,15 @@ mpl_status mpl_before_rank(mpl_ctx *ctx, const mpl_before *o, uint32_t *rank)
     uint32_t *count = NULL, *begin = NULL;
 
     MPL_TRY(mpl_new(ctx, count, o->n));
-    MPL_TRY(mpl_new(ctx, begin, (size_t)o->n + 2));
+    MPL_TRY(mpl_new(ctx, begin, (size_t)o->n + 3));
     for (uint32_t a = 0; a < o->n; a++) {
         for (uint32_t w = 0; w < o->n_words; w++)
             count[a] += (uint32_t)__builtin_popcountll(row_of(o, a)[w]);
-        begin[o->n - count[a] + 1]++;
+        begin[o->n - count[a] + 2]++;
     }
-    for (uint32_t i = 0; i <= o->n; i++)
-        begin[i + 1] += begin[i];
+    mpl_lists_begin(begin, o->n + 1);
     for (uint32_t a = 0; a < o->n; a++)
-        rank[begin[o->n - count[a]]++] = a;
+        rank[begin[o->n - count[a] + 1]++] = a;
 out:
     mpl_free(ctx, count);
     mpl_free(ctx, begin);

@@ -3,26 +3,7 @@
 
 mpl_status mpl_families_new(mpl_ctx *ctx, const mpl_problem *p, mpl_families *out)
 {
-    mpl_status st = MPL_OK;
-    mpl_families f = {NULL, NULL};
-    uint32_t *next = NULL;
-
-    MPL_TRY(mpl_new(ctx, f.begin, (size_t)p->n + 1));
-    MPL_TRY(mpl_new(ctx, f.item, p->n));
-    MPL_TRY(mpl_new(ctx, next, p->n));
-    for (mpl_buffer b = 0; b < p->n; b++)
-        f.begin[p->inside[b] + 1]++;
-    for (mpl_buffer b = 0; b < p->n; b++) {
-        f.begin[b + 1] += f.begin[b];
-        next[b] = f.begin[b];
-    }
-    for (mpl_buffer b = 0; b < p->n; b++)
-        f.item[next[p->inside[b]]++] = b;
-    *out = f, f = (mpl_families){NULL, NULL};
-out:
-    mpl_families_free(ctx, &f);
-    mpl_free(ctx, next);
-    return st;
+    return mpl_lists_new(ctx, p->n, p->n, p->inside, NULL, &out->begin, &out->item);
 }
 
 void mpl_families_free(mpl_ctx *ctx, mpl_families *f)

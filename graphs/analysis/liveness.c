@@ -29,28 +29,6 @@ static bool flow_step(const mpl_flow *f, uint32_t node, uint64_t *live_in, uint6
     return grew;
 }
 
-/* Predecessors of each node, from the successors. */
-static mpl_status flow_preds(mpl_ctx *ctx, const mpl_flow *f, uint32_t **begin, uint32_t **item)
-{
-    mpl_status st = MPL_OK;
-    uint32_t n_edges = f->succ_begin[f->n_nodes], *at = NULL;
-
-    MPL_TRY(mpl_new(ctx, *begin, (size_t)f->n_nodes + 1));
-    MPL_TRY(mpl_new(ctx, *item, n_edges));
-    MPL_TRY(mpl_new(ctx, at, (size_t)f->n_nodes + 1));
-    for (uint32_t i = 0; i < n_edges; i++)
-        (*begin)[f->succ_item[i] + 1]++;
-    for (uint32_t node = 0; node < f->n_nodes; node++)
-        (*begin)[node + 1] += (*begin)[node];
-    memcpy(at, *begin, f->n_nodes * sizeof *at);
-    for (uint32_t node = 0; node < f->n_nodes; node++)
-        for (uint32_t i = f->succ_begin[node]; i < f->succ_begin[node + 1]; i++)
-            (*item)[at[f->succ_item[i]]++] = node;
-out:
-    mpl_free(ctx, at);
-    return st;
-}
-
 mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *f, uint64_t *live_in, uint64_t *live_out)
 {
     mpl_status st = MPL_OK;
@@ -59,7 +37,7 @@ mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *f, uint64_t *live_in, uin
     uint8_t *queued = NULL;
     uint64_t *next = NULL;
 
-    MPL_TRY(flow_preds(ctx, f, &pred_begin, &pred));
+    MPL_TRY(mpl_lists_turn(ctx, f->n_nodes, f->n_nodes, f->succ_begin, f->succ_item, &pred_begin, &pred));
     MPL_TRY(mpl_new(ctx, stack, f->n_nodes));
     MPL_TRY(mpl_new(ctx, queued, f->n_nodes));
     MPL_TRY(mpl_new(ctx, next, words));

@@ -292,21 +292,10 @@ static void mark_exits(mpl_store *s)
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
 
-/* Lists of lists over the nodes, from pairs: begin[n + 1], and items in the order in which they were added. */
+/* The items of each node, in the order in which they were added. */
 static mpl_status index_pairs(mpl_ctx *ctx, const pairs *list, uint32_t n, uint32_t **begin, uint32_t **item)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, *begin, (size_t)n + 2));
-    MPL_TRY(mpl_new(ctx, *item, list->n));
-    for (size_t i = 0; i < list->n; i++)
-        (*begin)[list->node[i] + 2]++;
-    for (uint32_t k = 0; k < n; k++)
-        (*begin)[k + 2] += (*begin)[k + 1];
-    for (size_t i = 0; i < list->n; i++)
-        (*item)[(*begin)[list->node[i] + 1]++] = list->item[i];
-out:
-    return st;
+    return mpl_lists_new(ctx, n, list->n, list->node, list->item, begin, item);
 }
 
 static mpl_status solve(builder *b)

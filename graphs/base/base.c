@@ -161,6 +161,53 @@ void mpl_sort_i64(int64_t *x, size_t n)
     qsort(x, n, sizeof *x, by_i64);
 }
 
+void mpl_lists_begin(uint32_t *begin, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++)
+        begin[k + 2] += begin[k + 1];
+}
+
+mpl_status mpl_lists_new(mpl_ctx *ctx, uint32_t n_keys, size_t n_items, const uint32_t *key,
+                         const uint32_t *value, uint32_t **begin, uint32_t **item)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *first = NULL, *list = NULL;
+
+    if (n_items > UINT32_MAX)
+        MPL_FAIL(ctx, MPL_EMEM, "out of memory: %zu items in lists", n_items);
+    MPL_TRY(mpl_new(ctx, first, (size_t)n_keys + 2));
+    MPL_TRY(mpl_new(ctx, list, n_items));
+    for (size_t i = 0; i < n_items; i++)
+        if (key[i] != MPL_NONE)
+            first[(size_t)key[i] + 2]++;
+    mpl_lists_begin(first, n_keys);
+    for (size_t i = 0; i < n_items; i++)
+        if (key[i] != MPL_NONE)
+            list[first[key[i] + 1]++] = value != NULL ? value[i] : (uint32_t)i;
+    *begin = first, first = NULL;
+    *item = list, list = NULL;
+out:
+    mpl_free(ctx, first);
+    mpl_free(ctx, list);
+    return st;
+}
+
+mpl_status mpl_lists_turn(mpl_ctx *ctx, uint32_t n_keys, uint32_t n, const uint32_t *from,
+                          const uint32_t *key, uint32_t **begin, uint32_t **item)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *list = NULL;
+
+    MPL_TRY(mpl_new(ctx, list, from[n]));
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = from[k]; i < from[k + 1]; i++)
+            list[i] = k;
+    MPL_TRY(mpl_lists_new(ctx, n_keys, from[n], key, list, begin, item));
+out:
+    mpl_free(ctx, list);
+    return st;
+}
+
 uint64_t mpl_hash(uint64_t hash, const void *data, size_t n)
 {
     const unsigned char *byte = data;

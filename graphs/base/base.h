@@ -151,6 +151,19 @@ static inline void mpl_bit_drop(uint64_t *row, uint32_t i)
 void mpl_sort_u32(uint32_t *x, size_t n);
 void mpl_sort_i64(int64_t *x, size_t n);
 
+/* Lists of lists by counting. begin[n + 2] holds in [key + 2] how many items each key has, and zero in [0] and [1]. Makes of it
+ * that items of a key go to begin[key + 1]++, and that begin[0 .. n] is right once all are there. O(n). */
+void mpl_lists_begin(uint32_t *begin, uint32_t n);
+/* Items by key: those of k are item[begin[k]] to item[begin[k + 1] - 1], in the order in which they come. Item i is value[i]; value
+ * NULL: i itself. key[n_items] < n_keys, or MPL_NONE: in no list. begin[n_keys + 2] and item[n_items] are the caller's to free.
+ * MPL_EMEM, also for 2^32 items and more; then neither is there. O(n_keys + n_items). */
+mpl_status mpl_lists_new(mpl_ctx *ctx, uint32_t n_keys, size_t n_items, const uint32_t *key,
+                         const uint32_t *value, uint32_t **begin, uint32_t **item);
+/* Lists turned round: of each key below n_keys the lists that it is in, ascending, as often as it is in them. List i is key[from[i]]
+ * to key[from[i + 1] - 1], from[n + 1]. The rest as above. */
+mpl_status mpl_lists_turn(mpl_ctx *ctx, uint32_t n_keys, uint32_t n, const uint32_t *from,
+                          const uint32_t *key, uint32_t **begin, uint32_t **item);
+
 /* How many of sorted[n], which ascends, are less than `value`. O(log n). */
 static inline uint32_t mpl_rank_u32(const uint32_t *sorted, uint32_t n, uint32_t value)
 {

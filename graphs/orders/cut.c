@@ -44,22 +44,6 @@ static void set_arc(network *g, uint32_t i, uint32_t from, uint32_t to, uint64_t
     g->capacity[i + 1] = 0;
 }
 
-static mpl_status index_arcs(mpl_ctx *ctx, network *g)
-{
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, g->begin, (size_t)g->n_nodes + 2));
-    MPL_TRY(mpl_new(ctx, g->arc, g->n_arcs));
-    for (uint32_t i = 0; i < g->n_arcs; i++)
-        g->begin[g->from[i] + 2]++;
-    for (uint32_t i = 0; i < g->n_nodes; i++)
-        g->begin[i + 2] += g->begin[i + 1];
-    for (uint32_t i = 0; i < g->n_arcs; i++)
-        g->arc[g->begin[g->from[i] + 1]++] = i;
-out:
-    return st;
-}
-
 /* Arcs 4 v and 4 v + 2 tie operation v to the source and to the sink: they are set for each question. */
 static mpl_status make_network(cutter *c)
 {
@@ -91,7 +75,7 @@ static mpl_status make_network(cutter *c)
             set_arc(g, at, m->n + b, m->users.item[i], INFINITE);
     }
     g->n_arcs = at;
-    MPL_TRY(index_arcs(c->ctx, g));
+    MPL_TRY(mpl_lists_new(c->ctx, g->n_nodes, g->n_arcs, g->from, NULL, &g->begin, &g->arc));
     MPL_TRY(mpl_new(c->ctx, g->level, g->n_nodes));
     MPL_TRY(mpl_new(c->ctx, g->queue, g->n_nodes));
     MPL_TRY(mpl_new(c->ctx, g->next, g->n_nodes));

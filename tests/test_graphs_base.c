@@ -1,0 +1,124 @@
+/* What graphs/base counts: lists of lists by key, from tables made by hand, and against a search of every item for every key.
+ * Catches an item lost, in another's list, or out of its order. */
+#include "tests/test.h"
+
+#include "graphs/base/rng.h"
+
+enum { MOST = 12 };
+
+/* ---- by hand ------------------------------------------------------------------------------------------------------ */
+
+typedef struct row {
+    const char *name;
+    uint32_t n_keys, n_items;
+    uint32_t key[MOST], value[MOST]; /* value[0] MPL_NONE: none are given */
+    uint32_t begin[MOST], item[MOST];
+} row;
+
+static const row rows[] = {
+    {"no keys", 0, 0, {0}, {MPL_NONE}, {0}, {0}},
+    {"keys without items", 3, 0, {0}, {MPL_NONE}, {0, 0, 0, 0}, {0}},
+    {"one each, upside down", 3, 3, {2, 1, 0}, {MPL_NONE}, {0, 1, 2, 3}, {2, 1, 0}},
+    {"the first and the last key", 4, 4, {3, 0, 3, 0}, {MPL_NONE}, {0, 2, 2, 2, 4}, {1, 3, 0, 2}},
+    {"all of one key", 2, 3, {1, 1, 1}, {MPL_NONE}, {0, 0, 3}, {0, 1, 2}},
+    {"none is in no list", 2, 4, {MPL_NONE, 1, MPL_NONE, 0}, {MPL_NONE}, {0, 1, 2}, {3, 1}},
+    {"values, equal and descending", 2, 5, {1, 0, 1, 1, 0}, {9, 9, 8, 9, 2}, {0, 2, 5}, {9, 2, 9, 8, 9}},
+};
+
+static void by_hand(void **state)
+{
+    (void)state;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        const row *t = &rows[r];
+        mpl_ctx ctx;
+        uint32_t *begin = NULL, *item = NULL;
+
+        print_message("%s\n", t->name);
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx, mpl_lists_new(&ctx, t->n_keys, t->n_items, t->key,
+                                      t->value[0] != MPL_NONE ? t->value : NULL, &begin, &item));
+        for (uint32_t k = 0; k <= t->n_keys; k++)
+            assert_int_equal(begin[k], t->begin[k]);
+        for (uint32_t i = 0; i < begin[t->n_keys]; i++)
+            assert_int_equal(item[i], t->item[i]);
+        mpl_free(&ctx, begin);
+        mpl_free(&ctx, item);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+/* ---- against a search --------------------------------------------------------------------------------------------- */
+
+/* Random lists of keys, some of them in none, turned round: key by key, each list is searched for it. */
+static void turned(void **state)
+{
+    mpl_rng rng;
+
+    (void)state;
+    mpl_rng_init(&rng, 7);
+    for (int round = 0; round < 2000; round++) {
+        uint32_t n = (uint32_t)mpl_rng_below(&rng, 6), n_keys = 1 + (uint32_t)mpl_rng_below(&rng, 5), at = 0;
+        uint32_t from[7] = {0}, key[6 * 4], *begin = NULL, *item = NULL;
+        mpl_ctx ctx;
+
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t length = (uint32_t)mpl_rng_below(&rng, 5);
+
+            from[i + 1] = from[i] + length;
+            for (uint32_t k = from[i]; k < from[i + 1]; k++)
+                key[k] = mpl_rng_below(&rng, 8) == 0 ? MPL_NONE : (uint32_t)mpl_rng_below(&rng, n_keys);
+        }
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx, mpl_lists_turn(&ctx, n_keys, n, from, key, &begin, &item));
+        for (uint32_t k = 0; k < n_keys; k++) {
+            assert_int_equal(begin[k], at);
+            for (uint32_t i = 0; i < n; i++)
+                for (uint32_t j = from[i]; j < from[i + 1]; j++)
+                    if (key[j] == k)
+                        assert_int_equal(item[at++], i);
+        }
+        assert_int_equal(begin[n_keys], at);
+        mpl_free(&ctx, begin);
+        mpl_free(&ctx, item);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+/* ---- what cannot be ----------------------------------------------------------------------------------------------- */
+
+static void refused(void **state)
+{
+    const uint32_t from[] = {0, 2, 3}, key[] = {1, 0, 1};
+    uint32_t *begin = NULL, *item = NULL;
+    mpl_ctx ctx;
+    mpl_status st = MPL_EMEM;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_status(&ctx, mpl_lists_new(&ctx, 1, (size_t)UINT32_MAX + 1, NULL, NULL, &begin, &item), MPL_EMEM);
+    assert_non_null(strstr(ctx.message, "4294967296 items"));
+    assert_int_equal(ctx.n_allocs, 0);
+    for (int64_t k = 0; st == MPL_EMEM; k++) {
+        assert_null(begin);
+        assert_null(item);
+        assert_true(k < 10);
+        mpl_ctx_init(&ctx);
+        ctx.fail_after = k;
+        st = mpl_lists_turn(&ctx, 2, 2, from, key, &begin, &item);
+        assert_int_equal(ctx.n_live, st == MPL_OK ? 2 : 0);
+    }
+    assert_ok(&ctx, st);
+    mpl_free(&ctx, begin);
+    mpl_free(&ctx, item);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_hand),
+        cmocka_unit_test(turned),
+        cmocka_unit_test(refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
