@@ -528,19 +528,12 @@ out:
 static mpl_status make_rest(const merger *m, uint64_t cap, mpl_exact_part *rest)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = m->ctx;
 
-    *rest = (mpl_exact_part){.ctx = ctx, .unit = m->part->unit, .bound = cap, .memo.ctx = ctx};
-    MPL_TRY(mpl_new(ctx, rest->item, (size_t)m->n_left));
-    MPL_TRY(mpl_new(ctx, rest->offset, (size_t)m->n_left));
+    MPL_TRY(mpl_exact_part_made(m->ctx, m->part->unit, cap, (uint32_t)m->n_left, rest));
     for (int32_t k = 0; k < m->n_left; k++) {
         const node *v = &m->node[m->left[k]];
 
-        rest->item[rest->n++] = (mpl_exact_item){.birth = (uint32_t)v->left,
-                                                 .death = (uint32_t)v->right,
-                                                 .size = v->size,
-                                                 .align = 1,
-                                                 .bytes = (uint64_t)v->size * rest->unit};
+        mpl_exact_part_add(rest, (uint32_t)v->left, (uint32_t)v->right, v->size);
     }
     rest->node_limit = NODES_PER_ITEM * rest->n;
     rest->tick_limit = TICKS_PER_ITEM * (uint64_t)rest->n;

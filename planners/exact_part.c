@@ -124,6 +124,23 @@ out:
     return st;
 }
 
+mpl_status mpl_exact_part_made(mpl_ctx *ctx, uint64_t unit, uint64_t cap, uint32_t most, mpl_exact_part *part)
+{
+    mpl_status st = MPL_OK;
+
+    *part = (mpl_exact_part){.ctx = ctx, .unit = unit, .bound = cap, .memo.ctx = ctx};
+    MPL_TRY(mpl_new(ctx, part->item, most));
+    MPL_TRY(mpl_new(ctx, part->offset, most));
+out:
+    return st;
+}
+
+void mpl_exact_part_add(mpl_exact_part *part, uint32_t birth, uint32_t death, mpl_len size)
+{
+    part->item[part->n++] = (mpl_exact_item){
+        .birth = birth, .death = death, .size = size, .align = 1, .bytes = (uint64_t)size * part->unit};
+}
+
 static void side_fini(mpl_ctx *ctx, mpl_exact_side *side)
 {
     mpl_exact_search_fini(&side->search);

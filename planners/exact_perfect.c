@@ -361,19 +361,12 @@ out:
 static mpl_status make_rest(const reducer *r, uint64_t cap, mpl_exact_part *rest)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = r->part->ctx;
 
-    *rest = (mpl_exact_part){.ctx = ctx, .unit = r->part->unit, .bound = cap, .memo.ctx = ctx};
-    MPL_TRY(mpl_new(ctx, rest->item, (size_t)r->n_left));
-    MPL_TRY(mpl_new(ctx, rest->offset, (size_t)r->n_left));
+    MPL_TRY(mpl_exact_part_made(r->part->ctx, r->part->unit, cap, (uint32_t)r->n_left, rest));
     for (int32_t k = 0; k < r->n_left; k++) {
         const node *v = &r->node[r->left[k]];
 
-        rest->item[rest->n++] = (mpl_exact_item){.birth = v->birth,
-                                                 .death = v->death,
-                                                 .size = v->size,
-                                                 .align = 1,
-                                                 .bytes = (uint64_t)v->size * rest->unit};
+        mpl_exact_part_add(rest, v->birth, v->death, v->size);
     }
     rest->node_limit = rest->n + rest->n / 16 + 16;
     rest->tick_limit = TICKS_PER_ITEM * (uint64_t)rest->n;

@@ -287,6 +287,11 @@ typedef struct mpl_exact_effort {
 /* The part of these n > 0 buffers, which it takes over; bound set, height and offset not. */
 mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *buffer, uint32_t n,
                                mpl_exact_part *part);
+/* A part of items that are no buffers, of which there will be `most` at most; its bound is `cap`. */
+mpl_status mpl_exact_part_made(mpl_ctx *ctx, uint64_t unit, uint64_t cap, uint32_t most,
+                               mpl_exact_part *part);
+/* The next of its items; size counts in its units. */
+void mpl_exact_part_add(mpl_exact_part *part, uint32_t birth, uint32_t death, mpl_len size);
 void mpl_exact_part_fini(mpl_exact_part *part);
 
 /* Looks for a plan within `cap` bytes, harder with each lap (0, 1, ..). FOUND: height and offset are its. FAILED: there is
