@@ -96,6 +96,15 @@ static void choose(recipe *r, const_dnnl_op_desc_t desc)
     choose_with(r, desc, r->attr);
 }
 
+/* Of what reads its first input and writes its first output. */
+static void choose_one_to_one(recipe *r, const_dnnl_op_desc_t desc, const dnnl_memory_desc_t *src,
+                              const dnnl_memory_desc_t *dst)
+{
+    choose(r, desc);
+    arg(r, DNNL_ARG_SRC, src, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
+}
+
 void mpl_cpu_choose(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_desc_t hint)
 {
     choose_hinted(r, desc, r->attr, hint);
@@ -154,9 +163,7 @@ static void eltwise(recipe *r, dnnl_alg_kind_t algorithm, float alpha, float bet
     if (dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &md, alpha, beta) !=
         dnnl_success)
         return;
-    choose(r, &desc);
-    arg(r, DNNL_ARG_SRC, &md, MPL_FROM_IN, 0);
-    arg(r, DNNL_ARG_DST, &md, MPL_FROM_OUT, 0);
+    choose_one_to_one(r, &desc, &md, &md);
 }
 
 static void clip(recipe *r)
@@ -185,51 +192,32 @@ static void power(recipe *r)
         eltwise(r, dnnl_eltwise_pow, 1, exponent);
 }
 
+/* Functions of one element. */
+static const struct function {
+    dnnl_alg_kind_t algorithm;
+    float alpha;
+    bool given; /* the attribute alpha, where the operation has one, stands for it */
+} functions[MPL_N_OPS] = {
+    [MPL_OP_relu] = {dnnl_eltwise_relu, 0, false},
+    [MPL_OP_leaky_relu] = {dnnl_eltwise_relu, 0.01f, true},
+    [MPL_OP_elu] = {dnnl_eltwise_elu, 1, true},
+    [MPL_OP_sigmoid] = {dnnl_eltwise_logistic, 0, false},
+    [MPL_OP_hard_swish] = {dnnl_eltwise_hardswish, 0, false},
+    [MPL_OP_swish] = {dnnl_eltwise_swish, 1, true},
+    [MPL_OP_mish] = {dnnl_eltwise_mish, 0, false},
+    [MPL_OP_tanh] = {dnnl_eltwise_tanh, 0, false},
+    [MPL_OP_exp] = {dnnl_eltwise_exp, 0, false},
+    [MPL_OP_sqrt] = {dnnl_eltwise_sqrt, 0, false},
+    [MPL_OP_abs] = {dnnl_eltwise_abs, 0, false},
+    [MPL_OP_neg] = {dnnl_eltwise_linear, -1, false},
+    [MPL_OP_round] = {dnnl_eltwise_round, 0, false},
+};
+
 static void unary(recipe *r)
 {
-    switch (r->g->op_kind[r->op]) {
-    case MPL_OP_relu:
-        eltwise(r, dnnl_eltwise_relu, 0, 0);
-        break;
-    case MPL_OP_leaky_relu:
-        eltwise(r, dnnl_eltwise_relu, attr_float(r, MPL_ATTR_alpha, 0.01), 0);
-        break;
-    case MPL_OP_elu:
-        eltwise(r, dnnl_eltwise_elu, attr_float(r, MPL_ATTR_alpha, 1), 0);
-        break;
-    case MPL_OP_sigmoid:
-        eltwise(r, dnnl_eltwise_logistic, 0, 0);
-        break;
-    case MPL_OP_hard_swish:
-        eltwise(r, dnnl_eltwise_hardswish, 0, 0);
-        break;
-    case MPL_OP_swish:
-        eltwise(r, dnnl_eltwise_swish, attr_float(r, MPL_ATTR_alpha, 1), 0);
-        break;
-    case MPL_OP_mish:
-        eltwise(r, dnnl_eltwise_mish, 0, 0);
-        break;
-    case MPL_OP_tanh:
-        eltwise(r, dnnl_eltwise_tanh, 0, 0);
-        break;
-    case MPL_OP_exp:
-        eltwise(r, dnnl_eltwise_exp, 0, 0);
-        break;
-    case MPL_OP_sqrt:
-        eltwise(r, dnnl_eltwise_sqrt, 0, 0);
-        break;
-    case MPL_OP_abs:
-        eltwise(r, dnnl_eltwise_abs, 0, 0);
-        break;
-    case MPL_OP_neg:
-        eltwise(r, dnnl_eltwise_linear, -1, 0);
-        break;
-    case MPL_OP_round:
-        eltwise(r, dnnl_eltwise_round, 0, 0);
-        break;
-    default:
-        break;
-    }
+    const struct function *f = &functions[r->g->op_kind[r->op]];
+
+    eltwise(r, f->algorithm, f->given ? attr_float(r, MPL_ATTR_alpha, (double)f->alpha) : f->alpha, 0);
 }
 
 /* Dim i of a shape that is broadcast to `rank` dims. */
@@ -312,31 +300,21 @@ static void binary(recipe *r, dnnl_alg_kind_t algorithm, bool commutes)
     arg(r, DNNL_ARG_DST, &whole, MPL_FROM_OUT, 0);
 }
 
+static const struct {
+    dnnl_alg_kind_t algorithm;
+    bool commutes;
+} of_two[MPL_N_OPS] = {
+    [MPL_OP_add] = {dnnl_binary_add, true},  [MPL_OP_sum] = {dnnl_binary_add, true},
+    [MPL_OP_sub] = {dnnl_binary_sub, false}, [MPL_OP_mul] = {dnnl_binary_mul, true},
+    [MPL_OP_div] = {dnnl_binary_div, false}, [MPL_OP_min] = {dnnl_binary_min, true},
+    [MPL_OP_max] = {dnnl_binary_max, true},
+};
+
 static void arithmetic(recipe *r)
 {
-    switch (r->g->op_kind[r->op]) {
-    case MPL_OP_add:
-    case MPL_OP_sum:
-        binary(r, dnnl_binary_add, true);
-        break;
-    case MPL_OP_sub:
-        binary(r, dnnl_binary_sub, false);
-        break;
-    case MPL_OP_mul:
-        binary(r, dnnl_binary_mul, true);
-        break;
-    case MPL_OP_div:
-        binary(r, dnnl_binary_div, false);
-        break;
-    case MPL_OP_min:
-        binary(r, dnnl_binary_min, true);
-        break;
-    case MPL_OP_max:
-        binary(r, dnnl_binary_max, true);
-        break;
-    default:
-        break;
-    }
+    uint16_t kind = r->g->op_kind[r->op];
+
+    binary(r, of_two[kind].algorithm, of_two[kind].commutes);
 }
 
 /* ---- windows: convolution and pooling ------------------------------------------------------------------ */
@@ -405,13 +383,13 @@ static bool window_rank_fits(const recipe *r)
     return r->in[0]->rank >= 3 && r->in[0]->rank <= 5;
 }
 
-/* first: which input is the source; filter and bias stand behind it. */
-static void conv_args(recipe *r, uint32_t first, const dnnl_memory_desc_t *src,
-                      const dnnl_memory_desc_t *filter, const dnnl_memory_desc_t *bias,
-                      const dnnl_memory_desc_t *dst)
+/* first: which input is the source; weights and bias stand behind it. */
+static void weighted_args(recipe *r, uint32_t first, const dnnl_memory_desc_t *src,
+                          const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *bias,
+                          const dnnl_memory_desc_t *dst)
 {
     arg(r, DNNL_ARG_SRC, src, MPL_FROM_IN, first);
-    arg(r, DNNL_ARG_WEIGHTS, filter, MPL_FROM_IN, first + 1);
+    arg(r, DNNL_ARG_WEIGHTS, weights, MPL_FROM_IN, first + 1);
     if (bias != NULL)
         arg(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, first + 2);
     arg(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
@@ -501,7 +479,7 @@ static void conv(recipe *r)
         return;
     choose_conv(r, &desc);
     chosen = r->pd != NULL ? dnnl_primitive_desc_query_md(r->pd, dnnl_query_weights_md, 0) : &filter;
-    conv_args(r, first, &src, chosen, has_bias ? &bias : NULL, &dst);
+    weighted_args(r, first, &src, chosen, has_bias ? &bias : NULL, &dst);
     if (!dnnl_memory_desc_equal(chosen, &filter)) {
         r->packed_from = filter;
         r->arg[1].from = MPL_FROM_PACKED;
@@ -548,7 +526,7 @@ static void conv_transpose(recipe *r)
                                                      w.dilation, w.pad_begin, w.pad_end) != dnnl_success)
         return;
     choose(r, &desc);
-    conv_args(r, 0, &src, &filter, has_bias ? &bias : NULL, &dst);
+    weighted_args(r, 0, &src, &filter, has_bias ? &bias : NULL, &dst);
 }
 
 static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
@@ -559,9 +537,7 @@ static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
     if (dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &src, &dst, w->stride,
                                           w->kernel, w->dilation, w->pad_begin, w->pad_end) != dnnl_success)
         return;
-    choose(r, &desc);
-    arg(r, DNNL_ARG_SRC, &src, MPL_FROM_IN, 0);
-    arg(r, DNNL_ARG_DST, &dst, MPL_FROM_OUT, 0);
+    choose_one_to_one(r, &desc, &src, &dst);
 }
 
 bool mpl_cpu_fit_pool(const recipe *r, const mpl_shape *x, const mpl_shape *y, window *w)
@@ -629,11 +605,7 @@ static void product(recipe *r, const_dnnl_primitive_attr_t attr, uint32_t first,
     if (dnnl_matmul_desc_init(&desc, a, b, bias, y) != dnnl_success)
         return;
     choose_with(r, &desc, attr);
-    arg(r, DNNL_ARG_SRC, a, MPL_FROM_IN, first);
-    arg(r, DNNL_ARG_WEIGHTS, b, MPL_FROM_IN, first + 1);
-    if (bias != NULL)
-        arg(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, first + 2);
-    arg(r, DNNL_ARG_DST, y, MPL_FROM_OUT, 0);
+    weighted_args(r, first, a, b, bias, y);
 }
 
 /* Dims of operand 0 or 1 with `rank` dims; a vector becomes a row on the left, a column on the right. */
@@ -763,9 +735,7 @@ static void lrn(recipe *r)
                                    attr_float(r, MPL_ATTR_alpha, 1e-4), attr_float(r, MPL_ATTR_beta, 0.75),
                                    attr_float(r, MPL_ATTR_bias, 1)) != dnnl_success)
         return;
-    choose(r, &desc);
-    arg(r, DNNL_ARG_SRC, &md, MPL_FROM_IN, 0);
-    arg(r, DNNL_ARG_DST, &md, MPL_FROM_OUT, 0);
+    choose_one_to_one(r, &desc, &md, &md);
 }
 
 static void layer_norm(recipe *r)
@@ -814,17 +784,31 @@ static void softmax(recipe *r)
                                                                                      : dnnl_softmax_accurate,
                                           &md, &md, 1) != dnnl_success)
         return;
-    choose(r, &desc);
-    arg(r, DNNL_ARG_SRC, &md, MPL_FROM_IN, 0);
-    arg(r, DNNL_ARG_DST, &md, MPL_FROM_OUT, 0);
+    choose_one_to_one(r, &desc, &md, &md);
 }
 
 /* ---- reductions ---------------------------------------------------------------------------------------- */
 
-static void reduce_with(recipe *r, dnnl_alg_kind_t algorithm, float p)
+/* p: of a norm. */
+static const struct {
+    dnnl_alg_kind_t algorithm;
+    float p;
+} reductions[MPL_N_OPS] = {
+    [MPL_OP_reduce_sum] = {dnnl_reduction_sum, 0},
+    [MPL_OP_reduce_mean] = {dnnl_reduction_mean, 0},
+    [MPL_OP_reduce_max] = {dnnl_reduction_max, 0},
+    [MPL_OP_reduce_min] = {dnnl_reduction_min, 0},
+    [MPL_OP_reduce_prod] = {dnnl_reduction_mul, 0},
+    [MPL_OP_reduce_l1] = {dnnl_reduction_norm_lp_sum, 1},
+    [MPL_OP_reduce_l2] = {dnnl_reduction_norm_lp_sum, 2},
+    [MPL_OP_reduce_sum_square] = {dnnl_reduction_norm_lp_power_p_sum, 2},
+};
+
+static void reduce(recipe *r)
 {
     dnnl_reduction_desc_t desc;
     const mpl_shape *x = r->in[0];
+    uint16_t kind = r->g->op_kind[r->op];
     uint32_t n_axes, n = 0, reduced = 0;
     const int64_t *axes = mpl_attr_ints(r->g, r->op, MPL_ATTR_axes, &n_axes);
     int64_t in[MPL_MAX_RANK + 1], out[MPL_MAX_RANK + 1];
@@ -851,43 +835,10 @@ static void reduce_with(recipe *r, dnnl_alg_kind_t algorithm, float p)
         return;
     src = plain(n, in);
     dst = plain(n, out);
-    if (dnnl_reduction_desc_init(&desc, algorithm, &src, &dst, p, 0) != dnnl_success)
+    if (dnnl_reduction_desc_init(&desc, reductions[kind].algorithm, &src, &dst, reductions[kind].p, 0) !=
+        dnnl_success)
         return;
-    choose(r, &desc);
-    arg(r, DNNL_ARG_SRC, &src, MPL_FROM_IN, 0);
-    arg(r, DNNL_ARG_DST, &dst, MPL_FROM_OUT, 0);
-}
-
-static void reduce(recipe *r)
-{
-    switch (r->g->op_kind[r->op]) {
-    case MPL_OP_reduce_sum:
-        reduce_with(r, dnnl_reduction_sum, 0);
-        break;
-    case MPL_OP_reduce_mean:
-        reduce_with(r, dnnl_reduction_mean, 0);
-        break;
-    case MPL_OP_reduce_max:
-        reduce_with(r, dnnl_reduction_max, 0);
-        break;
-    case MPL_OP_reduce_min:
-        reduce_with(r, dnnl_reduction_min, 0);
-        break;
-    case MPL_OP_reduce_prod:
-        reduce_with(r, dnnl_reduction_mul, 0);
-        break;
-    case MPL_OP_reduce_l1:
-        reduce_with(r, dnnl_reduction_norm_lp_sum, 1);
-        break;
-    case MPL_OP_reduce_l2:
-        reduce_with(r, dnnl_reduction_norm_lp_sum, 2);
-        break;
-    case MPL_OP_reduce_sum_square:
-        reduce_with(r, dnnl_reduction_norm_lp_power_p_sum, 2);
-        break;
-    default:
-        break;
-    }
+    choose_one_to_one(r, &desc, &src, &dst);
 }
 
 /* ---- elements moved ------------------------------------------------------------------------------------ */
@@ -930,6 +881,16 @@ static void concat(recipe *r)
     arg(r, DNNL_ARG_DST, &dst, MPL_FROM_OUT, 0);
 }
 
+static void move(recipe *r, const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *dst)
+{
+    if (dnnl_reorder_primitive_desc_create(&r->pd, src, r->engine, dst, r->engine, r->attr) != dnnl_success) {
+        r->pd = NULL;
+        return;
+    }
+    arg(r, DNNL_ARG_FROM, src, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_TO, dst, MPL_FROM_OUT, 0);
+}
+
 /* The output's dims with the strides that they have in the input: a reorder to row-major moves the
  * elements. */
 static void transpose(recipe *r)
@@ -948,13 +909,7 @@ static void transpose(recipe *r)
         stride[i] = mpl_count_dims(x, from + 1, x->rank);
     }
     src = strided(x->rank, r->out[0]->dim, stride);
-    if (dnnl_reorder_primitive_desc_create(&r->pd, &src, r->engine, &dst, r->engine, r->attr) !=
-        dnnl_success) {
-        r->pd = NULL;
-        return;
-    }
-    arg(r, DNNL_ARG_FROM, &src, MPL_FROM_IN, 0);
-    arg(r, DNNL_ARG_TO, &dst, MPL_FROM_OUT, 0);
+    move(r, &src, &dst);
 }
 
 static void reorder(recipe *r)
@@ -967,13 +922,7 @@ static void reorder(recipe *r)
         src = strided(r->in[0]->rank, r->in[0]->dim, r->stride[0]);
     if (r->stride != NULL && r->stride[1] != NULL)
         dst = strided(r->out[0]->rank, r->out[0]->dim, r->stride[1]);
-    if (dnnl_reorder_primitive_desc_create(&r->pd, &src, r->engine, &dst, r->engine, r->attr) !=
-        dnnl_success) {
-        r->pd = NULL;
-        return;
-    }
-    arg(r, DNNL_ARG_FROM, &src, MPL_FROM_IN, 0);
-    arg(r, DNNL_ARG_TO, &dst, MPL_FROM_OUT, 0);
+    move(r, &src, &dst);
 }
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
