@@ -29,6 +29,12 @@ struct memplan_ctx {
     int64_t *dim_value;
 };
 
+/* Two buffers each, as the caller named them. */
+typedef struct library_pairs {
+    size_t n, a_cap, b_cap;
+    uint32_t *a, *b;
+} library_pairs;
+
 struct memplan_task {
     memplan_ctx *owner;
     library_settings set; /* as they were when it was loaded */
@@ -40,10 +46,8 @@ struct memplan_task {
     /* While it is built: rooms of the problem's arrays, and what becomes its order and its pairs. */
     bool complete;
     size_t cap[7];
-    size_t n_arcs, from_cap, to_cap;
-    uint32_t *arc_from, *arc_to;
-    size_t n_pairs, in_cap, out_cap;
-    uint32_t *pair_in, *pair_out;
+    library_pairs arcs;     /* a before b */
+    library_pairs in_place; /* b may lie in the place of a */
 };
 
 struct memplan_plan {

@@ -92,10 +92,10 @@ void memplan_task_free(memplan_task *t)
     mpl_value_map_free(ctx, t->map);
     mpl_problem_free(ctx, t->problem);
     mpl_graph_free(ctx, t->graph);
-    mpl_free(ctx, t->arc_from);
-    mpl_free(ctx, t->arc_to);
-    mpl_free(ctx, t->pair_in);
-    mpl_free(ctx, t->pair_out);
+    mpl_free(ctx, t->arcs.a);
+    mpl_free(ctx, t->arcs.b);
+    mpl_free(ctx, t->in_place.a);
+    mpl_free(ctx, t->in_place.b);
     mpl_free(ctx, t->text);
     mpl_free(ctx, t);
 }
@@ -169,32 +169,28 @@ out:
     return (memplan_status)st;
 }
 
-memplan_status memplan_add_before(memplan_task *t, uint32_t a, uint32_t b)
+static memplan_status add_pair(memplan_task *t, library_pairs *pairs, uint32_t a, uint32_t b)
 {
     mpl_ctx *ctx = &t->owner->ctx;
     mpl_status st = MPL_OK;
 
     MPL_TRY(check_open(t, a, b));
-    MPL_TRY(mpl_reserve(ctx, t->arc_from, t->from_cap, t->n_arcs + 1));
-    MPL_TRY(mpl_reserve(ctx, t->arc_to, t->to_cap, t->n_arcs + 1));
-    t->arc_from[t->n_arcs] = a;
-    t->arc_to[t->n_arcs++] = b;
+    MPL_TRY(mpl_reserve(ctx, pairs->a, pairs->a_cap, pairs->n + 1));
+    MPL_TRY(mpl_reserve(ctx, pairs->b, pairs->b_cap, pairs->n + 1));
+    pairs->a[pairs->n] = a;
+    pairs->b[pairs->n++] = b;
 out:
     return (memplan_status)st;
 }
 
-memplan_status memplan_add_in_place(memplan_task *t, uint32_t in, uint32_t out_buffer)
+memplan_status memplan_add_before(memplan_task *t, uint32_t a, uint32_t b)
 {
-    mpl_ctx *ctx = &t->owner->ctx;
-    mpl_status st = MPL_OK;
+    return add_pair(t, &t->arcs, a, b);
+}
 
-    MPL_TRY(check_open(t, in, out_buffer));
-    MPL_TRY(mpl_reserve(ctx, t->pair_in, t->in_cap, t->n_pairs + 1));
-    MPL_TRY(mpl_reserve(ctx, t->pair_out, t->out_cap, t->n_pairs + 1));
-    t->pair_in[t->n_pairs] = in;
-    t->pair_out[t->n_pairs++] = out_buffer;
-out:
-    return (memplan_status)st;
+memplan_status memplan_add_in_place(memplan_task *t, uint32_t in, uint32_t out)
+{
+    return add_pair(t, &t->in_place, in, out);
 }
 
 memplan_status memplan_fix(memplan_task *t, uint32_t buffer, uint64_t offset)
@@ -240,14 +236,14 @@ static mpl_status make_pairs(mpl_ctx *ctx, const memplan_task *t, mpl_problem *p
     pair *pairs = NULL;
     uint32_t n = 0;
 
-    MPL_TRY(mpl_new(ctx, pairs, t->n_pairs));
-    for (size_t i = 0; i < t->n_pairs; i++)
-        pairs[i] = (pair){p->birth[t->pair_out[i]], t->pair_out[i], t->pair_in[i]};
-    qsort(pairs, t->n_pairs, sizeof *pairs, by_step);
-    MPL_TRY(mpl_new(ctx, p->in_place_in, t->n_pairs));
-    MPL_TRY(mpl_new(ctx, p->in_place_out, t->n_pairs));
-    MPL_TRY(mpl_new(ctx, p->in_place_step, t->n_pairs));
-    for (size_t i = 0; i < t->n_pairs; i++) {
+    MPL_TRY(mpl_new(ctx, pairs, t->in_place.n));
+    for (size_t i = 0; i < t->in_place.n; i++)
+        pairs[i] = (pair){p->birth[t->in_place.b[i]], t->in_place.b[i], t->in_place.a[i]};
+    qsort(pairs, t->in_place.n, sizeof *pairs, by_step);
+    MPL_TRY(mpl_new(ctx, p->in_place_in, t->in_place.n));
+    MPL_TRY(mpl_new(ctx, p->in_place_out, t->in_place.n));
+    MPL_TRY(mpl_new(ctx, p->in_place_step, t->in_place.n));
+    for (size_t i = 0; i < t->in_place.n; i++) {
         if (i > 0 && by_step(&pairs[i - 1], &pairs[i]) == 0)
             continue;
         p->in_place_in[n] = pairs[i].in;
@@ -316,11 +312,11 @@ memplan_status memplan_check(memplan_task *t)
     if (without != 0 && without != p->n)
         MPL_FAIL(ctx, MPL_EINPUT, "%" PRIu32 " of %" PRIu32 " buffers have no steps: all or none", without,
                  p->n);
-    if (without == 0 && t->n_arcs > 0)
+    if (without == 0 && t->arcs.n > 0)
         MPL_FAIL(ctx, MPL_EINPUT, "buffers with steps have no partial order beside them");
     forget(ctx, p);
     if (without > 0)
-        MPL_TRY(mpl_before_from_arcs(ctx, p->n, t->n_arcs, t->arc_from, t->arc_to, &before));
+        MPL_TRY(mpl_before_from_arcs(ctx, p->n, t->arcs.n, t->arcs.a, t->arcs.b, &before));
     p->before = before;
     MPL_TRY(make_pairs(ctx, t, p));
     MPL_TRY(mpl_problem_check(ctx, p));

@@ -288,6 +288,21 @@ out:
     return st;
 }
 
+mpl_status mpl_table_lines(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv,
+                           uint32_t n_cols, const char *const *head, mpl_table_line *line)
+{
+    mpl_status st = MPL_OK;
+    mpl_grid grid = {.n_cols = n_cols};
+
+    MPL_TRY(mpl_grid_head(ctx, &grid, head));
+    for (uint32_t i = 0; i < rows->n; i++)
+        MPL_TRY(line(ctx, rows, rows->row[i], &grid));
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
+out:
+    mpl_grid_fini(ctx, &grid);
+    return st;
+}
+
 const mpl_table_kind mpl_tables[] = {
     {"runs", "one table a graph: every planner's bytes, gap, times and checks", print_runs, MPL_N_FIELDS,
      false},

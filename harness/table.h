@@ -2,6 +2,7 @@
 #ifndef MPL_TABLE_H
 #define MPL_TABLE_H
 
+#include "harness/grid.h"
 #include "harness/job.h"
 #include "harness/rows.h"
 
@@ -16,6 +17,12 @@ typedef struct mpl_table_kind {
 
 extern const mpl_table_kind mpl_tables[]; /* ends with name NULL */
 const mpl_table_kind *mpl_table_find(const char *name);
+
+/* Cells of one row's line; none: it has no line. */
+typedef mpl_status mpl_table_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid);
+/* A table of such lines below head[n_cols]. */
+mpl_status mpl_table_lines(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv,
+                           uint32_t n_cols, const char *const *head, mpl_table_line *line);
 
 /* Begins the head of a column of times, which differ from run to run. */
 #define MPL_TIMED "~"

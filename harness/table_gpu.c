@@ -34,7 +34,7 @@ static mpl_status member_count(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *r
                                        : mpl_grid_cell(ctx, grid, "-");
 }
 
-static mpl_status allocator_line(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row)
+static mpl_status allocator_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
     char text[200];
@@ -44,6 +44,9 @@ static mpl_status allocator_line(mpl_ctx *ctx, mpl_grid *grid, const mpl_record 
     bool has_malloc_ns = member(row, MPL_FIELD_allocators, "malloc_ns", &malloc_ns);
     bool has_pool_ns = member(row, MPL_FIELD_allocators, "pool_ns", &pool_ns);
 
+    (void)rows;
+    if (mpl_record_is_null(row, MPL_FIELD_allocators))
+        goto out;
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_graph_label(row, text)));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_planner_label(row, text)));
     MPL_TRY(mpl_grid_mib(ctx, grid, has_planned, planned));
@@ -59,7 +62,7 @@ out:
     return st;
 }
 
-static mpl_status gpu_line(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row)
+static mpl_status gpu_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
     char text[200];
@@ -69,6 +72,9 @@ static mpl_status gpu_line(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row)
     bool has_replay = mpl_record_median(row, MPL_FIELD_replay_ns, &replay);
     bool has_power = member(row, MPL_FIELD_clocks, "power_mw", &power);
 
+    (void)rows;
+    if (mpl_record_is_null(row, MPL_FIELD_math))
+        goto out;
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_graph_label(row, text)));
     MPL_TRY(mpl_text_cell(ctx, grid, row, MPL_FIELD_safety));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_planner_label(row, text)));
@@ -88,24 +94,6 @@ out:
     return st;
 }
 
-/* A line for each row that has the field. */
-static mpl_status print(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv,
-                        uint32_t n_cols, const char *const *head, mpl_field field,
-                        mpl_status (*line)(mpl_ctx *, mpl_grid *, const mpl_record *))
-{
-    mpl_status st = MPL_OK;
-    mpl_grid grid = {.n_cols = n_cols};
-
-    MPL_TRY(mpl_grid_head(ctx, &grid, head));
-    for (uint32_t i = 0; i < rows->n; i++)
-        if (!mpl_record_is_null(rows->row[i], field))
-            MPL_TRY(line(ctx, &grid, rows->row[i]));
-    mpl_grid_print_titled(to, &grid, kind->about, tsv);
-out:
-    mpl_grid_fini(ctx, &grid);
-    return st;
-}
-
 mpl_status mpl_table_allocators(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                                 bool tsv)
 {
@@ -121,8 +109,7 @@ mpl_status mpl_table_allocators(mpl_ctx *ctx, const mpl_table_kind *kind, const 
                                        MPL_TIMED "cudaMalloc ms",
                                        MPL_TIMED "cudaMallocAsync ms"};
 
-    return print(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head, MPL_FIELD_allocators,
-                 allocator_line);
+    return mpl_table_lines(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head, allocator_line);
 }
 
 mpl_status mpl_table_gpu(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to, bool tsv)
@@ -143,5 +130,5 @@ mpl_status mpl_table_gpu(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_row
                                        MPL_TIMED "core MHz",
                                        MPL_TIMED "W"};
 
-    return print(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head, MPL_FIELD_math, gpu_line);
+    return mpl_table_lines(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head, gpu_line);
 }

@@ -256,7 +256,7 @@ out:
     return st;
 }
 
-static mpl_status malloc_cells(mpl_ctx *ctx, const mpl_record *row, mpl_grid *grid)
+static mpl_status malloc_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
     uint64_t planned = 0, asked = 0;
@@ -268,6 +268,7 @@ static mpl_status malloc_cells(mpl_ctx *ctx, const mpl_record *row, mpl_grid *gr
     bool has_ns = mpl_record_median(row, MPL_FIELD_run_ns, &ns);
     bool has_malloc = mpl_record_median(row, MPL_FIELD_malloc_ns, &malloc_ns);
 
+    (void)rows;
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_graph_label(row, text)));
     MPL_TRY(mpl_grid_mib(ctx, grid, has_planned, planned));
     MPL_TRY(mpl_grid_mib(ctx, grid, has_asked, asked));
@@ -289,16 +290,8 @@ mpl_status mpl_table_malloc(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_
                                        MPL_TIMED "arena ms",
                                        MPL_TIMED "malloc ms",
                                        MPL_TIMED "arena / malloc"};
-    mpl_status st = MPL_OK;
-    mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
 
-    MPL_TRY(mpl_grid_head(ctx, &grid, head));
-    for (uint32_t i = 0; i < rows->n; i++)
-        MPL_TRY(malloc_cells(ctx, rows->row[i], &grid));
-    mpl_grid_print_titled(to, &grid, kind->about, tsv);
-out:
-    mpl_grid_fini(ctx, &grid);
-    return st;
+    return mpl_table_lines(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head, malloc_cells);
 }
 
 mpl_status mpl_table_executed(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
@@ -306,14 +299,6 @@ mpl_status mpl_table_executed(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
 {
     static const char *const head[] = {"graph",      "planner", "planned MiB",      "measured MiB",
                                        "difference", "outputs", MPL_TIMED "run ms", MPL_TIMED "beside none"};
-    mpl_status st = MPL_OK;
-    mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
 
-    MPL_TRY(mpl_grid_head(ctx, &grid, head));
-    for (uint32_t i = 0; i < rows->n; i++)
-        MPL_TRY(executed_cells(ctx, rows, rows->row[i], &grid));
-    mpl_grid_print_titled(to, &grid, kind->about, tsv);
-out:
-    mpl_grid_fini(ctx, &grid);
-    return st;
+    return mpl_table_lines(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head, executed_cells);
 }

@@ -103,6 +103,22 @@ out:
     return st;
 }
 
+/* The line of a graph stands where its first row does. */
+static mpl_status first_line(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid)
+{
+    char graph[200], other[200];
+    uint32_t k = 0;
+    line l;
+
+    mpl_graph_label(row, graph);
+    while (rows->row[k] != row && strcmp(mpl_graph_label(rows->row[k], other), graph) != 0)
+        k++;
+    if (rows->row[k] != row)
+        return MPL_OK;
+    l = line_of(rows, graph);
+    return l.known[BASE] ? add_line(ctx, grid, graph, &l) : MPL_OK;
+}
+
 mpl_status mpl_table_savings(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                              bool tsv)
 {
@@ -110,26 +126,6 @@ mpl_status mpl_table_savings(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl
         "graph",   "kind",    "nothing shared MiB", "planned MiB", "sharing", "in place",
         "views",   "concat",  "copies less MiB",    "order",       "fusion",  "again",
         "several", "parallel"};
-    mpl_status st = MPL_OK;
-    mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
 
-    MPL_TRY(mpl_grid_head(ctx, &grid, head));
-    for (uint32_t i = 0; i < rows->n; i++) {
-        char graph[200], other[200];
-        uint32_t k = 0;
-        line l;
-
-        mpl_graph_label(rows->row[i], graph);
-        while (k < i && strcmp(mpl_graph_label(rows->row[k], other), graph) != 0)
-            k++;
-        if (k < i)
-            continue;
-        l = line_of(rows, graph);
-        if (l.known[BASE])
-            MPL_TRY(add_line(ctx, &grid, graph, &l));
-    }
-    mpl_grid_print_titled(to, &grid, kind->about, tsv);
-out:
-    mpl_grid_fini(ctx, &grid);
-    return st;
+    return mpl_table_lines(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head, first_line);
 }

@@ -18,9 +18,10 @@ static bool in_all(const mpl_record *row, uint64_t *bytes)
     return true;
 }
 
-static mpl_status row_cells(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, const mpl_record *first)
+static mpl_status row_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
+    const mpl_record *first = mpl_rows_first(rows, row, sizeof same / sizeof *same, same);
     char text[200];
     uint64_t planned = 0, bound = 0, all = 0, first_all = 0;
     bool has_gap = mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned) &&
@@ -86,15 +87,6 @@ mpl_status mpl_table_switches(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
                                        "outputs",
                                        MPL_TIMED "run ms",
                                        MPL_TIMED "run beside first"};
-    mpl_status st = MPL_OK;
-    mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
 
-    MPL_TRY(mpl_grid_head(ctx, &grid, head));
-    for (uint32_t i = 0; i < rows->n; i++)
-        MPL_TRY(row_cells(ctx, &grid, rows->row[i],
-                          mpl_rows_first(rows, rows->row[i], sizeof same / sizeof *same, same)));
-    mpl_grid_print_titled(to, &grid, kind->about, tsv);
-out:
-    mpl_grid_fini(ctx, &grid);
-    return st;
+    return mpl_table_lines(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head, row_cells);
 }

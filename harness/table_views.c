@@ -78,14 +78,6 @@ mpl_status mpl_table_views(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_r
     static const char *const head[] = {
         "program", "SSA",         "planner", "backend",          "copied MiB",
         "kernels", "planned MiB", "outputs", MPL_TIMED "run ms", MPL_TIMED "faster"};
-    mpl_status st = MPL_OK;
-    mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
 
-    MPL_TRY(mpl_grid_head(ctx, &grid, head));
-    for (uint32_t i = 0; i < rows->n; i++)
-        MPL_TRY(add_line(ctx, rows, rows->row[i], &grid));
-    mpl_grid_print_titled(to, &grid, kind->about, tsv);
-out:
-    mpl_grid_fini(ctx, &grid);
-    return st;
+    return mpl_table_lines(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head, add_line);
 }
