@@ -259,6 +259,31 @@ static void test_lstm_cell(void **state)
     mpl_graph_free(&ctx, g);
 }
 
+/* Layers are named by what they are made of. */
+static void test_names(void **state)
+{
+    static const char *const rows[][2] = {
+        {"shufflenet_v2", "stage2_2.point1.relu"},
+        {"squeezenet", "fire2.squeeze.relu"},
+        {"mobilenet_v1", "pair2.point.relu"},
+        {"densenet121", "dense2_2.b.relu"},
+        {"inception_v1", "inception_3a.3x3_reduce.relu"},
+        {"randwire", "conv1.relu"},
+        {"resnet50", "res2_1.a.relu"},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mpl_graph *g = build(&ctx, rows[i][0]);
+
+        if (mpl_graph_find(g, rows[i][1]) == MPL_NONE)
+            fail_msg("%s has no %s", rows[i][0], rows[i][1]);
+        mpl_graph_free(&ctx, g);
+    }
+}
+
 /* ---- loops and branches, interpreted ------------------------------------------------------------------------ */
 
 /* A number for each element of a weight or input: the same in both forms of a network, which name them alike. */
@@ -820,12 +845,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published),     cmocka_unit_test(test_counts),
         cmocka_unit_test(test_every_network), cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_lstm_cell),     cmocka_unit_test(test_same),
-        cmocka_unit_test(test_gru_cell),      cmocka_unit_test(test_delay),
-        cmocka_unit_test(test_piecewise),     cmocka_unit_test(test_seq2seq),
-        cmocka_unit_test(test_wrong),         cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_models),        cmocka_unit_test(test_random_wiring),
-        cmocka_unit_test(test_mask_rcnn),
+        cmocka_unit_test(test_lstm_cell),     cmocka_unit_test(test_names),
+        cmocka_unit_test(test_same),          cmocka_unit_test(test_gru_cell),
+        cmocka_unit_test(test_delay),         cmocka_unit_test(test_piecewise),
+        cmocka_unit_test(test_seq2seq),       cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_models),
+        cmocka_unit_test(test_random_wiring), cmocka_unit_test(test_mask_rcnn),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

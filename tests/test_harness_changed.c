@@ -67,7 +67,7 @@ static void what_is_kept(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_graph *g = open_graph(&ctx, rows[i].graph);
         mpl_incremental_facts facts;
-        uint32_t n_ops = g->n_ops;
+        uint32_t n_ops = g->n_ops, n_again = 0;
         char text[200];
         const char *name[8];
 
@@ -76,6 +76,9 @@ static void what_is_kept(void **state)
         assert_int_equal(facts.n_ops, n_ops);
         assert_int_equal(facts.n_again, rows[i].again);
         assert_int_equal(g->n_ops, n_ops + rows[i].again);
+        for (mpl_op op = 0; op < g->n_ops; op++)
+            n_again += strstr(g->op_name[op], MPL_AGAIN) != NULL;
+        assert_int_equal(n_again, rows[i].again);
         assert_int_equal(facts.kept_bytes, rows[i].kept_bytes);
         snprintf(text, sizeof text, "%s", rows[i].outputs);
         assert_int_equal(g->n_outputs, split(text, name));
