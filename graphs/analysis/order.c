@@ -90,13 +90,13 @@ out:
     return st;
 }
 
-/* ---- what becomes ready when: shared by bfs and greedy ------------------------------------------------------------- */
+/* ---- what becomes ready when: shared by bfs, greedy and random orders ------------------------------------------------ */
 
-/* waits[op]: operands that still have to be made, counted as often as they are read. */
-static void count_waits(const mpl_graph *g, const uint8_t *needed, uint32_t *waits)
+void mpl_count_waits(const mpl_graph *g, const uint8_t *needed, uint32_t *waits)
 {
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->op_in_begin[op]; needed[op] && i < g->op_in_begin[op + 1]; i++)
+        for (uint32_t i = g->op_in_begin[op]; (needed == NULL || needed[op]) && i < g->op_in_begin[op + 1];
+             i++)
             if (g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE)
                 waits[op]++;
 }
@@ -110,7 +110,7 @@ static mpl_status make_bfs(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
     MPL_TRY(mpl_new(ctx, waits, g->n_ops));
     MPL_TRY(mpl_new(ctx, needed, g->n_ops));
     mark_needed(g, needed);
-    count_waits(g, needed, waits);
+    mpl_count_waits(g, needed, waits);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (needed[op] && waits[op] == 0)
             order[n++] = op;
@@ -301,7 +301,7 @@ static mpl_status greedy_init(mpl_ctx *ctx, greedy *y)
     MPL_TRY(mpl_new(ctx, y->touched, most));
     mark_needed(y->g, y->needed);
     mpl_value_roots(y->g, true, y->root);
-    count_waits(y->g, y->needed, y->waits);
+    mpl_count_waits(y->g, y->needed, y->waits);
     MPL_TRY(count_bytes(ctx, y));
     MPL_TRY(mpl_new(ctx, item, n));
     for (mpl_op op = 0; op < n; op++)

@@ -12,6 +12,10 @@ typedef mpl_status mpl_block_order(mpl_ctx *ctx, const mpl_graph *g, void *how, 
 mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, mpl_block_order *make, void *how,
                                mpl_op *order);
 
+/* waits[op], zero before: operands that have to be made, counted as often as they are read; of operations that are needed
+ * (NULL: all). */
+void mpl_count_waits(const mpl_graph *g, const uint8_t *needed, uint32_t *waits);
+
 /* MPL_EINPUT unless each operation's blocks stand in one piece, in their order, right before it. O(ops * depth). */
 mpl_status mpl_order_check_blocks(mpl_ctx *ctx, const mpl_graph *g, const uint32_t *step_of);
 

@@ -13,12 +13,10 @@ static mpl_status make_random(mpl_ctx *ctx, const mpl_graph *g, void *how, mpl_o
 
     MPL_TRY(mpl_new(ctx, waiting, g->n_ops));
     MPL_TRY(mpl_new(ctx, ready, g->n_ops));
-    for (mpl_op op = 0; op < g->n_ops; op++) {
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            waiting[op] += g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE;
+    mpl_count_waits(g, NULL, waiting);
+    for (mpl_op op = 0; op < g->n_ops; op++)
         if (waiting[op] == 0)
             ready[n_ready++] = op;
-    }
     for (uint32_t step = 0; step < g->n_ops; step++) {
         uint32_t pick = (uint32_t)mpl_rng_below(rng, n_ready);
         mpl_op op = ready[pick];

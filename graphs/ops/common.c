@@ -36,6 +36,23 @@ out:
     return st;
 }
 
+mpl_status mpl_check_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
+{
+    mpl_status st = MPL_OK;
+    const mpl_shape *x = call->in_shape[0];
+    int64_t n = x->rank == 1 ? 1 : x->dim[1];
+    char text[200];
+
+    for (uint32_t i = first; i < call->n_in; i++) {
+        MPL_TRY(mpl_check_type(ctx, call, i, MPL_SET_FLOAT));
+        if (call->in_shape[i]->rank != 1 || call->in_shape[i]->dim[0] != n)
+            MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; it must be [%" PRId64 "], one element a channel",
+                     i, mpl_shape_text(call->in_shape[i], text), n);
+    }
+out:
+    return st;
+}
+
 mpl_status mpl_shape_added_to(mpl_ctx *ctx, const mpl_shape_call *call,
                               mpl_status (*rule)(mpl_ctx *ctx, const mpl_shape_call *call))
 {

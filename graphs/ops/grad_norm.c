@@ -9,21 +9,14 @@
 
 /* ---- batch norm -------------------------------------------------------------------------------------------------- */
 
-/* Inputs 1 .. of one element a channel. */
+/* A tensor of at least two dims; inputs from `first` on have one element a channel. */
 static mpl_status check_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
 {
     mpl_status st = MPL_OK;
-    const mpl_shape *x = call->in_shape[0];
-    char text[200];
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
     MPL_TRY(mpl_check_rank(ctx, call, 0, 2, MPL_MAX_RANK));
-    for (uint32_t i = first; i < call->n_in; i++) {
-        MPL_TRY(mpl_check_type(ctx, call, i, MPL_SET_FLOAT));
-        if (call->in_shape[i]->rank != 1 || call->in_shape[i]->dim[0] != x->dim[1])
-            MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; it must be [%" PRId64 "], one element a channel",
-                     i, mpl_shape_text(call->in_shape[i], text), x->dim[1]);
-    }
+    MPL_TRY(mpl_check_channels(ctx, call, first));
 out:
     return st;
 }

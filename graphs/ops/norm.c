@@ -13,31 +13,14 @@ static double epsilon_of(const mpl_op_call *call)
     return mpl_attr_float(call->graph, call->op, MPL_ATTR_epsilon, 1e-5);
 }
 
-/* Inputs 1 to n_in - 1 are vectors of n elements of a floating type. */
-static mpl_status check_vectors(mpl_ctx *ctx, const mpl_shape_call *call, int64_t n)
-{
-    mpl_status st = MPL_OK;
-    char text[200];
-
-    for (uint32_t i = 1; i < call->n_in; i++) {
-        MPL_TRY(mpl_check_type(ctx, call, i, MPL_SET_FLOAT));
-        if (call->in_shape[i]->rank != 1 || call->in_shape[i]->dim[0] != n)
-            MPL_FAIL(ctx, MPL_EINPUT, "input %u has dims %s; it must be [%" PRId64 "], one element a channel",
-                     i, mpl_shape_text(call->in_shape[i], text), n);
-    }
-out:
-    return st;
-}
-
-/* A tensor of at least `least` dims; that of one dim has one channel. */
+/* A tensor of at least `least` dims, and what is given for each of its channels. */
 static mpl_status shape_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t least)
 {
     mpl_status st = MPL_OK;
-    const mpl_shape *in = call->in_shape[0];
 
     MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
     MPL_TRY(mpl_check_rank(ctx, call, 0, least, MPL_MAX_RANK));
-    MPL_TRY(check_vectors(ctx, call, in->rank == 1 ? 1 : in->dim[1]));
+    MPL_TRY(mpl_check_channels(ctx, call, 1));
     mpl_like_input(call, 0, call->in_type[0]);
 out:
     return st;
@@ -111,7 +94,7 @@ mpl_status mpl_shape_group_norm(mpl_ctx *ctx, const mpl_shape_call *call)
         MPL_FAIL(ctx, MPL_EINPUT,
                  "attribute 'num_groups' is %" PRId64 "; it must divide the %" PRId64 " channels", groups,
                  call->in_shape[0]->dim[1]);
-    MPL_TRY(check_vectors(ctx, call, call->in_shape[0]->dim[1]));
+    MPL_TRY(mpl_check_channels(ctx, call, 1));
     mpl_like_input(call, 0, call->in_type[0]);
 out:
     return st;

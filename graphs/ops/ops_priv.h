@@ -46,6 +46,10 @@ mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, 
 /* MPL_EINPUT unless the inputs from `first` on that are there are of input 0's type and one element: the bounds of a clip. */
 mpl_status mpl_check_clip_bounds(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first);
 
+/* MPL_EINPUT unless the inputs from `first` on are vectors of floats, one for each channel of input 0; of one dim it has one
+ * channel. */
+mpl_status mpl_check_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first);
+
 /* Inputs 0 and 1 are of one type of the set; output 0 is of it and has the dims that both broadcast to. MPL_EINPUT. */
 mpl_status mpl_shape_two(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set);
 
