@@ -39,6 +39,7 @@ static void by_hand(void **state)
                                       t->value[0] != MPL_NONE ? t->value : NULL, &begin, &item));
         for (uint32_t k = 0; k <= t->n_keys; k++)
             assert_int_equal(begin[k], t->begin[k]);
+        assert_int_equal(begin[t->n_keys + 1], t->begin[t->n_keys]);
         for (uint32_t i = 0; i < begin[t->n_keys]; i++)
             assert_int_equal(item[i], t->item[i]);
         mpl_free(&ctx, begin);

@@ -152,7 +152,7 @@ void mpl_sort_u32(uint32_t *x, size_t n);
 void mpl_sort_i64(int64_t *x, size_t n);
 
 /* Lists of lists by counting. begin[n + 2] holds in [key + 2] how many items each key has, and zero in [0] and [1]. Makes of it
- * that items of a key go to begin[key + 1]++, and that begin[0 .. n] is right once all are there. O(n). */
+ * that items of a key go to begin[key + 1]++, of which begin[0 .. n] comes out right; [n + 1] counts them all. O(n). */
 void mpl_lists_begin(uint32_t *begin, uint32_t n);
 /* Items by key: those of k are item[begin[k]] to item[begin[k + 1] - 1], in the order in which they come. Item i is value[i]; value
  * NULL: i itself. key[n_items] < n_keys, or MPL_NONE: in no list. begin[n_keys + 2] and item[n_items] are the caller's to free.
