@@ -196,9 +196,8 @@ static void mark_before(const mpl_graph *g, mpl_op op, mpl_op first, uint8_t *ma
     memset(mark, 0, g->n_ops);
     mark[op] = 1;
     for (mpl_op k = op + 1; k-- > first;)
-        for (uint32_t i = g->op_in_begin[k]; i < g->op_in_begin[k + 1] && mark[k]; i++)
-            if (g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE)
-                mark[g->value_op[g->op_in[i]]] = 1;
+        if (mark[k])
+            mpl_mark_makers(g, k, mark);
 }
 
 /* Whether all that reads the storage of `root` must run before `op`. */

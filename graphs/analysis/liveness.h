@@ -6,6 +6,14 @@
 #include "graphs/analysis/alias.h"
 #include "graphs/graph.h"
 
+/* Marks the operations that make what `op` reads. */
+static inline void mpl_mark_makers(const mpl_graph *g, mpl_op op, uint8_t *mark)
+{
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        if (g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE)
+            mark[g->value_op[g->op_in[i]]] = 1;
+}
+
 /* ---- data flow over a control-flow graph of operations ---------------------------------------------------------- */
 
 /* Nodes with successors, and the variables that each reads and writes: lists of lists. */

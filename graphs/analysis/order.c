@@ -16,9 +16,8 @@ static void mark_needed(const mpl_graph *g, uint8_t *needed)
         if (g->value_op[g->output[i]] != MPL_NONE)
             needed[g->value_op[g->output[i]]] = 1;
     for (mpl_op op = g->n_ops; op-- > 0;)
-        for (uint32_t i = g->op_in_begin[op]; needed[op] && i < g->op_in_begin[op + 1]; i++)
-            if (g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE)
-                needed[g->value_op[g->op_in[i]]] = 1;
+        if (needed[op])
+            mpl_mark_makers(g, op, needed);
 }
 
 static void append_unneeded(const mpl_graph *g, const uint8_t *needed, mpl_op *order, uint32_t n)

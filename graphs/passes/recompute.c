@@ -1,6 +1,7 @@
 /* recompute.c -- the graph of a run. See recompute.h. */
 #include "graphs/passes/run_list.h"
 
+#include "graphs/analysis/liveness.h"
 #include "graphs/analysis/work.h"
 #include "graphs/passes/copy_priv.h"
 
@@ -431,9 +432,8 @@ mpl_status mpl_find_forward(mpl_ctx *ctx, const mpl_graph *g, uint8_t *is_forwar
     for (mpl_op op = g->n_ops; op-- > 0;) {
         if (g->op_kind[op] == MPL_OP_softmax_cross_entropy)
             is_forward[op] = 1, loss = true;
-        for (uint32_t i = g->op_in_begin[op]; is_forward[op] && i < g->op_in_begin[op + 1]; i++)
-            if (g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE)
-                is_forward[g->value_op[g->op_in[i]]] = 1;
+        if (is_forward[op])
+            mpl_mark_makers(g, op, is_forward);
         more = more || !is_forward[op];
     }
     if (!loss || !more)
