@@ -241,6 +241,22 @@ static bool plainly_bars(const mpl_packing *q, mpl_plan *plan, uint32_t a, uint6
     return false;
 }
 
+/* Whether an in-place pair between members a and c has a at `place`. */
+static bool plainly_on_partner(const mpl_packing *q, uint32_t a, uint32_t c, int64_t place)
+{
+    const mpl_problem *p = q->p;
+
+    for (uint32_t k = 0; k < 2 * p->n_in_place; k++) {
+        mpl_buffer x = k % 2 == 0 ? p->in_place_in[k / 2] : p->in_place_out[k / 2];
+        mpl_buffer y = k % 2 == 0 ? p->in_place_out[k / 2] : p->in_place_in[k / 2];
+
+        if (p->inside[x] == q->buffer[a] && p->inside[y] == q->buffer[c] &&
+            place + (int64_t)p->inside_at[x] == (int64_t)(q->offset[c] + p->inside_at[y]))
+            return true;
+    }
+    return false;
+}
+
 /* Members at random places: each rival's walls bar exactly the starts that its buffers bar, and count once where they do. */
 static mpl_status compare_walls(mpl_packing *q)
 {
@@ -259,6 +275,14 @@ static mpl_status compare_walls(mpl_packing *q)
         mpl_packing_sort(q, a);
         for (uint32_t i = q->begin[a] + 1; i < q->begin[a + 1]; i++)
             assert_true(mpl_packing_low(q, a, i - 1) <= mpl_packing_low(q, a, i));
+        for (uint32_t i = q->pair_begin != NULL ? q->pair_begin[a] : 0;
+             q->pair_begin != NULL && i < q->pair_begin[a + 1]; i++) {
+            uint64_t place = 0;
+            bool fits = mpl_packing_on_partner(q, a, i, &place);
+
+            assert_true(plainly_on_partner(q, a, q->pair[i], (int64_t)place));
+            assert_int_equal(fits, (int64_t)place >= 0 && place % q->align[a] == 0);
+        }
         for (uint64_t at = 0; at < 40; at++) {
             uint32_t mixed[MOST_BUFFERS] = {0};
 
