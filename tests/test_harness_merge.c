@@ -431,7 +431,8 @@ static void a_bench_that_stops_leaves_nothing(void **state)
     "{\"status\":\"ok\",\"schema\":1,\"memplan\":{\"version\":\"0.1.0\",\"commit\":\"" commit                \
     "\",\"dirty\":false},\"machine\":{\"host\":\"h" ns "\",\"cpu\":\"" cpu                                   \
     "\",\"cores\":2},\"graph\":\"" graph "\",\"safety\":\"serial\",\"planner\":\"" planner                   \
-    "\",\"plan_ns\":" ns ",\"planned_bytes\":" bytes ",\"verified\":true}\n"
+    "\",\"order_ns\":" ns ",\"malloc_ns\":[" ns "],\"plan_ns\":" ns ",\"planned_bytes\":" bytes              \
+    ",\"verified\":true}\n"
 
 static const struct {
     const char *name, *rows;
