@@ -151,7 +151,7 @@ check: deps-test $O/memplan $(TESTBIN)
 FUZZ    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZBIN := $(FUZZ:tests/fuzz/%.c=$B/fuzz/%)
 FUZZOBJ := $(patsubst %.c,$B/fuzz/%.o,$(filter graphs/% planners/%,$(SRC))) $B/fuzz/gen/onnx.pb-c.o
-.SECONDARY: $(FUZZ:%.c=$B/fuzz/%.o)
+.SECONDARY: # objects stay: what is made anew from them is quick, and no list of them ends the output
 FUZZCC  := clang -std=c11 -O2 -g -DMPL_CHECK=2 -ffp-contract=off -fno-sanitize-recover=all
 RUNS ?= 1000000
 
