@@ -282,6 +282,28 @@ beside_malloc() { # MOST REPEAT GRAPH ..: the arena's time over that of one mall
         END { printf "%d networks, at most %.2f (%s)\n", n, worst, name; exit !(n > 0 && worst <= most) }'
 }
 
+column() { # FILE HEAD: of a table of a peer
+    awk -F'\t' -v head="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == head) at = i; next } { print $at }' "results/tables/$1"
+}
+
+ort() { # the table of scripts/peers/ort.py as it lies there: light models beside ONNX Runtime's arena and latency
+    paste <(column peers_ort.tsv graph) <(column peers_ort.tsv 'planned over arena') <(column peers_ort.tsv '~run over ORT') | awk '
+        /^light_/ { n++; if ($2 > arena) arena = $2; if ($3 > time) time = $3 }
+        END { printf "%d models: at most %.3f of the arena, %.3f of the latency\n", n, arena, time; exit !(n >= 5 && arena <= 0.5 && time <= 1.2) }'
+}
+
+cpsat() { # the table of scripts/peers/cpsat.py as it lies there
+    column peers_cpsat.tsv less | awk '$1 == "CP-SAT" { worse++ } { n++ } END { printf "%d of %d lists\n", worse, n; exit !(n >= 10 && worse == 0) }'
+}
+
+gpu() { # all that is said of a GPU, on one
+    local status=0
+    MEMPLAN=$memplan MEMPLAN_TESTS=$tests scripts/gpu-check.sh "$work/gpu" >"$work/log" 2>&1 || status=$?
+    [ $status -ne 4 ] || { echo 'not run: no GPU here'; return 77; }
+    tail -1 "$work/log"
+    return $status
+}
+
 # ---- the claims ------------------------------------------------------------------------------------------------------------
 
 claim 'main suite: every row' 'verified, outputs equal' all_verified main
@@ -353,11 +375,16 @@ claim 'arena beside one malloc a buffer' 'at most 1.00 of the time' beside_mallo
     inception_v1 inception_v3 mobilenet_v1 mobilenet_v2 squeezenet lstm:layers=2,steps=32
 claim 'the same, runs of less than a millisecond' 'at most 1.00 of the time' beside_malloc 1 501 mlp mlp:batch=32 lstm:hidden=32,steps=4
 
+claim 'light models beside ONNX Runtime, one thread (make peers)' 'at most half of its arena, 1.2 of its latency' ort
+claim 'lists on which CP-SAT is lower than exact (make peers)' 'none' cpsat
+claim 'cuda: conformance, outputs, compute-sanitizer, measured bytes, times' 'scripts/gpu-check.sh passes' gpu
+
 echo "$met met, $not_met not met, $skipped skipped"
-# Of a part, the rows take the places of those that were there.
+# Of a part, the rows take the places of those that were there; new ones come last.
 table=results/tables/claims.tsv
 if [ -n "$pattern" ] && [ -e $table ]; then
-    awk -F'\t' 'NR == FNR { anew[$2] = $0; next } $2 in anew { $0 = anew[$2] } { print }' "$work/table" $table >"$work/whole"
+    awk -F'\t' 'NR == FNR { anew[$2] = $0; claim[++n] = $2; next } $2 in anew { $0 = anew[$2]; delete anew[$2] } { print }
+        END { for (i = 1; i <= n; i++) if (claim[i] in anew) print anew[claim[i]] }' "$work/table" $table >"$work/whole"
     mv "$work/whole" $table
 elif [ -z "$pattern" ]; then
     mv "$work/table" $table
