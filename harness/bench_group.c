@@ -333,14 +333,17 @@ static uint64_t worker_bytes(const unit *u, const cell *c)
 /* The end of the workers from first on that fit half of the memory at once. */
 static uint32_t fitting(const group *g, uint32_t first)
 {
-    uint64_t room = g->unit[0].job.machine.memory_bytes / 2, used = 0;
+    uint64_t used = 0;
     uint32_t i = first;
 
     for (; i < g->n * g->b->n_specs; i++) {
+        const unit *u = unit_at(g, i);
         const cell *c = to_run(g, i);
 
-        used += c != NULL ? worker_bytes(unit_at(g, i), c) : 0;
-        if (used > room && i > first)
+        if (c == NULL)
+            continue;
+        used += worker_bytes(u, c);
+        if (used > u->job.machine.memory_bytes / 2 && i > first)
             break;
     }
     return i;

@@ -212,6 +212,13 @@ static void turns_make_the_same_rows(void **state)
     assert_int_equal(count_turns("half1.jsonl", 4, &n) + count_turns("half2.jsonl", 4, &n), 4);
     assert_run("merge half1.jsonl half2.jsonl -o halves.jsonl", 0);
     assert_run("diff single-sorted.jsonl halves.jsonl", 0);
+
+    /* the first of the group is not there */
+    folder_put_text("absent.suite", "--planners none,greedy_size\n--backends ref\n{data}/no_such.csv\n"
+                                    "mlp:layers=1,input=4,hidden=4,classes=2\n");
+    assert_run("bench absent.suite -q -o absent.jsonl --turns 2", 0);
+    assert_int_equal(count_turns("absent.jsonl", 2, &n), 2);
+    assert_int_equal(n, 2);
 }
 
 static const struct {
