@@ -59,13 +59,6 @@ static void at(const group *g, const unit *u, double from, double to, double sha
     mpl_progress_at(&g->b->progress, g->n * g->b->n_specs, from + (to - from) * whole, text);
 }
 
-static bool is_ok(const mpl_record *row)
-{
-    const char *status = mpl_record_get_text(row, MPL_FIELD_status);
-
-    return status != NULL && strcmp(status, "ok") == 0;
-}
-
 static mpl_bench_run run_of(const group *g, uint32_t planner)
 {
     return (mpl_bench_run){g->backend, planner};
@@ -130,7 +123,7 @@ static void plan_cells(const group *g, unit *u)
 
 static bool wants_run(const cell *c)
 {
-    return !c->skip && c->plan != NULL && is_ok(c->row);
+    return !c->skip && c->plan != NULL && mpl_record_is(c->row, MPL_FIELD_status, "ok");
 }
 
 /* Beside a peer, plans are timed anew, and in turns: what else the machine does meets all of them alike. */
@@ -429,7 +422,7 @@ static mpl_status finish_unit(const group *g, unit *u)
         mine += !c->elsewhere;
         if (c->skip)
             continue;
-        ok += is_ok(c->row);
+        ok += mpl_record_is(c->row, MPL_FIELD_status, "ok");
         MPL_TRY(mpl_bench_finish_row(b, run_of(g, i), &c->row));
     }
     if (!mpl_interrupted() && !b->progress.terminal)

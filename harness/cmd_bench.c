@@ -170,18 +170,12 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool is_ok(const mpl_record *row)
-{
-    const char *status = mpl_record_get_text(row, MPL_FIELD_status);
-
-    return status != NULL && strcmp(status, "ok") == 0;
-}
-
 /* Whether a row of the file will do: one that was executed among other workers has no times. */
 static bool will_do(const mpl_bench *b, const mpl_record *row)
 {
-    return is_ok(row) && (b->options->jobs > 1 || mpl_record_is_null(row, MPL_FIELD_outputs) ||
-                          !mpl_record_is_null(row, MPL_FIELD_run_ns));
+    return mpl_record_is(row, MPL_FIELD_status, "ok") &&
+           (b->options->jobs > 1 || mpl_record_is_null(row, MPL_FIELD_outputs) ||
+            !mpl_record_is_null(row, MPL_FIELD_run_ns));
 }
 
 static mpl_status read_done(mpl_bench *b)
@@ -262,15 +256,16 @@ out:
 static mpl_status keep_row(mpl_bench *b, mpl_record **row)
 {
     mpl_status st = MPL_OK;
-    const char *status = mpl_record_get_text(*row, MPL_FIELD_status);
+    bool ok = mpl_record_is(*row, MPL_FIELD_status, "ok");
     const char *reason = mpl_record_get_text(*row, MPL_FIELD_reason);
     char *json = NULL;
 
     MPL_TRY(mpl_row_file_append(b->ctx, &b->file, *row));
-    if (strcmp(status, "ok") != 0)
+    if (!ok)
         mpl_progress_line(&b->progress, "memplan: %s, %s: %s: %s", mpl_record_get_text(*row, MPL_FIELD_graph),
-                          mpl_record_get_text(*row, MPL_FIELD_planner), status, reason != NULL ? reason : "");
-    b->bad |= strcmp(status, "ok") != 0 && strcmp(status, "unavailable") != 0;
+                          mpl_record_get_text(*row, MPL_FIELD_planner),
+                          mpl_record_get_text(*row, MPL_FIELD_status), reason != NULL ? reason : "");
+    b->bad |= !ok && !mpl_record_is(*row, MPL_FIELD_status, "unavailable");
     if (b->options->json) {
         MPL_TRY(mpl_record_write(b->ctx, *row, &json));
         printf("%s\n", json);

@@ -23,11 +23,9 @@ static uint32_t count_failed(const mpl_rows *rows)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < rows->n; i++) {
-        const char *status = mpl_record_get_text(rows->row[i], MPL_FIELD_status);
-
-        n += status == NULL || (strcmp(status, "ok") != 0 && strcmp(status, "unavailable") != 0);
-    }
+    for (uint32_t i = 0; i < rows->n; i++)
+        n += !mpl_record_is(rows->row[i], MPL_FIELD_status, "ok") &&
+             !mpl_record_is(rows->row[i], MPL_FIELD_status, "unavailable");
     return n;
 }
 

@@ -198,6 +198,13 @@ const char *mpl_record_text_or(const mpl_record *r, mpl_field field, const char 
     return text != NULL ? text : otherwise;
 }
 
+bool mpl_record_is(const mpl_record *r, mpl_field field, const char *text)
+{
+    const char *got = mpl_record_get_text(r, field);
+
+    return got != NULL && strcmp(got, text) == 0;
+}
+
 bool mpl_record_get_int(const mpl_record *r, mpl_field field, uint64_t *value)
 {
     if (!json_is_integer(r->value[field]))

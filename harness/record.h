@@ -60,6 +60,8 @@ bool mpl_record_is_null(const mpl_record *r, mpl_field field);
 const char *mpl_record_get_text(const mpl_record *r, mpl_field field);
 /* The same, `otherwise` where it is null. */
 const char *mpl_record_text_or(const mpl_record *r, mpl_field field, const char *otherwise);
+/* Whether a text field says just that. */
+bool mpl_record_is(const mpl_record *r, mpl_field field, const char *text);
 bool mpl_record_get_int(const mpl_record *r, mpl_field field, uint64_t *value);
 bool mpl_record_get_bool(const mpl_record *r, mpl_field field, bool *value);
 bool mpl_record_get_real(const mpl_record *r, mpl_field field, double *value);

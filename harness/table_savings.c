@@ -52,10 +52,9 @@ static line line_of(const mpl_rows *rows, const char *graph)
         uint64_t planned = 0;
         char text[200];
 
-        if (strcmp(mpl_record_text_or(row, MPL_FIELD_concat, ""), "share") == 0)
+        if (mpl_record_is(row, MPL_FIELD_concat, "share"))
             continue; /* auto's, or worse */
-        if (strcmp(mpl_graph_label(row, text), graph) != 0 ||
-            strcmp(mpl_record_text_or(row, MPL_FIELD_status, ""), "ok") != 0 ||
+        if (strcmp(mpl_graph_label(row, text), graph) != 0 || !mpl_record_is(row, MPL_FIELD_status, "ok") ||
             !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned))
             continue;
         if (!l.known[t] || planned < l.planned[t])
