@@ -243,7 +243,7 @@ mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t
 
 mpl_value mpl_net_relu(mpl_net *net, const char *name, mpl_value x)
 {
-    char text[NAME_SIZE];
+    char text[NAME_SIZE / 2 - 2]; /* the scope has the other half */
 
     snprintf(text, sizeof text, "%s.relu", name);
     return mpl_net_unary(net, MPL_OP_relu, text, x);
