@@ -15,6 +15,7 @@ typedef struct cell {
     const mpl_planner_spec *spec;
     mpl_record *row;
     mpl_plan *plan;
+    const mpl_job *job; /* whose plan it is: the unit's, or that of the order given */
     mpl_worker *worker;
     int64_t *run_ns;
     int64_t *other_ns;          /* on a device whose runs alternate, or under --compare */
@@ -117,7 +118,7 @@ static void plan_cells(const group *g, unit *u)
         if (c->skip)
             continue;
         at(g, u, 0, PLANNING, (double)i / b->n_specs, c->spec->planner->name);
-        mpl_job_plan(b->ctx, &u->options, &u->job, c->spec, c->row, &c->plan);
+        mpl_job_plan(b->ctx, &u->options, &u->job, c->spec, &c->row, &c->plan, &c->job);
     }
 }
 
@@ -145,7 +146,7 @@ static mpl_status plan_in_turns(const group *g, unit *u)
             if (!wants_run(c))
                 continue;
             at(g, u, 0, PLANNING, (r + (double)i / b->n_specs) / repeat, c->spec->planner->name);
-            mpl_job_plan_again(b->ctx, &u->options, &u->job, c->spec, c->row, &c->plan_ns[r], &c->self_ns[r]);
+            mpl_job_plan_again(b->ctx, &u->options, c->job, c->spec, c->row, &c->plan_ns[r], &c->self_ns[r]);
         }
     for (uint32_t i = 0; i < b->n_specs; i++) {
         cell *c = &u->cells[i];
@@ -266,6 +267,7 @@ static mpl_status start_worker(const group *g, unit *u, cell *c)
     mpl_worker_task task = u->task;
 
     task.plan = c->plan;
+    task.job = c->job;
     MPL_TRY(mpl_new(ctx, c->run_ns, g->b->repeat));
     MPL_TRY(mpl_new(ctx, c->other_ns, g->b->repeat));
     at(g, u, PLANNING, PREPARING, (double)(c - u->cells) / g->b->n_specs, c->spec->planner->name);

@@ -25,6 +25,16 @@ mpl_status mpl_text_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, mp
     return mpl_grid_cell(ctx, grid, "%s", text != NULL ? text : "-");
 }
 
+mpl_status mpl_order_proof_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row)
+{
+    const char *proof = mpl_record_get_text(row, MPL_FIELD_order_proof);
+
+    if (proof == NULL)
+        return mpl_grid_cell(ctx, grid, "-");
+    return mpl_grid_cell(ctx, grid, "%s%s", proof,
+                         mpl_record_is(row, MPL_FIELD_order_scope, "all orders") ? "" : ", concats copied");
+}
+
 mpl_status mpl_count_cell(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *row, mpl_field field)
 {
     uint64_t n = 0;

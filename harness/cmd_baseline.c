@@ -125,16 +125,20 @@ static mpl_status add_planned(update *u, const mpl_job *job, const mpl_planner_s
     mpl_status st = MPL_OK;
     mpl_record *row = NULL;
     mpl_plan *plan = NULL;
+    const mpl_job *kept;
+    mpl_optimum of_given;
 
     MPL_TRY(mpl_job_row(u->ctx, u->options, job, spec, &row));
     mpl_record_text(row, MPL_FIELD_graph, name);
-    st = mpl_job_plan(u->ctx, u->options, job, spec, row, &plan);
+    st = mpl_job_plan(u->ctx, u->options, job, spec, &row, &plan, &kept);
     if (st == MPL_EUNAVAIL) { /* not a problem for this planner */
         st = MPL_OK;
         goto out;
     }
     MPL_TRY(st);
-    MPL_TRY(record(u, row, plan->peak_bytes, optimum));
+    if (kept != job) /* another order, whose optimum is another */
+        MPL_TRY(mpl_optimum_find(u->ctx, u->options, kept, &of_given));
+    MPL_TRY(record(u, row, plan->peak_bytes, kept == job ? optimum : &of_given));
 out:
     mpl_plan_free(u->ctx, plan);
     mpl_record_free(u->ctx, row);

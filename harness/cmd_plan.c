@@ -27,6 +27,26 @@ static void print_memories(const mpl_spread *spread)
            mpl_gap_text(spread->cost, spread->cost_bound, gap));
 }
 
+/* What was found by an order that searches, over what it is proved, and whether the plan is of that order. */
+static void print_order(const mpl_job *job, const mpl_record *row, uint64_t planned)
+{
+    const mpl_order_found *found = &job->order_found;
+    uint64_t other = 0;
+    char gap[32];
+
+    if (found->ns > 0)
+        printf("order    %12" PRIu64 " bytes  %10.3f MiB  %s; %s over %s, gap %s\n", found->live_bytes,
+               mib(found->live_bytes), mpl_record_get_text(row, MPL_FIELD_order), mpl_order_proof(job),
+               mpl_order_scope(job), mpl_gap_text(found->live_bytes, found->bound_bytes, gap));
+    if (!mpl_record_is(row, MPL_FIELD_order_kept, "given"))
+        return;
+    printf("kept     the given order: ");
+    if (mpl_record_get_int(row, MPL_FIELD_order_other_bytes, &other))
+        printf("its plan is lower, %" PRIu64 " bytes against %" PRIu64 "\n", planned, other);
+    else
+        printf("the other has no plan\n");
+}
+
 static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_record *row)
 {
     uint64_t planned = 0, packed = 0, bound = 0, plan_ns = 0;
@@ -37,11 +57,7 @@ static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_re
     mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound);
     printf("graph    %s: %" PRIu32 " buffers, %" PRIu32 " steps, %s\n", job->text, job->problem->n,
            job->problem->n_steps, mpl_record_get_text(row, MPL_FIELD_safety));
-    if (job->order_found.ns > 0)
-        printf("order    %12" PRIu64 " bytes  %10.3f MiB  %s; %s, gap %s\n", job->order_found.live_bytes,
-               mib(job->order_found.live_bytes), mpl_record_get_text(row, MPL_FIELD_order),
-               mpl_order_proof(job),
-               mpl_gap_text(job->order_found.live_bytes, job->order_found.bound_bytes, gap));
+    print_order(job, row, planned);
     printf("planner  %s\n", mpl_record_get_text(row, MPL_FIELD_planner));
     printf("planned  %12" PRIu64 " bytes  %10.3f MiB  verified, %s\n", planned, mib(planned),
            mpl_claim_name(plan->claim));

@@ -237,8 +237,9 @@ static void show_order(const mpl_options *options, const mpl_job *job)
     printf("order               %14" PRIu64 " bytes  %10.3f MiB %s %s\n", found->live_bytes,
            mib(found->live_bytes), strncmp(options->order, "joint", 5) == 0 ? "placed in" : "live at once in",
            options->order);
-    printf("least order         %14" PRIu64 " bytes  %10.3f MiB, %s, gap %s; %" PRIu64 " ticks, %.3f s\n",
-           found->bound_bytes, mib(found->bound_bytes), mpl_order_proof(job),
+    printf("least order         %14" PRIu64 " bytes  %10.3f MiB, %s over %s, gap %s; %" PRIu64
+           " ticks, %.3f s\n",
+           found->bound_bytes, mib(found->bound_bytes), mpl_order_proof(job), mpl_order_scope(job),
            mpl_gap_text(found->live_bytes, found->bound_bytes, gap), found->ticks, (double)found->ns / 1e9);
 }
 

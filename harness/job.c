@@ -228,19 +228,12 @@ out:
     return st;
 }
 
-/* Options of the problem that do not depend on a backend. */
 const char *mpl_job_concat(const mpl_options *options)
 {
-    char name[32];
-    const mpl_order_kind *kind;
-
-    if (!options->views)
-        return "copy";
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(options->order, ":"), options->order);
-    kind = mpl_any_order_find(name);
-    return kind != NULL && kind->search != NULL && !options->given[MPL_OPT_concat] ? "copy" : options->concat;
+    return options->views ? options->concat : "copy";
 }
 
+/* Options of the problem that do not depend on a backend. */
 mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options, mpl_problem_options *po)
 {
     mpl_status st = MPL_OK;
@@ -261,6 +254,22 @@ mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options, mpl
     po->pin_outputs = pin & 4;
     po->own_pools = pools << MPL_PART_WEIGHT; /* weights, gradients, state: as mpl_part has them */
     po->capacity = options->given[MPL_OPT_capacity] ? options->capacity : MPL_NO_CAPACITY;
+out:
+    return st;
+}
+
+/* The job once more in the order that its graph has. */
+static mpl_status keep_given(mpl_ctx *ctx, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_job *given = NULL;
+
+    MPL_TRY(mpl_new(ctx, given, 1));
+    *given = *job;
+    given->order = NULL;
+    job->given = given;
+    MPL_TRY(mpl_new(ctx, given->order, job->source.graph->n_ops));
+    MPL_TRY(mpl_order_of(ctx, job->source.graph, mpl_order_find("given"), given->order));
 out:
     return st;
 }
@@ -288,6 +297,8 @@ static mpl_status make_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *
     if (run.live_bytes > 0) /* nothing is known of the plain orders, nor of graphs with control flow */
         job->order_found =
             (mpl_order_found){run.live_bytes, run.bound_bytes, run.ticks, run.method, mpl_clock_ns() - begin};
+    if (spec.kind->search != NULL)
+        MPL_TRY(keep_given(ctx, job));
 out:
     mpl_order_spec_fini(ctx, &spec);
     return st;
@@ -448,17 +459,23 @@ static void list_problem(const mpl_options *options, mpl_job *job)
     job->problem = p;
 }
 
-mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
-                           const uint64_t *workspace_bytes, mpl_job *job)
+/* What is the job's alone, given's too; its order stays. */
+static void problem_fini(mpl_ctx *ctx, mpl_job *job)
 {
-    mpl_status st = MPL_OK;
-
     mpl_problem_free(ctx, job->own_problem);
     mpl_value_map_free(ctx, job->map);
     mpl_free(ctx, job->workspace_bytes);
     job->own_problem = NULL;
     job->map = NULL;
     job->workspace_bytes = NULL;
+}
+
+mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
+                           const uint64_t *workspace_bytes, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+
+    problem_fini(ctx, job);
     job->backend = backend;
     if (job->source.graph == NULL) {
         list_problem(options, job);
@@ -475,15 +492,32 @@ mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_b
     else
         MPL_TRY(mpl_peak_live(ctx, job->problem, 0, &job->bound_bytes, NULL, &job->peak_step));
     job->bound_kind = job->problem->before != NULL ? "antichain" : "peak_live";
+    if (job->given != NULL) {
+        job->given->text = job->text;
+        MPL_TRY(mpl_job_problem(ctx, options, backend, workspace_bytes, job->given));
+    }
 out:
     return st;
 }
 
+void mpl_job_take_given(mpl_job *job)
+{
+    mpl_job searched = *job, *given = job->given;
+
+    *job = *given;
+    job->given = given;
+    *given = searched;
+    given->given = NULL;
+}
+
 void mpl_job_fini(mpl_ctx *ctx, mpl_job *job)
 {
-    mpl_value_map_free(ctx, job->map);
-    mpl_problem_free(ctx, job->own_problem);
-    mpl_free(ctx, job->workspace_bytes);
+    if (job->given != NULL) {
+        problem_fini(ctx, job->given);
+        mpl_free(ctx, job->given->order);
+        mpl_free(ctx, job->given);
+    }
+    problem_fini(ctx, job);
     mpl_free(ctx, job->order);
     mpl_source_fini(ctx, &job->source);
     mpl_bindings_fini(ctx, &job->inputs);
@@ -608,6 +642,8 @@ static void adopt(mpl_options *o, const mpl_plan_file *file, const mpl_record *r
     o->id = text
     ADOPT_TEXT(safety, safety);
     ADOPT_TEXT(order, order);
+    if (!o->given[MPL_OPT_order] && mpl_record_is(row, MPL_FIELD_order_kept, "given"))
+        o->order = "given"; /* what was searched for is not what the plan is of */
     ADOPT_TEXT(concat, concat);
     ADOPT_TEXT(loop, loop);
     ADOPT_TEXT(ssa, ssa);

@@ -52,6 +52,9 @@ typedef struct mpl_job {
     int64_t recompute_ns;                /* it took; 0: it was not asked for */
     mpl_op *order;                       /* [n_ops]; NULL for a list of buffers */
     mpl_order_found order_found;
+    struct mpl_job *
+        given; /* beside an order that was searched for, the same in the order given: it borrows all but what its
+                            * order makes different; NULL: nothing was searched for */
     mpl_safety safety;
     mpl_machine machine;
 
@@ -69,9 +72,10 @@ typedef struct mpl_job {
 
 /* "proved by cut", "bound by search", ..: what is known of the job's order. */
 const char *mpl_order_proof(const mpl_job *job);
+/* What that was proved over. Orders are searched for as if concats copied, and nothing is known of plans where they do not. */
+const char *mpl_order_scope(const mpl_job *job);
 
-/* How concats are planned under the options: as asked; where nothing was asked, by copying in an order that was searched for,
- * since what is proved of such an order counts copies. */
+/* How concats are planned under the options: as asked; without views they copy. */
 const char *mpl_job_concat(const mpl_options *options);
 
 /* Checks those options that no problem is needed for: safety, order, concat, loop, workspaces, pin. MPL_EINPUT, MPL_EUNAVAIL. */
@@ -82,6 +86,8 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
  * whose workspaces it has. May be called again. */
 mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
                            const uint64_t *workspace_bytes, mpl_job *job);
+/* The order given takes the place of the one that was searched for, and this that of job->given. */
+void mpl_job_take_given(mpl_job *job);
 void mpl_job_fini(mpl_ctx *ctx, mpl_job *job);
 
 /* "O:key=value,..". */
@@ -138,12 +144,14 @@ void mpl_planner_spec_fini(mpl_ctx *ctx, mpl_planner_spec *spec);
 /* A new row with the build, the machine and all that names a run: the job, the planner (may be NULL), the options. */
 mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                        const mpl_planner_spec *spec, mpl_record **row);
-/* Runs the planner on the job's problem; *plan is verified; the row gets what the plan is and what it took. MPL_ELIMIT: it
- * does not fit the capacity, and that it cannot is not proved; MPL_EINVALID: it cannot; *plan is
- * then the claim `infeasible` where a planner made it, with its certificate, and places nothing; else a failure leaves
- * NULL. A failure stands in the row, too. */
+/* Runs the planner on the job's problem; *plan is verified; the row, which may be replaced, gets what the plan is and what it
+ * took. Where an order was searched for, it also runs on the order given, unless a bound says that it cannot be lower, and
+ * the lower plan is kept: *kept is the job whose plan it is, job or job->given. MPL_ELIMIT: it does not fit the capacity,
+ * and that it cannot is not proved; MPL_EINVALID: it cannot; *plan is then the claim `infeasible` where a planner made
+ * it, with its certificate, and places nothing; else a failure leaves NULL. A failure stands in the row, too. */
 mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
-                        const mpl_planner_spec *spec, mpl_record *row, mpl_plan **plan);
+                        const mpl_planner_spec *spec, mpl_record **row, mpl_plan **plan,
+                        const mpl_job **kept);
 /* The same once more, only for its times: *plan_ns, and what a command says that it took, 0 for nothing. A failure stands in the
  * row. */
 mpl_status mpl_job_plan_again(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,

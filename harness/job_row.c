@@ -80,6 +80,7 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
         mpl_record_int(row, MPL_FIELD_order_live_bytes, job->order_found.live_bytes);
         mpl_record_int(row, MPL_FIELD_order_bound_bytes, job->order_found.bound_bytes);
         mpl_record_text(row, MPL_FIELD_order_proof, job->order_found.method);
+        mpl_record_text(row, MPL_FIELD_order_scope, mpl_order_scope(job));
         mpl_record_int(row, MPL_FIELD_order_ticks, job->order_found.ticks);
         mpl_record_int(row, MPL_FIELD_order_ns, (uint64_t)job->order_found.ns);
     }
@@ -119,6 +120,20 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     }
 }
 
+/* Which problem it is, and how the planner sees it. */
+static void put_problem(const mpl_job *job, const mpl_planner_spec *spec, mpl_record *row)
+{
+    const mpl_problem *p = job->problem;
+    char hash[17];
+
+    if (p == NULL)
+        return;
+    snprintf(hash, sizeof hash, "%016" PRIx64, mpl_problem_hash(p));
+    mpl_record_text(row, MPL_FIELD_problem_hash, hash);
+    if (spec != NULL && (p->gap_begin != NULL || p->inside != NULL))
+        mpl_record_text(row, MPL_FIELD_lifetimes, mpl_planner_sees_hull(spec->planner, p) ? "hull" : "exact");
+}
+
 mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                        const mpl_planner_spec *spec, mpl_record **out)
 {
@@ -135,10 +150,7 @@ mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *
     snprintf(hash, sizeof hash, "%016" PRIx64, job->graph_hash);
     if (job->source.graph != NULL || job->source.problem != NULL)
         mpl_record_text(row, MPL_FIELD_graph_hash, hash);
-    if (job->problem != NULL) {
-        snprintf(hash, sizeof hash, "%016" PRIx64, mpl_problem_hash(job->problem));
-        mpl_record_text(row, MPL_FIELD_problem_hash, hash);
-    }
+    put_problem(job, spec, row);
     put_options(options, job, row);
     mpl_record_int(row, MPL_FIELD_seed, options->seed);
     if (job->backend != NULL) {
@@ -151,9 +163,6 @@ mpl_status mpl_job_row(mpl_ctx *ctx, const mpl_options *options, const mpl_job *
             mpl_record_member_text(row, MPL_FIELD_params, spec->foreign->kind, spec->foreign->target);
         for (uint32_t i = 0; i < spec->key.n; i++)
             mpl_record_member_text(row, MPL_FIELD_params, spec->key.item[i], spec->value.item[i]);
-        if (job->problem != NULL && (job->problem->gap_begin != NULL || job->problem->inside != NULL))
-            mpl_record_text(row, MPL_FIELD_lifetimes,
-                            mpl_planner_sees_hull(spec->planner, job->problem) ? "hull" : "exact");
     }
     *out = row;
 out:
@@ -285,8 +294,9 @@ out:
     return st;
 }
 
-mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
-                        const mpl_planner_spec *spec, mpl_record *row, mpl_plan **out)
+/* The job's problem in its one order. */
+static mpl_status plan_order(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                             const mpl_planner_spec *spec, mpl_record *row, mpl_plan **out)
 {
     mpl_status st = MPL_OK;
     mpl_plan *plan = NULL;
@@ -334,6 +344,81 @@ out:
     return st;
 }
 
+/* What makes one plan better than another: the arena, or the cost of its memories. */
+static uint64_t worth(const mpl_plan *plan)
+{
+    return plan->spread.n > 0 ? plan->spread.cost : plan->peak_bytes;
+}
+
+/* No plan of the order given can be better than this one. */
+static bool is_settled(const mpl_job *given, const mpl_job *job, const mpl_plan *plan)
+{
+    return mpl_problem_hash(given->problem) == mpl_problem_hash(job->problem) ||
+           (plan->spread.n == 0 && plan->peak_bytes <= given->bound_bytes);
+}
+
+/* Time that went into a plan that is not kept was spent on the choice of the order. */
+static void add_order_time(const mpl_record *other, mpl_record *row)
+{
+    uint64_t other_ns, ns = 0;
+
+    if (!mpl_record_get_int(other, MPL_FIELD_plan_ns, &other_ns))
+        return;
+    mpl_record_get_int(row, MPL_FIELD_order_ns, &ns);
+    mpl_record_int(row, MPL_FIELD_order_ns, ns + other_ns);
+}
+
+/* Plans the order given, and keeps that plan if it is better; `planned`: how it went in the order that was searched for. */
+static mpl_status plan_given(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                             const mpl_planner_spec *spec, mpl_status planned, mpl_record **own,
+                             mpl_record **row, mpl_plan **plan, const mpl_job **kept)
+{
+    mpl_status st;
+    mpl_plan *other = NULL, *searched = *plan;
+    mpl_record *searched_row = *row;
+    char message[sizeof ctx->message];
+    bool better;
+
+    memcpy(message, ctx->message, sizeof message);
+    put_problem(job->given, spec, *own);
+    st = plan_order(ctx, options, job->given, spec, *own, &other);
+    better = st == MPL_OK && (planned != MPL_OK || worth(other) < worth(*plan));
+    if (better) {
+        *row = *own, *own = searched_row;
+        *plan = other, other = searched;
+        *kept = job->given;
+    } else {
+        memcpy(ctx->message, message, sizeof message);
+        st = planned;
+    }
+    mpl_record_text(*row, MPL_FIELD_order_kept, better ? "given" : "searched");
+    if (other != NULL && other->claim != MPL_INFEASIBLE)
+        mpl_record_int(*row, MPL_FIELD_order_other_bytes, other->peak_bytes);
+    add_order_time(*own, *row);
+    mpl_plan_free(ctx, other);
+    return st;
+}
+
+mpl_status mpl_job_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                        const mpl_planner_spec *spec, mpl_record **row, mpl_plan **plan, const mpl_job **kept)
+{
+    mpl_status st = MPL_OK;
+    mpl_record *own = NULL; /* of the order given */
+
+    *kept = job;
+    if (job->given == NULL)
+        return plan_order(ctx, options, job, spec, *row, plan);
+    MPL_TRY(mpl_record_copy(ctx, *row, &own));
+    st = plan_order(ctx, options, job, spec, *row, plan);
+    if (st == MPL_OK && is_settled(job->given, job, *plan))
+        mpl_record_text(*row, MPL_FIELD_order_kept, "searched");
+    else
+        st = plan_given(ctx, options, job, spec, st, &own, row, plan, kept);
+out:
+    mpl_record_free(ctx, own);
+    return st;
+}
+
 const char *mpl_row_status(mpl_status st)
 {
     static const char *const status[] = {"ok", "crash", "garbage", "timeout", "refused", "unavailable"};
@@ -375,6 +460,7 @@ mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const cha
     uint64_t *workspaces = NULL;
     mpl_planner_spec spec = {0};
     mpl_plan_file file = {0};
+    const mpl_job *kept;
 
     if (options->planner != NULL && options->plan != NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "one of --planner P and --plan FILE is needed, not both");
@@ -393,7 +479,9 @@ mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const cha
     MPL_TRY(mpl_job_ask_workspaces(ctx, options, backend, job, &workspaces));
     MPL_TRY(mpl_job_problem(ctx, options, backend, workspaces, job));
     MPL_TRY(mpl_job_row(ctx, options, job, &spec, row));
-    MPL_TRY(mpl_job_plan(ctx, options, job, &spec, *row, plan));
+    MPL_TRY(mpl_job_plan(ctx, options, job, &spec, row, plan, &kept));
+    if (kept != job)
+        mpl_job_take_given(job);
 out:
     mpl_plan_file_fini(ctx, &file);
     mpl_planner_spec_fini(ctx, &spec);

@@ -450,6 +450,8 @@ static mpl_status make_fields(mpl_ctx *ctx, const memplan_plan *plan, char **tex
     mpl_record_text(row, MPL_FIELD_planner, plan->planner);
     if (task->graph != NULL) {
         mpl_record_text(row, MPL_FIELD_order, task->set.order->name);
+        if (task->set.order->search != NULL)
+            mpl_record_text(row, MPL_FIELD_order_kept, task->kept_given ? "given" : "searched");
         mpl_record_bool(row, MPL_FIELD_views, task->set.views);
         mpl_record_text(row, MPL_FIELD_concat, task->set.views ? "auto" : "copy");
         mpl_record_text(row, MPL_FIELD_loop, mpl_graph_has_loop(task->graph) ? "view" : NULL);

@@ -42,6 +42,7 @@ struct memplan_task {
     mpl_problem *problem;
     mpl_graph *graph;   /* NULL: a list, built, or of a plan file */
     mpl_value_map *map; /* of the graph */
+    bool kept_given;    /* an order was searched for, and the one given is better */
 
     /* While it is built: rooms of the problem's arrays, and what becomes its order and its pairs. */
     bool complete;

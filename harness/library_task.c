@@ -8,13 +8,76 @@
 
 /* ---- loaded ---- */
 
+extern const mpl_planner mpl_planner_portfolio;
+
+enum { JUDGE_TICKS = 20000000 }; /* of a plan that tells which order is the better one */
+
+static mpl_status order_problem(mpl_ctx *ctx, const mpl_graph *g, const mpl_order_kind *kind,
+                                mpl_problem_options options, mpl_problem **problem, mpl_value_map **map)
+{
+    mpl_status st = MPL_OK;
+    mpl_order_run run;
+    mpl_concat_found concats;
+    mpl_op *order = NULL;
+    uint8_t *shared = NULL;
+
+    mpl_order_run_init(&run, ctx);
+    run.options = &options;
+    MPL_TRY(mpl_new(ctx, order, g->n_ops));
+    MPL_TRY(mpl_order_make(&run, kind, g, order));
+    MPL_TRY(mpl_new(ctx, shared, g->n_ops));
+    MPL_TRY(mpl_concat_decide(ctx, g, order, &options, shared, &concats));
+    options.concat_shared = shared;
+    MPL_TRY(mpl_problem_from_graph(ctx, g, order, &options, problem, map));
+out:
+    mpl_free(ctx, order);
+    mpl_free(ctx, shared);
+    return st;
+}
+
+static mpl_status judge(mpl_ctx *ctx, const mpl_problem *p, uint64_t *bytes)
+{
+    mpl_plan *plan = NULL;
+    mpl_status st;
+    mpl_run run;
+
+    mpl_run_init(&run, ctx);
+    run.budget_ticks = JUDGE_TICKS;
+    st = mpl_planner_run(&mpl_planner_portfolio, &run, p, &plan);
+    *bytes = st == MPL_OK && plan->claim != MPL_INFEASIBLE ? plan->pool_bytes[0] : UINT64_MAX;
+    mpl_plan_free(ctx, plan);
+    return st == MPL_EMEM ? st : MPL_OK;
+}
+
+/* An order that is searched for is the best where concats copy: the order given may have the lower plan. Then it is kept. */
+static mpl_status keep_better(mpl_ctx *ctx, mpl_problem_options options, memplan_task *t)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *given = NULL;
+    mpl_value_map *map = NULL;
+    uint64_t searched_bytes, given_bytes;
+
+    MPL_TRY(order_problem(ctx, t->graph, mpl_order_find("given"), options, &given, &map));
+    MPL_TRY(judge(ctx, t->problem, &searched_bytes));
+    MPL_TRY(judge(ctx, given, &given_bytes));
+    if (given_bytes < searched_bytes) {
+        mpl_problem *problem = t->problem;
+        mpl_value_map *of = t->map;
+
+        t->problem = given, given = problem;
+        t->map = map, map = of;
+        t->kept_given = true;
+    }
+out:
+    mpl_problem_free(ctx, given);
+    mpl_value_map_free(ctx, map);
+    return st;
+}
+
 static mpl_status graph_problem(mpl_ctx *ctx, const library_settings *set, memplan_task *t)
 {
     mpl_status st = MPL_OK;
     mpl_problem_options options = mpl_problem_options_default();
-    mpl_concat_found concats;
-    mpl_op *order = NULL;
-    uint8_t *shared = NULL;
 
     options.parallel = set->parallel;
     options.in_place = set->in_place;
@@ -24,15 +87,10 @@ static mpl_status graph_problem(mpl_ctx *ctx, const library_settings *set, mempl
     options.pin_outputs = set->pin & MPL_PIN_OUTPUTS;
     options.own_pools = set->pools << MPL_PART_WEIGHT; /* as mpl_part has them */
     options.capacity = set->capacity;
-    MPL_TRY(mpl_new(ctx, order, t->graph->n_ops));
-    MPL_TRY(mpl_order_of(ctx, t->graph, set->order, order));
-    MPL_TRY(mpl_new(ctx, shared, t->graph->n_ops));
-    MPL_TRY(mpl_concat_decide(ctx, t->graph, order, &options, shared, &concats));
-    options.concat_shared = shared;
-    MPL_TRY(mpl_problem_from_graph(ctx, t->graph, order, &options, &t->problem, &t->map));
+    MPL_TRY(order_problem(ctx, t->graph, set->order, options, &t->problem, &t->map));
+    if (set->order->search != NULL)
+        MPL_TRY(keep_better(ctx, options, t));
 out:
-    mpl_free(ctx, order);
-    mpl_free(ctx, shared);
     return st;
 }
 

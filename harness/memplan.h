@@ -61,7 +61,8 @@ MEMPLAN_API const char *memplan_message(const memplan_ctx *ctx);
 
 /* A setting, by the name and in the words of the command line (memplan plan --help): safety, order, in-place, views, pin,
  * pools, capacity [byte] and dim ("NAME=N", one more each time) for memplan_load from then on, budget [ticks], time-limit [s], threads
- * and seed for memplan_run. value NULL: as it was at first. */
+ * and seed for memplan_run. value NULL: as it was at first. An order that is searched for gives way to the order given where
+ * portfolio plans that lower: it is the best where concats copy, and plans need not. */
 MEMPLAN_API memplan_status memplan_set(memplan_ctx *ctx, const char *name, const char *value);
 
 /* ---- tasks ---- */

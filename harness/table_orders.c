@@ -30,7 +30,6 @@ static mpl_status add_line(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *given
 {
     mpl_status st = MPL_OK;
     uint64_t before = 0, after = 0, ns = 0;
-    const char *proof = mpl_record_get_text(row, MPL_FIELD_order_proof);
     char text[200];
     bool has_ns = mpl_record_get_int(row, MPL_FIELD_order_ns, &ns);
 
@@ -41,7 +40,7 @@ static mpl_status add_line(mpl_ctx *ctx, mpl_grid *grid, const mpl_record *given
     MPL_TRY(mpl_mib_cell(ctx, grid, given, MPL_FIELD_planned_bytes));
     MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_planned_bytes));
     MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_order_bound_bytes));
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", proof != NULL ? proof : "-"));
+    MPL_TRY(mpl_order_proof_cell(ctx, grid, row));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%.1f %%", 100 * (1 - (double)after / (double)before)));
     MPL_TRY(mpl_grid_ms(ctx, grid, has_ns, (int64_t)ns));
     *sum += 1 - (double)after / (double)before;

@@ -48,7 +48,7 @@ static mpl_status row_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record
     MPL_TRY(mpl_beside_cell(ctx, grid, row, first, MPL_FIELD_planned_bytes));
     MPL_TRY(mpl_beside_cell(ctx, grid, first, row, MPL_FIELD_planned_bytes));
     MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_order_bound_bytes));
-    MPL_TRY(mpl_text_cell(ctx, grid, row, MPL_FIELD_order_proof));
+    MPL_TRY(mpl_order_proof_cell(ctx, grid, row));
     MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_copied_bytes));
     MPL_TRY(mpl_beside_cell(ctx, grid, row, first, MPL_FIELD_copied_bytes));
     MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_loop_carry_bytes));
