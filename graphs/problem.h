@@ -59,7 +59,10 @@ typedef struct mpl_problem {
     uint64_t *pool_capacity; /* [byte] or MPL_NO_CAPACITY */
 
     /* In-place pairs: `out`, born at `step`, may lie at the very offset of `in`, born earlier, whose last use is at `step`;
-     * bytes[out] <= bytes[in]. Sorted by (step, out, in). Without the same offset they conflict like any two. */
+     * bytes[out] <= bytes[in]. Sorted by (step, out, in). Without the same offset they conflict like any two.
+     * Under a partial order, as where one operation reads `in` last and writes `out` first: neither is before the other; what comes
+     * after `out`, and what may overwrite it in turn, comes after `in`; what is before `in` is before `out`. So buffers that
+     * overwrite one another are ordered as a whole by the first and the last of them. */
     uint32_t n_in_place;
     mpl_buffer *in_place_in;
     mpl_buffer *in_place_out;

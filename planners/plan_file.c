@@ -781,7 +781,7 @@ static mpl_status check_problem(const reader *r)
     mpl_status st = MPL_OK;
     char why[sizeof r->ctx->message];
 
-    if (mpl_problem_check(r->ctx, r->p) == MPL_OK)
+    if ((st = mpl_problem_check(r->ctx, r->p)) != MPL_EINPUT)
         goto out;
     memcpy(why, r->ctx->message, sizeof why);
     REFUSE(r, "%.150s: %.350s", r->path, why);

@@ -18,7 +18,8 @@ static inline uint32_t random_below(mpl_rng *rng, uint32_t n)
     return (uint32_t)mpl_rng_below(rng, n);
 }
 
-/* Every pair that the lifetimes (or, under parallel, incomparability) and sizes allow, each with probability 1/2. */
+/* Every pair that the lifetimes (or, under parallel, incomparability) and sizes allow, each with probability 1/2. Under parallel
+ * most sets of them are impossible (drop_impossible_pairs). */
 static inline void random_pairs(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
 {
     size_t room = (size_t)p->n * p->n;
@@ -157,8 +158,10 @@ static inline mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t n
     }
     if (what & RANDOM_PARALLEL)
         random_order(ctx, p, rng);
-    if (what & RANDOM_PAIRS)
+    if (what & RANDOM_PAIRS) {
         random_pairs(ctx, p, rng);
+        drop_impossible_pairs(p);
+    }
     if ((what & RANDOM_GAPS) && !(what & RANDOM_PARALLEL))
         random_gaps(ctx, p, rng);
     assert_ok(ctx, mpl_problem_check(ctx, p));

@@ -180,6 +180,22 @@ static inline small random_small(mpl_rng *rng, bool serial, bool aligned)
     return p;
 }
 
+/* Whether lifetimes allow the pair; or the order does, beside the pairs that are there: what is after `out`, or overwrites it, is
+ * after `in`, and what is before `in` is before `out`. */
+static inline bool pair_is_possible(const small *p, bool conflict[MOST][MOST], uint32_t in, uint32_t out)
+{
+    if (p->serial)
+        return p->death[in] == p->birth[out] + 1 && p->birth[in] < p->birth[out];
+    for (uint32_t c = 0; c < p->n; c++) {
+        bool after_in = c > in && !conflict[in][c], before_out = c < out && !conflict[c][out];
+
+        if (((p->pair[out][c] || (c > out && !conflict[out][c])) && !after_in) ||
+            ((p->pair[c][in] || (c < in && !conflict[c][in])) && !before_out))
+            return false;
+    }
+    return true;
+}
+
 /* Pairs that lifetimes (or the order) and sizes allow, some of them. */
 static inline void offer_pairs(mpl_rng *rng, small *p)
 {
@@ -189,9 +205,22 @@ static inline void offer_pairs(mpl_rng *rng, small *p)
     memset(p->pair, 0, sizeof p->pair);
     for (uint32_t in = 0; in < p->n; in++)
         for (uint32_t out = 0; out < p->n; out++)
-            p->pair[in][out] =
-                conflict[in][out] && p->size[out] <= p->size[in] && !p->pair[out][in] && below(rng, 2) == 0 &&
-                (!p->serial || (p->death[in] == p->birth[out] + 1 && p->birth[in] < p->birth[out]));
+            p->pair[in][out] = conflict[in][out] && p->size[out] <= p->size[in] && below(rng, 2) == 0 &&
+                               pair_is_possible(p, conflict, in, out);
+}
+
+/* Of pairs that an order or sizes of before allowed, those that these do. */
+static inline void keep_possible_pairs(small *p)
+{
+    bool conflict[MOST][MOST], offered[MOST][MOST];
+
+    find_conflicts(p, conflict);
+    memcpy(offered, p->pair, sizeof offered);
+    memset(p->pair, 0, sizeof p->pair);
+    for (uint32_t in = 0; in < p->n; in++)
+        for (uint32_t out = 0; out < p->n; out++)
+            p->pair[in][out] = offered[in][out] && conflict[in][out] && p->size[out] <= p->size[in] &&
+                               pair_is_possible(p, conflict, in, out);
 }
 
 static inline small mutated(mpl_rng *rng, const small *from)
@@ -220,6 +249,7 @@ static inline small mutated(mpl_rng *rng, const small *from)
             p.n--;
         }
     }
+    keep_possible_pairs(&p);
     return p;
 }
 

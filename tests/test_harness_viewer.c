@@ -221,7 +221,6 @@ static void test_conflicts(void **state)
         size_t size;
         FILE *f;
 
-        drop_impossible_pairs(p);
         plan = plan_of(&ctx, p);
         page = page_of(&ctx, p, plan, &size);
         assert_int_equal(ftruncate(fd, 0), 0);
@@ -311,7 +310,6 @@ static void test_trace(void **state)
         mpl_export what = {.job = &job};
         json_t *trace;
 
-        drop_impossible_pairs(p);
         what.plan = plan = plan_of(&ctx, p);
         assert_ok(&ctx, mpl_export_trace(&ctx, &what, file));
         trace = json_load_file(file, 0, NULL);

@@ -210,7 +210,6 @@ static void plans_are_valid_and_repeatable(void **state)
         mpl_problem *p = random_problem(&ctx, &rng, 1 + random_below(&rng, i % 2 == 0 ? 6 : 16), kind);
         uint64_t least = 0;
 
-        drop_impossible_pairs(p);
         if (p->before == NULL)
             assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &least, NULL, NULL));
         if (p->n <= 6 && p->n_in_place == 0) {
@@ -254,7 +253,6 @@ static void every_allocation_may_fail(void **state)
     for (size_t i = 0; i < sizeof what / sizeof *what; i++) {
         mpl_problem *p = random_problem(&ctx, &rng, 16, what[i]);
 
-        drop_impossible_pairs(p);
         for (const mpl_planner *const *planner = mpl_planners; *planner != NULL; planner++) {
             mpl_status st = MPL_EMEM;
             int64_t live = ctx.n_live;

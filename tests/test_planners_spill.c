@@ -168,7 +168,6 @@ static mpl_problem *next_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t i)
             p->bytes[b] = p->bytes[b - 1], p->align[b] = p->align[b - 1];
             p->birth[b] = p->birth[b - 1], p->death[b] = p->death[b - 1];
         }
-    drop_impossible_pairs(p);
     return p;
 }
 
@@ -553,7 +552,6 @@ static void every_allocation_may_fail(void **state)
         int64_t live = ctx.n_live;
 
         set_text(&m);
-        drop_impossible_pairs(p);
         for (int64_t k = 0; st == MPL_EMEM; k++) {
             mpl_plan *plan = NULL;
 

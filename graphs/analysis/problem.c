@@ -195,6 +195,71 @@ out:
     return st;
 }
 
+/* Whether all that comes right after `out`, and the n that may overwrite it in turn, come after `in`. */
+static bool comes_first(const mpl_before *o, mpl_buffer in, mpl_buffer out, uint32_t n,
+                        const mpl_buffer *next)
+{
+    bool first = true;
+
+    for (uint32_t k = o->red_begin[out]; k < o->red_begin[out + 1] && first; k++)
+        first = mpl_is_before(o, in, o->red_item[k]);
+    for (uint32_t k = 0; k < n && first; k++)
+        first = mpl_is_before(o, in, next[k]);
+    return first;
+}
+
+/* Whether what comes right before buffer `in` comes before all n that may overwrite it, for each `in`; *pair: one of which
+ * that does not hold. What comes earlier is then before them, too. */
+static bool comes_last(const mpl_problem *p, const uint32_t *begin, const uint32_t *item, uint32_t *pair)
+{
+    const mpl_before *o = p->before;
+
+    for (mpl_buffer c = 0; c < p->n; c++)
+        for (uint32_t k = o->red_begin[c]; k < o->red_begin[c + 1]; k++)
+            for (uint32_t i = begin[o->red_item[k]]; i < begin[o->red_item[k] + 1]; i++)
+                if (!mpl_is_before(o, c, p->in_place_out[ *pair = item[i]]))
+                    return false;
+    return true;
+}
+
+/* The rule beside in_place_in (problem.h). It is what lets a chain of pairs be one buffer, ordered by its first and its last
+ * member (fold.h), and what makes the order with every pair added as "in before out" an order again (mpl_antichain). */
+static mpl_status check_ordered_pairs(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *begin = NULL, *item = NULL, *next = NULL, pair = 0;
+
+    MPL_TRY(mpl_lists_new(ctx, p->n, p->n_in_place, p->in_place_in, NULL, &begin, &item));
+    MPL_TRY(mpl_new(ctx, next, p->n_in_place));
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        next[i] = p->in_place_out[item[i]];
+    for (uint32_t i = 0; i < p->n_in_place; i++) {
+        mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
+
+        if (!mpl_conflict(p, in, out))
+            MPL_FAIL(
+                ctx, MPL_EINPUT,
+                "in-place pair %u: one of buffers %u and %u is before the other; a pair is read last and "
+                "written first at one operation",
+                i, in, out);
+        if (!comes_first(p->before, in, out, begin[out + 1] - begin[out], next + begin[out]))
+            MPL_FAIL(
+                ctx, MPL_EINPUT,
+                "in-place pair %u: what follows or overwrites buffer %u must come after buffer %u, which "
+                "it overwrites",
+                i, out, in);
+    }
+    if (!comes_last(p, begin, item, &pair))
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "in-place pair %u: what is before buffer %u must be before buffer %u, which overwrites it",
+                 pair, p->in_place_in[pair], p->in_place_out[pair]);
+out:
+    mpl_free(ctx, begin);
+    mpl_free(ctx, item);
+    mpl_free(ctx, next);
+    return st;
+}
+
 /* What holds of one part of a family. */
 static mpl_status check_part(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
 {
@@ -286,6 +351,8 @@ mpl_status mpl_problem_check(mpl_ctx *ctx, const mpl_problem *p)
         MPL_TRY(check_pair(ctx, p, i));
     if (p->before != NULL)
         MPL_TRY(check_before(ctx, p));
+    if (p->before != NULL && p->n_in_place > 0)
+        MPL_TRY(check_ordered_pairs(ctx, p));
     if (p->inside != NULL)
         MPL_TRY(check_families(ctx, p));
 out:

@@ -188,9 +188,10 @@ void mpl_import_list_fini(mpl_ctx *ctx, mpl_import_list *list)
 static mpl_status check(mpl_ctx *ctx, const char *path, const mpl_problem *p)
 {
     char why[sizeof ctx->message];
+    mpl_status st = mpl_problem_check(ctx, p);
 
-    if (mpl_problem_check(ctx, p) == MPL_OK)
-        return MPL_OK;
+    if (st != MPL_EINPUT)
+        return st;
     memcpy(why, ctx->message, sizeof why);
     return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__, "%.150s: %.350s", path, why);
 }
