@@ -174,14 +174,13 @@ fuzz: deps-test $(FUZZBIN)
 fuzz-smoke: deps-test $(FUZZBIN)
 	$(Q)scripts/fuzz.sh $B/fuzz -max_total_time=10 $(FUZZBIN)
 
-# Threads that sleep while they wait: a spinning one slows whatever else the cores do, and is slowed by it.
 bench: all
-	$(Q)OMP_WAIT_POLICY=$${OMP_WAIT_POLICY-passive} $B/memplan bench main
+	$(Q)$B/memplan bench main
 
 # The same in seconds, into the build folder: for CI.
 bench-smoke: all
 	$(Q)rm -f $B/smoke.jsonl
-	$(Q)OMP_WAIT_POLICY=$${OMP_WAIT_POLICY-passive} $B/memplan bench smoke -o $B/smoke.jsonl
+	$(Q)$B/memplan bench smoke -o $B/smoke.jsonl
 
 bench-parallel: all $O/tests/bench_parallel
 	$(Q)$O/tests/bench_parallel

@@ -90,8 +90,9 @@ static mpl_status parse_backends(mpl_bench *b)
     mpl_strings parts = {0};
     char *store = NULL;
 
-    MPL_TRY(mpl_strings_split(ctx, b->options->backends != NULL ? b->options->backends : "cpu", "--backends",
-                              &store, &parts));
+    MPL_TRY(mpl_strings_split(
+        ctx, b->options->backends != NULL ? b->options->backends : mpl_backend_default()->name, "--backends",
+        &store, &parts));
     MPL_TRY(mpl_new(ctx, b->backend, parts.n));
     for (; b->n_backends < parts.n; b->n_backends++) {
         const char *name = parts.item[b->n_backends];

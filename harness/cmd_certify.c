@@ -24,13 +24,12 @@ static void print_proved(const char *path, const mpl_plan_file *file, const mpl_
                path, claim, file->plan->bound_bytes);
 }
 
-/* The file's row with what is proved of its bound; refused: why nothing is (NULL: it is). */
-static mpl_status print_row(mpl_ctx *ctx, const mpl_plan_file *file, const mpl_certified *proved,
-                            const char *refused, mpl_record *row)
+/* The file's row as JSON, with what is proved of its bound; refused: why nothing is (NULL: it is). */
+static mpl_status write_row(mpl_ctx *ctx, const mpl_plan_file *file, const mpl_certified *proved,
+                            const char *refused, mpl_record *row, char **json)
 {
     static const char *const kinds[] = {NULL, "peak_live", "search"};
     mpl_status st = MPL_OK;
-    char *json = NULL;
 
     if (refused != NULL)
         mpl_row_fail(row, "refused", refused);
@@ -41,10 +40,8 @@ static mpl_status print_row(mpl_ctx *ctx, const mpl_plan_file *file, const mpl_c
     if (proved->evidence != MPL_EVIDENCE_NONE && proved->bound != UINT64_MAX)
         mpl_record_int(row, MPL_FIELD_bound_bytes, proved->bound);
     mpl_record_text(row, MPL_FIELD_bound_kind, kinds[proved->evidence]);
-    MPL_TRY(mpl_record_write(ctx, row, &json));
-    printf("%s\n", json);
+    MPL_TRY(mpl_record_write(ctx, row, json));
 out:
-    mpl_free(ctx, json);
     return st;
 }
 
@@ -74,7 +71,7 @@ mpl_status mpl_cmd_certify(mpl_ctx *ctx, mpl_options *options)
     if (judged != MPL_OK)
         proved = (mpl_certified){0};
     if (options->json)
-        MPL_TRY(print_row(ctx, &file, &proved, judged != MPL_OK ? message : NULL, row));
+        MPL_TRY(write_row(ctx, &file, &proved, judged != MPL_OK ? message : NULL, row, &options->result));
     else if (judged == MPL_OK && !options->quiet)
         print_proved(path, &file, &proved);
     if (judged != MPL_OK)

@@ -315,11 +315,9 @@ out:
 static mpl_status print_outcome(gate *g)
 {
     mpl_status st = MPL_OK;
-    char *json = NULL;
 
     if (g->options->json && g->row != NULL) {
-        MPL_TRY(mpl_record_write(g->ctx, g->row, &json));
-        printf("%s\n", json);
+        MPL_TRY(mpl_record_write(g->ctx, g->row, &g->options->result));
     } else if (!g->options->json && !g->options->quiet && g->planned_bytes > 0 && g->summary[0] != '\0') {
         print_report(g);
         if (g->verdict == OK || g->verdict == IMPROVED)
@@ -327,7 +325,6 @@ static mpl_status print_outcome(gate *g)
     }
     fflush(stdout); /* so that the message of a failure comes behind it where both go to one log */
 out:
-    mpl_free(g->ctx, json);
     return st;
 }
 

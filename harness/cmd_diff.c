@@ -7,12 +7,31 @@
 #include "harness/table.h"
 #include "planners/plan.h"
 
-/* Prints differences as lines or as the members of one JSON object; counts them. */
+/* Collects differences as lines or as the members of one JSON object; counts them. */
 typedef struct report {
     mpl_ctx *ctx;
     bool json, quiet;
+    FILE *to;   /* what is told behind the summary */
     uint32_t n; /* differences so far */
+    int n_kinds;
+    struct {
+        const char *what;
+        uint32_t n;
+    } kind[16]; /* as they came */
 } report;
+
+static void count(report *r, const char *what)
+{
+    int i = 0;
+
+    while (i < r->n_kinds && strcmp(r->kind[i].what, what) != 0)
+        i++;
+    mpl_assert(i < (int)(sizeof r->kind / sizeof *r->kind));
+    r->n_kinds += i == r->n_kinds;
+    r->kind[i].what = what;
+    r->kind[i].n++;
+    r->n++;
+}
 
 /* One difference: {"what": .., "of": .., "a": .., "b": ..}; numbers and names as text. */
 static mpl_status differs(report *r, const char *what, const char *of, const char *a, const char *b)
@@ -21,18 +40,18 @@ static mpl_status differs(report *r, const char *what, const char *of, const cha
     const char *text[4] = {what, of, a, b};
     char *quoted[4] = {NULL};
 
-    r->n++;
+    count(r, what);
     if (r->quiet && !r->json)
         goto out;
     if (!r->json) {
-        printf("%-10s %s: %s -> %s\n", what, of, a != NULL ? a : "-", b != NULL ? b : "-");
+        fprintf(r->to, "%-10s %s: %s -> %s\n", what, of, a != NULL ? a : "-", b != NULL ? b : "-");
         goto out;
     }
     for (int i = 0; i < 4; i++)
         if (text[i] != NULL)
             MPL_TRY(mpl_json_quote(r->ctx, text[i], &quoted[i]));
-    printf("%s{\"what\": %s, \"of\": %s, \"a\": %s, \"b\": %s}", r->n > 1 ? ", " : "", quoted[0], quoted[1],
-           quoted[2] != NULL ? quoted[2] : "null", quoted[3] != NULL ? quoted[3] : "null");
+    fprintf(r->to, "%s{\"what\": %s, \"of\": %s, \"a\": %s, \"b\": %s}", r->n > 1 ? ", " : "", quoted[0],
+            quoted[1], quoted[2] != NULL ? quoted[2] : "null", quoted[3] != NULL ? quoted[3] : "null");
 out:
     for (int i = 0; i < 4; i++)
         mpl_free(r->ctx, quoted[i]);
@@ -308,11 +327,11 @@ static void print_ratios(const report *r, const char *what, const ratios *t)
     if (t->n == 0 || (r->quiet && !r->json))
         return;
     if (r->json)
-        printf(", \"%s_time\": {\"n\": %" PRIu32 ", \"mean_ratio\": %.4f, \"largest_ratio\": %.4f}", what,
-               t->n, exp(t->log_sum / t->n), t->largest);
+        fprintf(r->to, ", \"%s_time\": {\"n\": %" PRIu32 ", \"mean_ratio\": %.4f, \"largest_ratio\": %.4f}",
+                what, t->n, exp(t->log_sum / t->n), t->largest);
     else
-        printf("%s time: %.3f times, geometric mean of %" PRIu32 "; at most %.3f times (%s)\n", what,
-               exp(t->log_sum / t->n), t->n, t->largest, t->largest_of);
+        fprintf(r->to, "%s time: %.3f times, geometric mean of %" PRIu32 "; at most %.3f times (%s)\n", what,
+                exp(t->log_sum / t->n), t->n, t->largest, t->largest_of);
 }
 
 static mpl_status diff_rows(report *r, const char *path_a, const char *path_b, ratios *plan, ratios *run)
@@ -357,12 +376,43 @@ out:
     return st;
 }
 
+/* "A and B: 3 differences: 1 planned, 2 moved". */
+static void print_summary(const report *r, const char *a, const char *b)
+{
+    if (r->n == 0)
+        printf("%s and %s: the same\n", a, b);
+    else
+        printf("%s and %s: %" PRIu32 " differences", a, b, r->n);
+    for (int i = 0; i < r->n_kinds; i++)
+        printf("%s %" PRIu32 " %s%s", i == 0 ? ":" : ",", r->kind[i].n, r->kind[i].what,
+               i + 1 == r->n_kinds ? "\n" : "");
+}
+
+static mpl_status diff_both(report *r, bool plans, const char *a, const char *b)
+{
+    mpl_status st = MPL_OK;
+    ratios plan = {0}, run = {0};
+
+    if (r->json)
+        fprintf(r->to, "{\"kind\": \"%s\", \"differences\": [", plans ? "plan" : "rows");
+    MPL_TRY(plans ? diff_plans(r, a, b) : diff_rows(r, a, b, &plan, &run));
+    if (r->json)
+        fprintf(r->to, "]");
+    print_ratios(r, "plan", &plan);
+    print_ratios(r, "run", &run);
+    if (r->json)
+        fprintf(r->to, ", \"same\": %s}", r->n == 0 ? "true" : "false");
+out:
+    return st;
+}
+
 mpl_status mpl_cmd_diff(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
     const char *a = options->args.item[0], *b = options->args.item[1];
     report r = {.ctx = ctx, .json = options->json, .quiet = options->quiet};
-    ratios plan = {0}, run = {0};
+    char *text = NULL;
+    size_t size = 0;
     bool plan_a, plan_b;
 
     MPL_TRY(is_plan(ctx, a, &plan_a));
@@ -370,19 +420,22 @@ mpl_status mpl_cmd_diff(mpl_ctx *ctx, mpl_options *options)
     if (plan_a != plan_b)
         MPL_FAIL(ctx, MPL_EINPUT, "diff: %s is a plan, %s is none: two plans, or two files of rows",
                  plan_a ? a : b, plan_a ? b : a);
-    if (r.json)
-        printf("{\"kind\": \"%s\", \"differences\": [", plan_a ? "plan" : "rows");
-    MPL_TRY(plan_a ? diff_plans(&r, a, b) : diff_rows(&r, a, b, &plan, &run));
-    if (r.json)
-        printf("]");
-    print_ratios(&r, "plan", &plan);
-    print_ratios(&r, "run", &run);
-    if (r.json)
-        printf(", \"same\": %s}\n", r.n == 0 ? "true" : "false");
+    if ((r.to = open_memstream(&text, &size)) == NULL)
+        MPL_TRY(MPL_EMEM);
+    MPL_TRY(diff_both(&r, plan_a, a, b));
+    if (fflush(r.to) != 0)
+        MPL_TRY(MPL_EMEM);
+    if (r.json) {
+        MPL_TRY((options->result = mpl_strdup(ctx, text)) != NULL ? MPL_OK : MPL_EMEM);
+    } else if (!r.quiet) {
+        print_summary(&r, a, b);
+        fwrite(text, 1, size, stdout);
+    }
     if (r.n > 0)
         MPL_FAIL(ctx, MPL_EINVALID, "diff: %s and %s: %" PRIu32 " differences", a, b, r.n);
-    if (!r.quiet && !r.json)
-        printf("%s and %s: the same\n", a, b);
 out:
+    if (r.to != NULL)
+        fclose(r.to);
+    free(text);
     return st;
 }

@@ -88,18 +88,14 @@ static void forget_origin(mpl_record *row)
 }
 
 /* A failure is a row too. The message of the failure stays that of ctx. */
-static void print_failure(mpl_ctx *ctx, const mpl_record *row)
+static void keep_failure(mpl_ctx *ctx, const mpl_record *row, char **json)
 {
-    const char *status = mpl_record_get_text(row, MPL_FIELD_status);
-    mpl_ctx saved = *ctx;
-    char *json = NULL;
+    char message[sizeof ctx->message];
 
-    if (status == NULL || strcmp(status, "ok") == 0 || mpl_record_write(ctx, row, &json) != MPL_OK) {
-        memcpy(ctx->message, saved.message, sizeof ctx->message);
-        return;
-    }
-    printf("%s\n", json);
-    mpl_free(ctx, json);
+    memcpy(message, ctx->message, sizeof message);
+    if (!mpl_record_is(row, MPL_FIELD_status, "ok") && !mpl_record_is_null(row, MPL_FIELD_status))
+        (void)mpl_record_write(ctx, row, json);
+    memcpy(ctx->message, message, sizeof message);
 }
 
 static mpl_status write_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
@@ -186,7 +182,7 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
 
     st = plan_watched(ctx, options, &job, &row, &plan);
     if (st != MPL_OK && options->json && row != NULL)
-        print_failure(ctx, row);
+        keep_failure(ctx, row, &options->result);
     if (st == MPL_EINVALID && plan != NULL && options->output != NULL)
         st = write_refusal(ctx, options, &job, row, plan);
     MPL_TRY(st);
@@ -198,7 +194,7 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
     if (options->write_lp != NULL)
         MPL_TRY(mpl_ilp_write(ctx, job.problem, plan, options->write_lp));
     if (options->json)
-        printf("%s\n", json);
+        options->result = json, json = NULL;
     else if (!options->quiet)
         print_summary(&job, plan, row);
 out:

@@ -165,7 +165,10 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
 
     mpl_record_median(row, MPL_FIELD_run_ns, &median);
     mpl_record_get_int(row, MPL_FIELD_repeat, &repeat);
-    printf("graph     %s on %s (%s)\n", job->text, job->backend->name, job->backend->about);
+    printf("graph     %s on %s (%s%s)\n", job->text, job->backend->name, job->backend->about,
+           strcmp(job->backend->name, "ref") == 0 && mpl_backend_default() == job->backend
+               ? "; this build has no faster one"
+               : "");
     printf("outputs:  %s to the run that shares nothing", mpl_outputs_word(o->error));
     if (o->error > 0)
         printf(" (largest relative error %.3g)", o->error);
@@ -196,11 +199,10 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
         print_device(&o->measured);
 }
 
-static mpl_status report(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_record *row,
+static mpl_status report(mpl_ctx *ctx, mpl_options *options, const mpl_job *job, mpl_record *row,
                          const outcome *o, bool expected)
 {
     mpl_status st = MPL_OK, held;
-    char *json = NULL;
 
     mpl_record_int(row, MPL_FIELD_repeat, options->repeat);
     mpl_record_ints(row, MPL_FIELD_run_ns, (uint32_t)options->repeat, o->run_ns);
@@ -216,8 +218,7 @@ static mpl_status report(mpl_ctx *ctx, const mpl_options *options, const mpl_job
     mpl_record_text(row, MPL_FIELD_outputs, mpl_outputs_word(o->error));
     mpl_record_real(row, MPL_FIELD_max_rel_error, o->error);
     if (options->json) {
-        MPL_TRY(mpl_record_write(ctx, row, &json));
-        printf("%s\n", json);
+        MPL_TRY(mpl_record_write(ctx, row, &options->result));
     } else if (!options->quiet) {
         print_outcome(job, row, o, expected);
     }
@@ -231,7 +232,6 @@ static mpl_status report(mpl_ctx *ctx, const mpl_options *options, const mpl_job
                  "%s: outputs differ from what was expected: relative error %.3g, 1e-4 is allowed", job->text,
                  o->expect_error);
 out:
-    mpl_free(ctx, json);
     return st;
 }
 
@@ -281,7 +281,7 @@ mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
     outcome o = {0};
 
     if (options->backend == NULL && options->plan == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "run: --backend B is needed; see memplan list backends");
+        options->backend = mpl_backend_default()->name;
     MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
     if (job.source.graph == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "run: %s is a list of buffers: it can be planned, not executed", job.text);

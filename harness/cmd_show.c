@@ -483,7 +483,6 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
     mpl_job job = {0};
     mpl_record *row = NULL;
     uint64_t *workspaces = NULL;
-    char *json = NULL;
 
     MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
     MPL_TRY(mpl_job_open(ctx, options, options->args.item[0], &job));
@@ -494,8 +493,7 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
         mpl_record_int(row, MPL_FIELD_naive_bytes, job.naive_bytes);
         mpl_record_int(row, MPL_FIELD_bound_bytes, job.bound_bytes);
         mpl_record_text(row, MPL_FIELD_bound_kind, job.bound_kind);
-        MPL_TRY(mpl_record_write(ctx, row, &json));
-        printf("%s\n", json);
+        MPL_TRY(mpl_record_write(ctx, row, &options->result));
         goto out;
     }
     printf("%-12s %s, hash %016" PRIx64 "\n", job.source.graph ? "graph" : "buffers", job.text,
@@ -525,7 +523,6 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
     MPL_TRY(show_device(ctx, options, &job, workspaces));
     MPL_TRY(job.problem->before == NULL ? show_serial(ctx, &job) : show_parallel(ctx, &job));
 out:
-    mpl_free(ctx, json);
     mpl_free(ctx, workspaces);
     mpl_record_free(ctx, row);
     mpl_job_fini(ctx, &job);

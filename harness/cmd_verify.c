@@ -9,7 +9,6 @@ mpl_status mpl_cmd_verify(mpl_ctx *ctx, mpl_options *options)
     mpl_plan_file file = {0};
     mpl_record *row = NULL;
     mpl_job job = {0};
-    char *json = NULL;
 
     MPL_TRY(mpl_job_open_plan(ctx, options, graph, path, &file, &row, &job));
     st = mpl_job_verify(ctx, &job, file.plan);
@@ -22,15 +21,13 @@ mpl_status mpl_cmd_verify(mpl_ctx *ctx, mpl_options *options)
     if (options->json) {
         mpl_status refused = st;
 
-        MPL_TRY(mpl_record_write(ctx, row, &json));
-        printf("%s\n", json);
+        MPL_TRY(mpl_record_write(ctx, row, &options->result));
         st = refused;
     } else if (st == MPL_OK && !options->quiet) {
         printf("%s: verified: %" PRIu32 " buffers in %" PRIu64 " bytes, bound %" PRIu64 "\n", path,
                job.problem->n, file.plan->peak_bytes, job.bound_bytes);
     }
 out:
-    mpl_free(ctx, json);
     mpl_plan_file_fini(ctx, &file);
     mpl_record_free(ctx, row);
     mpl_job_fini(ctx, &job);

@@ -4,7 +4,8 @@
 
 #include "harness/options.h"
 
-/* Prints results to stdout; the message of a failure is the caller's to print. Suites and plan files may set what the command
+/* Prints results to stdout, but for the object of --json, which it leaves in options->result: the caller prints it, with what
+ * failed. The message of a failure is the caller's to print, too. Suites and plan files may set what the command
  * line leaves open. */
 typedef mpl_status mpl_command_run(mpl_ctx *ctx, mpl_options *options);
 

@@ -133,9 +133,11 @@ void mpl_help_man(FILE *to)
     fprintf(to, ".SH \"EXIT STATUS\"\n");
     for (size_t i = 0; i < sizeof status / sizeof *status; i++)
         fprintf(to, ".TP\n.B %zu\n%s\n", i, status[i]);
-    fprintf(to, ".SH ENVIRONMENT\n.TP\n.B OMP_WAIT_POLICY\npassive: threads of the cpu backend that wait do "
-                "not spin, as "
-                "processes that share their cores should have it\n.SH \"SEE ALSO\"\nmemplan.h and "
-                "memplan/plugin.h: the "
-                "library, and planners of your own\n");
+    fprintf(
+        to,
+        ".SH ENVIRONMENT\n.TP\n.B OMP_WAIT_POLICY\nactive: threads of the cpu backend spin while they wait; "
+        "unset, run and bench set it to passive, which a machine with other work needs\n.SH \"SEE "
+        "ALSO\"\nmemplan.h and "
+        "memplan/plugin.h: the "
+        "library, and planners of your own\n");
 }

@@ -97,6 +97,19 @@ out:
     return st;
 }
 
+/* "NAME=N"; *name_bytes: of NAME. */
+static mpl_status parse_dim(mpl_ctx *ctx, const char *text, size_t *name_bytes, uint64_t *value)
+{
+    mpl_status st = MPL_OK;
+
+    *name_bytes = strcspn(text, "=");
+    if (*name_bytes == 0 || text[*name_bytes] == '\0')
+        MPL_FAIL(ctx, MPL_EINPUT, "--dim: '%.100s' is no NAME=N", text);
+    MPL_TRY(mpl_parse_count(ctx, "--dim", text + *name_bytes + 1, 1, INT32_MAX, value));
+out:
+    return st;
+}
+
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
 {
     mpl_status st = MPL_OK;
@@ -106,11 +119,14 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     mpl_pass_set passes;
     mpl_recompute_spec recompute;
     algorithms which;
-    uint64_t limit;
+    uint64_t limit, size;
+    size_t name_bytes;
     unsigned bits;
 
     if (options->safety != NULL)
         MPL_TRY(parse_safety(ctx, options->safety, &safety));
+    for (uint32_t i = 0; i < options->dim.n; i++)
+        MPL_TRY(parse_dim(ctx, options->dim.item[i], &name_bytes, &size));
     MPL_TRY(mpl_order_spec_parse(ctx, options->order, &order));
     if (strcmp(options->concat, "auto") != 0 && strcmp(options->concat, "share") != 0 &&
         strcmp(options->concat, "copy") != 0)
@@ -166,16 +182,15 @@ static mpl_status fill_read_options(mpl_ctx *ctx, const mpl_options *options, co
     MPL_TRY(mpl_new(ctx, s->input_index, inputs->n));
     MPL_TRY(mpl_new(ctx, s->input_tensor, inputs->n));
     for (uint32_t i = 0; i < options->dim.n; i++) {
-        char *name = s->dim_store[i] = mpl_strdup(ctx, options->dim.item[i]), *cut;
+        char *name = s->dim_store[i] = mpl_strdup(ctx, options->dim.item[i]);
+        size_t name_bytes;
         uint64_t value;
 
         if (name == NULL)
             MPL_TRY(MPL_EMEM);
         s->n_stored++;
-        if ((cut = strchr(name, '=')) == NULL || cut == name)
-            MPL_FAIL(ctx, MPL_EINPUT, "--dim: '%s' is no NAME=N", name);
-        *cut = '\0';
-        MPL_TRY(mpl_parse_count(ctx, "--dim", cut + 1, 1, INT32_MAX, &value));
+        MPL_TRY(parse_dim(ctx, name, &name_bytes, &value));
+        name[name_bytes] = '\0';
         s->dim_name[i] = name;
         s->dim_value[i] = (int64_t)value;
     }

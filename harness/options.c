@@ -57,6 +57,7 @@ void mpl_options_fini(mpl_ctx *ctx, mpl_options *options)
         if (target[i].kind == LIST)
             mpl_free(ctx, ((mpl_strings *)((char *)options + target[i].at))->item);
     mpl_free(ctx, options->args.item);
+    mpl_free(ctx, options->result);
     mpl_options_init(options);
 }
 
@@ -232,10 +233,10 @@ static void make_spec(mpl_command_id command, spec *s)
     }
 }
 
-static int by_letter(int letter)
+static int by_letter(mpl_command_id command, int letter)
 {
     for (int i = 0; i < MPL_N_OPTIONS; i++)
-        if (mpl_option_table[i].letter == letter)
+        if (mpl_option_table[i].letter == letter && mpl_option_table[i].commands & (1u << command))
             return i;
     return -1;
 }
@@ -290,7 +291,7 @@ mpl_status mpl_options_parse(mpl_ctx *ctx, mpl_command_id command, int argc, cha
                      info->name);
         if (got == '?')
             MPL_TRY(no_option(ctx, command, &s, argv[optind - 1]));
-        MPL_TRY(set(ctx, options, got >= 256 ? got - 256 : by_letter(got), optarg));
+        MPL_TRY(set(ctx, options, got >= 256 ? got - 256 : by_letter(command, got), optarg));
     }
     for (int i = optind; i < argc; i++)
         MPL_TRY(mpl_strings_add(ctx, &options->args, argv[i]));

@@ -40,6 +40,7 @@ typedef struct mpl_options {
     bool given[MPL_N_OPTIONS];
     mpl_strings args;              /* what is no option */
     const struct mpl_watch *watch; /* set by a command that looks on while it plans; NULL: none */
+    char *result;                  /* --json: the object that a command leaves for main to print; owned */
 } mpl_options;
 
 typedef struct mpl_option_info {

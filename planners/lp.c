@@ -5,6 +5,7 @@
  * environment away, as its manual demands. No memory of ours is taken or given back between the two. */
 #include "planners/lp.h"
 
+#include "graphs/base/file.h"
 #include "mpl_config.h"
 
 #include <errno.h>
@@ -119,7 +120,7 @@ typedef struct call {
     mpl_lp_answer *answer;
     double *x;
     /* of a file */
-    const char *path;
+    const char *path, *file; /* as the user names it, as GLPK does */
 } call;
 
 static int keep_line(void *info, const char *text)
@@ -322,28 +323,25 @@ mpl_status mpl_lp_solve(mpl_lp *lp, const mpl_lp_limits *limits, mpl_lp_answer *
 
 static void write_file(call *c)
 {
-    if (glp_write_lp(c->prob, NULL, c->path) != 0)
+    if (glp_write_lp(c->prob, NULL, c->file) != 0)
         c->st = mpl_fail(c->lp->ctx, MPL_EINPUT, __FILE__, __LINE__, "%s: the program cannot be written",
                          c->path);
 }
 
+/* GLPK gets the file's descriptor as its name: it ends the program where a name is longer than a line of its terminal. */
 mpl_status mpl_lp_write(mpl_lp *lp, uint32_t max_mib, const char *path)
 {
     mpl_status st = MPL_OK;
-    size_t room = strlen(path) + sizeof ".part";
-    char *part = NULL;
-    call c = {.lp = lp, .max_mib = max_mib};
+    mpl_new_file file = {0};
+    char name[32];
+    call c = {.lp = lp, .max_mib = max_mib, .path = path, .file = name};
 
-    MPL_TRY(mpl_new(lp->ctx, part, room));
-    snprintf(part, room, "%s.part", path);
-    c.path = part;
-    st = guarded(&c, write_file);
-    if (st == MPL_OK && rename(part, path) != 0)
-        st = mpl_fail(lp->ctx, MPL_EINPUT, __FILE__, __LINE__, "%s: %s", path, strerror(errno));
-    if (st != MPL_OK)
-        remove(part);
+    MPL_TRY(mpl_file_begin(lp->ctx, path, &file));
+    snprintf(name, sizeof name, "/dev/fd/%d", fileno(file.stream));
+    MPL_TRY(guarded(&c, write_file));
+    MPL_TRY(mpl_file_commit(lp->ctx, &file));
 out:
-    mpl_free(lp->ctx, part);
+    mpl_file_end(lp->ctx, &file);
     return st;
 }
 

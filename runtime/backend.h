@@ -146,6 +146,8 @@ typedef struct mpl_backend {
 
 extern const mpl_backend *const mpl_backends[];        /* NULL-terminated, made from backends.def */
 const mpl_backend *mpl_backend_find(const char *name); /* NULL: there is none */
+/* What runs where nobody names one: cpu, or ref in a build without it. */
+const mpl_backend *mpl_backend_default(void);
 /* Why a backend cannot be used here: not built in, no driver, no device; NULL: it can. */
 const char *mpl_backend_absent(const mpl_backend *backend);
 

@@ -20,6 +20,13 @@ const mpl_backend *mpl_backend_find(const char *name)
     return NULL;
 }
 
+const mpl_backend *mpl_backend_default(void)
+{
+    const mpl_backend *cpu = mpl_backend_find("cpu");
+
+    return cpu != NULL && mpl_backend_absent(cpu) == NULL ? cpu : mpl_backend_find("ref");
+}
+
 const char *mpl_backend_absent(const mpl_backend *backend)
 {
     if (backend->open == NULL)

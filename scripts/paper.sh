@@ -9,7 +9,6 @@
 set -eu
 cd "$(dirname "$0")/.."
 memplan=$1 bench_speed=$2 bench_exact=$3
-export OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive}
 
 # lacks SUITE: the folders that it needs and that are not there
 lacks() {

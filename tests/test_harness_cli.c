@@ -186,7 +186,6 @@ static const struct {
     {"verify mlp @/missing.json", 2, "missing.json"},
     {"verify mlp @/cut.json", 2, "cut.json"},
     {"verify mlp @/other.json", 2, "other.json"},
-    {"run mlp -p pool", 2, "--backend"},
     {"run mlp -b frob -p pool", 2, "frob"},
     {"run mlp -b cuda -p pool", 4, "cuda"},
     {"run @/good.csv -b ref -p pool", 2, "list"},

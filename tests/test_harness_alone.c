@@ -1,0 +1,156 @@
+/* test_harness_alone.c -- the program by itself, as one who has just installed it meets it: no options but those of the question, no
+ * environment, no project around it; and what it says when it cannot. */
+#include "tests/folder.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+static char program[4096];
+static char out[1 << 17], err[1 << 14]; /* of the last run */
+
+/* Exit status of `[NAME=VALUE ..] memplan ARGUMENTS` in the test's folder. */
+static int run_with(const char *environment, const char *arguments)
+{
+    char command[9000];
+    int how;
+
+    snprintf(command, sizeof command, "cd '%s' && env %s '%s' %s >out 2>err </dev/null", folder, environment,
+             program, arguments);
+    how = system(command);
+    folder_read("out", out, sizeof out);
+    folder_read("err", err, sizeof err);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+}
+
+static int run(const char *arguments)
+{
+    return run_with("", arguments);
+}
+
+static void assert_said(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("not said: '%s', but: '%.600s'", part, text);
+}
+
+static void run_needs_no_backend(void **state)
+{
+    (void)state;
+    assert_int_equal(run("run mlp"), 0);
+    assert_said(out, "graph     mlp on cpu (oneDNN");
+    assert_int_equal(run("plan mlp -p pool --backend ref -o ref.json -q"), 0);
+    assert_int_equal(run("run mlp --plan ref.json"), 0);
+    assert_said(out, "graph     mlp on ref");
+}
+
+/* How long a thread of OpenMP spins before it sleeps, as OpenMP itself read it: the last line is of the process that executes. */
+static void waiting_threads_sleep(void **state)
+{
+    static const struct {
+        const char *environment, *arguments, *spins;
+    } table[] = {
+        {"-u OMP_WAIT_POLICY", "run mlp", "GOMP_SPINCOUNT = '0'"},
+        {"-u OMP_WAIT_POLICY", "bench one.suite -o bench.jsonl", "GOMP_SPINCOUNT = '0'"},
+        {"OMP_WAIT_POLICY=active", "run mlp", "GOMP_SPINCOUNT = '30000000000'"},
+    };
+
+    (void)state;
+    folder_put_text("one.suite", "--planners greedy_size\nmlp\n");
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char environment[100], *last = NULL;
+
+        snprintf(environment, sizeof environment, "%s OMP_DISPLAY_ENV=verbose", table[i].environment);
+        assert_int_equal(run_with(environment, table[i].arguments), 0);
+        for (char *at = strstr(err, "GOMP_SPINCOUNT"); at != NULL; at = strstr(at + 1, "GOMP_SPINCOUNT"))
+            last = at;
+        if (last == NULL || strncmp(last, table[i].spins, strlen(table[i].spins)) != 0)
+            fail_msg("%s memplan %s: %.40s", table[i].environment, table[i].arguments,
+                     last != NULL ? last : "nothing");
+    }
+}
+
+/* What failed is said in the object that the command would have printed, else in one of its own; stderr has the line as ever. */
+static void json_of_failures(void **state)
+{
+    static const struct {
+        const char *arguments, *member; /* that the result has beside the error, or NULL: it has no more */
+        int status;
+    } table[] = {
+        {"list nothing --json", NULL, 2},
+        {"show nothing --json", NULL, 2},
+        {"plan nothing --json", NULL, 2},
+        {"plan mlp --capacity 1 --json", "status", 1},
+        {"verify mlp nothing.json --json", NULL, 2},
+        {"certify nothing.json --json", NULL, 2},
+        {"run nothing --json", NULL, 2},
+        {"run mlp --backend nothing --json", NULL, 2},
+        {"bench nothing --json", NULL, 2},
+        {"check mlp -p nothing --json", NULL, 2},
+        {"check mlp -p none --json", "verdict", 1},
+        {"diff nothing.json nothing.json --json", NULL, 2},
+        {"diff a.json b.json --json", "differences", 1},
+        {"plan mlp --json --nothing", NULL, 2},
+        {"plan --json --pin 'a\"b\\' mlp", NULL, 2},
+        {"nothing --json", NULL, 2},
+    };
+
+    (void)state;
+    assert_int_equal(run("plan mlp -p pool -o a.json -q"), 0);
+    assert_int_equal(run("plan mlp -p none -o b.json -q"), 0);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        json_error_t error;
+        json_t *object;
+        char line[2000];
+
+        assert_int_equal(run(table[i].arguments), table[i].status);
+        if ((object = json_loads(out, 0, &error)) == NULL)
+            fail_msg("memplan %s: %s: '%.300s'", table[i].arguments, error.text, out);
+        assert_int_equal(json_integer_value(json_object_get(object, "exit_status")), table[i].status);
+        snprintf(line, sizeof line, "memplan: %s\n", json_string_value(json_object_get(object, "error")));
+        assert_string_equal(err, line);
+        if (table[i].member != NULL)
+            assert_non_null(json_object_get(object, table[i].member));
+        else
+            assert_int_equal(json_object_size(object), 2);
+        json_decref(object);
+    }
+}
+
+static void diff_begins_with_a_summary(void **state)
+{
+    (void)state;
+    assert_int_equal(run("plan mlp -p pool -o a.json -q"), 0);
+    assert_int_equal(run("plan mlp -p none -o b.json -q"), 0);
+    assert_int_equal(run("diff a.json b.json"), 1);
+    assert_ptr_equal(strstr(out, "a.json and b.json: 6 differences: 1 planned, 1 claim, 4 moved\nplanned "),
+                     out);
+    assert_int_equal(run("diff a.json a.json"), 0);
+    assert_string_equal(out, "a.json and a.json: the same\n");
+}
+
+static int begin(void **state)
+{
+    const char *given = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
+
+    (void)state;
+    return realpath(given, program) == NULL || folder_make("alone") != 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    return folder_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(run_needs_no_backend),
+        cmocka_unit_test(waiting_threads_sleep),
+        cmocka_unit_test(json_of_failures),
+        cmocka_unit_test(diff_begins_with_a_summary),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}
