@@ -287,7 +287,8 @@ static mpl_status check_layout(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, bool
         return MPL_OK;
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
         mpl_value v = g->op_in[i];
-        bool image = v != MPL_NONE && g->value_shape[v].rank == 4 && g->value_role[v] != MPL_WEIGHT;
+        bool image = v != MPL_NONE && i - g->op_in_begin[op] < mpl_n_images(g, op) &&
+                     g->value_shape[v].rank == 4 && g->value_role[v] != MPL_WEIGHT;
 
         if (v != MPL_NONE && mpl_channels_last(g, v) ? !mpl_keeps_layout(kind) || !*last : image && *last)
             MPL_FAIL(ctx, MPL_EINPUT,

@@ -100,6 +100,15 @@ static const text_case texts[] = {
      "activation=relu6\nt = conv_sum(s, a, d) group=16 pads=[1,1,1,1]\nu = conv_sum(x, t, w, b) "
      "pads=[1,1,1,1]\nv = conv_sum(u, u, w) pads=[1,1,1,1]\ny = sigmoid(v)\noutput y\n",
      2},
+    /* filters that are no weights: given, computed, the image itself, and images elsewhere */
+    {"input x f32 [1,6,6,6]\ninput w f32 [6,2,3,3]\ny = conv(x, w) group=3\nz = relu(y)\noutput z\n", 2},
+    {"input x f32 [2,3,9,8]\ninput w f32 [5,3,2,2]\nweight b f32 [5]\nf = tanh(w)\nc = conv_act(x, f, b) "
+     "activation=relu\np = max_pool(c) kernel_shape=[2,2]\nr = slice(p) starts=[0] ends=[3] axes=[1]\ny = conv(r, "
+     "w)\noutput y\noutput f\n",
+     -1},
+    {"input x f32 [4,4,3,3]\nc = conv(x, x)\nf = conv(x, x) pads=[1,1,1,1]\nd = conv(f, c)\ns = "
+     "conv_sum(f, x, f) pads=[1,1,1,1]\ne = mul(d, c)\ny = concat(s, e) axis=1\noutput y\n",
+     -1},
     {"input x f32 [2,3,9]\nweight w f32 [5,3,2]\ny = conv(x, w)\noutput y\n", 0},
     {"input x f32 [2,3,9,8]\ny = relu(x)\noutput y\n", 0},
 };
@@ -367,14 +376,14 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, writer *w)
     n_ops = 4 + below(w, 16), batch = 1 + below(w, 2);
     w->n = (size_t)snprintf(
         w->text, sizeof w->text,
-        "graph t\ninput v0 f32 [%u,4,6,5]\nweight w3 f32 [4,4,3,3]\nweight w1 f32 [4,4,1,1]\nweight w8 f32 "
+        "graph t\ninput v0 f32 [%u,4,6,5]\n%s w3 f32 [4,4,3,3]\nweight w1 f32 [4,4,1,1]\nweight w8 f32 "
         "[4,8,1,1]\nweight offset "
         "f32 "
         "[4]\nweight variance f32 [4] = splat 2\nweight number f32 []\nweight channels f32 [4,1,1]\nweight "
         "pixel f32 [1,4,1,1]\nweight row f32 [5]\nweight columns f32 [6,1]\nweight rising f32 "
         "[4,6,1]\nweight "
         "whole f32 [%u,4,6,5]\nweight two f32 [] = splat 2\nweight twos f32 [4,1,1] = splat -2\n",
-        batch, batch);
+        batch, seed % 4 == 0 ? "input" : "weight", batch);
     w->made[IMAGE][w->n_made[IMAGE]++] = w->next++;
     line(w, IMAGE, "conv(v0, w1)");
     while (w->next < n_ops)

@@ -21,17 +21,6 @@ static bool is_image(const mpl_graph *g, mpl_value v)
     return v != MPL_NONE && g->value_type[v] == MPL_TYPE_f32 && g->value_shape[v].rank == 4;
 }
 
-/* Operands that are images, from input 0 on. */
-static uint32_t n_images(const mpl_graph *g, mpl_op op)
-{
-    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
-    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
-    bool all =
-        kind == MPL_OP_concat || kind == MPL_OP_sum || (mpl_op_table[kind].traits & MPL_ELEMENTWISE) != 0;
-
-    return kind == MPL_OP_conv_sum ? 2 : all && kind != MPL_OP_clip ? n_in : 1;
-}
-
 /* Whether operand i of two has one pixel, or number, that is repeated over the images of the result. Then it is the same in either
  * layout. As operand 0 it tells of the layout (graphs/ir/layout.h), so it must be an image itself. */
 static bool is_repeated(const mpl_graph *g, mpl_op op, uint32_t i)
@@ -57,7 +46,7 @@ static bool follows(const mpl_graph *g, mpl_op op, uint32_t i)
 {
     mpl_value v = mpl_op_input(g, op, i);
 
-    if (i >= n_images(g, op))
+    if (i >= mpl_n_images(g, op))
         return false;
     return !is_repeated(g, op, i) || (is_image(g, v) && g->value_role[v] != MPL_WEIGHT);
 }
@@ -75,10 +64,10 @@ static bool may_be_last(const mpl_graph *g, mpl_op op)
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
         if (i > g->op_out_begin[op] ? g->op_out[i] != MPL_NONE : !is_image(g, g->op_out[i]))
             return false;
-    for (uint32_t i = 0; i < n_images(g, op); i++)
+    for (uint32_t i = 0; i < mpl_n_images(g, op); i++)
         if (!is_repeated(g, op, i) &&
             (!is_image(g, in[i]) ||
-             (same && n_images(g, op) > 1 && !mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]))))
+             (same && mpl_n_images(g, op) > 1 && !mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]))))
             return false;
     if (kind == MPL_OP_concat) {
         int64_t axis = mpl_attr_int(g, op, MPL_ATTR_axis, 0);
@@ -94,7 +83,7 @@ static bool wants_last(const laying *l, mpl_op op)
 
     if (!may_be_last(g, op))
         return false;
-    for (uint32_t i = 0; i < n_images(g, op) && !mpl_is_conv((mpl_op_kind)g->op_kind[op]); i++)
+    for (uint32_t i = 0; i < mpl_n_images(g, op) && !mpl_is_conv((mpl_op_kind)g->op_kind[op]); i++)
         if (l->map[LAST][g->op_in[g->op_in_begin[op] + i]] != MPL_NONE && !is_repeated(g, op, i))
             return true;
     return mpl_is_conv((mpl_op_kind)g->op_kind[op]);
