@@ -592,8 +592,8 @@ static mpl_status plain_op(flow *f, mpl_op op)
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
         mpl_value v = g->op_out[i];
 
-        if (v != MPL_NONE && g->value_bytes[v] > 0)
-            MPL_TRY(write_at(f, f->now, holder(f, v), mpl_flow_where(&f->map, v), true));
+        if (v != MPL_NONE && g->value_bytes[v] > 0 && holder(f, v) == v)
+            MPL_TRY(write_at(f, f->now, v, mpl_flow_where(&f->map, v), true));
     }
 out:
     return st;

@@ -148,13 +148,12 @@ void mpl_flow_map_fini(mpl_flow_map *m)
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-bool mpl_flow_idle(const mpl_flow_map *m, mpl_op op)
+/* A view whose output 0 lies where its input does: the same bytes, which nobody writes again though it may have another output. */
+static bool passes(const mpl_flow_map *m, mpl_op op)
 {
     const mpl_graph *g = m->g;
     mpl_value in, out;
 
-    if (m->map->op_nothing != NULL)
-        return m->map->op_nothing[op] != 0;
     if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0)
         return false;
     in = g->op_in[g->op_in_begin[op]], out = g->op_out[g->op_out_begin[op]];
@@ -162,12 +161,20 @@ bool mpl_flow_idle(const mpl_flow_map *m, mpl_op op)
            m->map->value_buffer[in] == m->map->value_buffer[out];
 }
 
+bool mpl_flow_idle(const mpl_flow_map *m, mpl_op op)
+{
+    if (m->map->op_nothing != NULL)
+        return m->map->op_nothing[op] != 0;
+    return passes(m, op);
+}
+
 mpl_value mpl_flow_holder(const mpl_flow_map *m, mpl_value v)
 {
     for (;;) {
         mpl_op op = m->g->value_op[v];
 
-        if (op == MPL_NONE || m->g->op_kind[op] == MPL_OP_concat || !mpl_flow_idle(m, op))
+        if (op == MPL_NONE || m->g->op_kind[op] == MPL_OP_concat ||
+            (!mpl_flow_idle(m, op) && (v != m->g->op_out[m->g->op_out_begin[op]] || !passes(m, op))))
             return v;
         v = m->g->op_in[m->g->op_in_begin[op]];
     }

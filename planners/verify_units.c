@@ -163,7 +163,8 @@ static mpl_status list_touches(units *u)
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
             MPL_TRY(add_value(u, op, g->op_in[i], false));
         for (uint32_t i = g->op_out_begin[op]; !control && i < g->op_out_begin[op + 1]; i++)
-            MPL_TRY(add_value(u, op, g->op_out[i], true));
+            if (g->op_out[i] != MPL_NONE) /* what a view hands on lies there already */
+                MPL_TRY(add_value(u, op, g->op_out[i], mpl_flow_holder(u->m, g->op_out[i]) == g->op_out[i]));
         if (workspace != NULL)
             MPL_TRY(add_buffer(u, op, workspace[op]));
         if (g->op_kind[op] == MPL_OP_while)

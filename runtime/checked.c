@@ -146,7 +146,9 @@ out:
 /* "operation 'NAME'". */
 static const char *op_text(const mpl_exec *exec, uint32_t step, char text[160])
 {
-    snprintf(text, 160, "operation '%.140s'", exec->g->op_name[exec->order[step]]);
+    mpl_op op = mpl_exec_op_of(exec, step);
+
+    snprintf(text, 160, "operation '%.140s'", op != MPL_NONE ? exec->g->op_name[op] : "none");
     return text;
 }
 
@@ -218,9 +220,9 @@ out:
 static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint32_t *block)
 {
     const mpl_graph *g = exec->g;
-    mpl_op op = exec->order[step];
+    mpl_op op = mpl_exec_op_of(exec, step);
 
-    if (!mpl_layout_touches(exec, op))
+    if (op == MPL_NONE || !mpl_layout_touches(exec, op))
         return false;
     for (uint32_t at = g->op_out_begin[op]; at < g->op_out_begin[op + 1]; at++) {
         mpl_value v = g->op_out[at];
@@ -247,8 +249,6 @@ static bool has_arrived(const mpl_exec *exec, const mpl_block *b)
 mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = exec->g;
-    mpl_op op = exec->order[step];
     uint32_t id;
 
     for (uint32_t i = 0; written_block(exec, step, i, &id); i++) {
@@ -257,13 +257,10 @@ mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step)
         if (id != MPL_NONE && b->birth == step && b->over == MPL_NONE && !has_arrived(exec, b))
             MPL_TRY(mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes));
     }
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) { /* what arrived just now */
-        mpl_block *b;
+    for (uint32_t i = 0; i < exec->n_arrivals; i++) { /* what arrived just now, for whomever */
+        mpl_block *b = &exec->block[exec->value_block[exec->arrival_value[i]]];
 
-        if (g->op_in[i] == MPL_NONE || exec->value_block[g->op_in[i]] == MPL_NONE)
-            continue;
-        b = &exec->block[exec->value_block[g->op_in[i]]];
-        if (b->birth == step && !is_given(exec, b))
+        if (b->birth == step)
             MPL_TRY(sum_block(exec, b, &b->sum));
     }
 out:
@@ -308,7 +305,7 @@ static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *b)
 {
     uint32_t id;
     const char *culprit = NULL;
-    char text[32], overlap[128] = "";
+    char text[32], overlap[128] = "", who[160];
 
     for (uint32_t i = 0; culprit == NULL && written_block(exec, step, i, &id); i++) {
         const mpl_block *other = &exec->block[id == MPL_NONE ? 0 : id];
@@ -320,9 +317,9 @@ static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *b)
     if (culprit != NULL)
         snprintf(overlap, sizeof overlap, ", which its '%.100s' overlaps", culprit);
     return mpl_fail(exec->ctx, MPL_EINVALID, __FILE__, __LINE__,
-                    "step %u, operation '%.100s' changed buffer '%.100s'%s: bytes [%" PRIu64 ", %" PRIu64
+                    "step %u, %s changed buffer '%.100s'%s: bytes [%" PRIu64 ", %" PRIu64
                     ") of %s, alive in steps [%u, %u)",
-                    step, exec->g->op_name[exec->order[step]], block_label(exec, b), overlap, b->offset,
+                    step, op_text(exec, step, who), block_label(exec, b), overlap, b->offset,
                     b->offset + b->bytes, mpl_checked_slab(exec, b->slab, text), b->birth, b->death);
 }
 
@@ -369,7 +366,7 @@ mpl_status mpl_checked_after(mpl_exec *exec, uint32_t step)
     for (uint32_t i = 0; i < exec->n_blocks; i++) {
         const mpl_block *b = &exec->block[i];
 
-        if (b->birth != MPL_NONE && b->death == step + 1 && b->death < exec->g->n_ops)
+        if (b->birth != MPL_NONE && b->death == step + 1 && b->death < mpl_exec_n_steps(exec))
             MPL_TRY(mpl_checked_fill(exec, b->slab, b->offset + inherited_bytes(exec, step, i),
                                      b->offset + b->bytes));
     }

@@ -300,7 +300,7 @@ static mpl_status add_written(mpl_exec *exec, uint32_t step)
 
     if (!computes(exec, step))
         return MPL_OK;
-    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+    for (uint32_t i = g->op_out_begin[op] + mpl_exec_hands_on(exec, op); i < g->op_out_begin[op + 1]; i++)
         if (g->op_out[i] != MPL_NONE)
             MPL_TRY(push(exec, &exec->witness->written, mpl_exec_spot(exec, g->op_out[i]),
                          g->value_bytes[g->op_out[i]], g->op_out[i]));

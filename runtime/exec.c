@@ -91,24 +91,30 @@ out:
     return st;
 }
 
-/* A view whose output lies where its input does has nothing to do. */
-static bool runs_nothing(const mpl_exec *exec, mpl_op op)
+bool mpl_exec_hands_on(const mpl_exec *exec, mpl_op op)
 {
     const mpl_graph *g = exec->g;
     mpl_value in, out;
 
-    if (exec->op_nothing != NULL && exec->op_nothing[op] &&
-        (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0)
-        return true;
-    if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0 || !mpl_op_lone_output(g, op))
+    if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0)
         return false;
     in = g->op_in[g->op_in_begin[op]];
     out = g->op_out[g->op_out_begin[op]];
+    if (g->value_bytes[out] == 0)
+        return true;
     if (mpl_control_moves(exec, in) || mpl_control_moves(exec, out))
-        return g->value_bytes[out] == 0 || (mpl_control_moves(exec, in) && mpl_control_moves(exec, out) &&
-                                            exec->control->holder[in] == exec->control->holder[out]);
-    return g->value_bytes[out] == 0 || (exec->value_slab[in] == exec->value_slab[out] &&
-                                        exec->value_offset[in] == exec->value_offset[out]);
+        return mpl_control_moves(exec, in) && mpl_control_moves(exec, out) &&
+               exec->control->holder[in] == exec->control->holder[out];
+    return exec->value_slab[in] == exec->value_slab[out] &&
+           exec->value_offset[in] == exec->value_offset[out];
+}
+
+static bool runs_nothing(const mpl_exec *exec, mpl_op op)
+{
+    if (exec->op_nothing != NULL && exec->op_nothing[op] &&
+        (mpl_op_table[exec->g->op_kind[op]].traits & MPL_VIEW) == 0)
+        return true;
+    return mpl_op_lone_output(exec->g, op) && mpl_exec_hands_on(exec, op);
 }
 
 /* Bytes that operation `op` only moves: of concats, splits, accesses and copied views all, of what writes a box into another value
@@ -619,10 +625,11 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
     begin = mpl_clock_ns();
     if (exec->control != NULL)
         MPL_TRY(mpl_control_run(exec, 0, exec->control->program->n_steps, &apart_ns));
-    for (uint32_t s = 0; exec->control == NULL && s < exec->g->n_ops; s++) {
+    for (uint32_t s = 0; exec->control == NULL && s < mpl_exec_n_steps(exec); s++) {
         if (exec->n_arrivals > 0 || exec->options.checked)
             MPL_TRY(prepare_step(exec, s, &apart_ns));
-        MPL_TRY(mpl_exec_run_op(exec, exec->order[s]));
+        if (mpl_exec_op_of(exec, s) != MPL_NONE)
+            MPL_TRY(mpl_exec_run_op(exec, exec->order[s]));
         if (exec->options.checked)
             MPL_TRY(check_step(exec, s, &apart_ns));
     }

@@ -161,6 +161,18 @@ struct mpl_exec {
 /* Slabs behind the pools'. STATE: weights that the graph updates, where they are pinned. */
 enum { MPL_SLAB_PINNED, MPL_SLAB_WEIGHTS, MPL_SLAB_STATE, MPL_SLAB_WORKSPACE, MPL_N_FIXED_SLABS };
 
+/* Steps of a run without control flow: one an operation. A graph without operations has one all the same, as its problem does: what
+ * it hands on arrives then. */
+static inline uint32_t mpl_exec_n_steps(const mpl_exec *exec)
+{
+    return exec->g->n_ops > 0 ? exec->g->n_ops : 1;
+}
+/* What such a step runs; MPL_NONE: nothing. */
+static inline mpl_op mpl_exec_op_of(const mpl_exec *exec, uint32_t step)
+{
+    return step < exec->g->n_ops ? exec->order[step] : MPL_NONE;
+}
+
 static inline char *mpl_exec_at(const mpl_exec *exec, uint32_t slab, uint64_t offset)
 {
     return exec->slab[slab].base + offset;
@@ -257,6 +269,8 @@ bool mpl_layout_touches(const mpl_exec *exec, mpl_op op);
 /* Birth, death and in-place partner of each block, from what each step touches. Not under control flow. */
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p);
 
+/* exec.c: whether output 0 of `op` is there before it runs: it is a view, and lies where its input does. */
+bool mpl_exec_hands_on(const mpl_exec *exec, mpl_op op);
 /* exec.c: state as it was at first, unless it is carried on from run to run. Before a run. */
 mpl_status mpl_exec_renew(mpl_exec *exec);
 /* exec.c: one operation; contents of all inputs and weights that the plan places (safe at once under

@@ -389,7 +389,7 @@ bool mpl_layout_touches(const mpl_exec *exec, mpl_op op)
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p)
 {
     const mpl_graph *g = exec->g;
-    uint32_t pinned = fixed_slab(exec, MPL_SLAB_PINNED);
+    uint32_t pinned = fixed_slab(exec, MPL_SLAB_PINNED), end = mpl_exec_n_steps(exec);
 
     if (exec->control != NULL)
         return;
@@ -398,13 +398,13 @@ void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p)
             touch_operands(exec, s);
     for (uint32_t i = 0; i < g->n_inputs; i++)
         if (exec->value_slab[g->input[i]] == pinned)
-            touch(exec, exec->value_block[g->input[i]], 0, g->n_ops);
+            touch(exec, exec->value_block[g->input[i]], 0, end);
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         mpl_value v = g->output[i];
         uint32_t b = exec->value_block[v];
 
         for (uint32_t k = 0; b != MPL_NONE && k < mpl_exec_n_blocks(exec, v); k++)
-            touch(exec, b + k, exec->block[b + k].birth != MPL_NONE ? exec->block[b + k].birth : 0, g->n_ops);
+            touch(exec, b + k, exec->block[b + k].birth != MPL_NONE ? exec->block[b + k].birth : 0, end);
     }
     for (uint32_t i = 0; p != NULL && i < p->n_in_place; i++) {
         mpl_block *in = &exec->block[p->in_place_in[i]], *out = &exec->block[p->in_place_out[i]];
