@@ -23,7 +23,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
-.PHONY: views-oracle views-planted concats-planted control-oracle control-planted
+.PHONY: views-oracle views-planted concats-planted control-oracle control-planted edges-oracle
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: reliability cluster-test follow-docs claims determinism exact-oracle ilp-oracle paper paper-check peers
 MAKEFLAGS += --no-builtin-rules
@@ -64,7 +64,7 @@ $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
 
 $O/tests/test_harness_plugins: $(PLUGIN)
 $O/tests/test_runtime_random_control $O/tests/test_graphs_units $O/tests/test_runtime_cuda_loops: $O/tests/random_control.o
-$(addprefix $O/tests/test_runtime_,ops conformance cuda_fake cuda_loops training views control): \
+$(addprefix $O/tests/test_runtime_,ops conformance cuda_fake cuda_loops training views control edges): \
     $O/tests/cuda_fake.o $O/tests/cudnn_host.o
 
 # memplan once more, on the fake device: what its rows and statuses say of a GPU, tested without one.
@@ -192,6 +192,11 @@ exact-oracle: deps-test $O/tests/test_planners_exact
 # Random loops and branches under every planner against a direct interpreter: CONTROL_ORACLE graphs from CONTROL_SEED on.
 control-oracle: deps-test $O/tests/test_runtime_random_control
 	$(Q)CONTROL_ORACLE=$${CONTROL_ORACLE-10000} $O/tests/test_runtime_random_control
+
+# The same of values that are inputs, weights and outputs at once, have no bytes or no reader, under every combination of options:
+# EDGES_ORACLE graphs from EDGES_SEED on.
+edges-oracle: deps-test $O/tests/test_runtime_edges
+	$(Q)EDGES_ORACLE=$${EDGES_ORACLE-1000} $O/tests/test_runtime_edges
 
 control-planted: deps-test $O/libmemplan.a
 	$(Q)scripts/plant-control.sh $O

@@ -241,7 +241,7 @@ static mpl_status bare_outputs(mpl_exec *exec, uint32_t step)
 
     if (!computes(exec, step))
         return MPL_OK;
-    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
+    for (uint32_t i = g->op_out_begin[op] + mpl_exec_hands_on(exec, op); i < g->op_out_begin[op + 1]; i++) {
         mpl_spot spot =
             g->op_out[i] != MPL_NONE ? mpl_control_spot(exec, g->op_out[i]) : (mpl_spot){MPL_NONE, 0, 0};
         range out = {spot.slab, spot.offset, 0, MPL_NONE};

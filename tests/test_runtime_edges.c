@@ -3,6 +3,7 @@
  * interpreter. Catches false alarms as well as false equals: contents that never arrive, checks that look at what is not there.
  * EDGES_ORACLE=N: that many graphs, each under every combination of options (make edges-oracle), from seed EDGES_SEED on. */
 #include "tests/interpret.h"
+#include "tests/cuda_fake.h"
 #include "tests/random_edges.h"
 
 #include "graphs/problem.h"
@@ -11,7 +12,7 @@
 #include "runtime/exec.h"
 #include "runtime/malloced.h"
 
-enum { N_BACKENDS = 2, MOST_PORTS = 16, TICKS = 300, N_WORKERS = 3 };
+enum { N_BACKENDS = 3, MOST_PORTS = 16, TICKS = 300, N_WORKERS = 3 };
 
 /* One combination of options; each is a digit of its number. */
 typedef struct combination {
@@ -119,6 +120,8 @@ static void compare_outputs(bench *b, mpl_exec *exec, const char *who)
             fail_with(b, who, name);
         mpl_free(&b->ctx, got);
     }
+    if (fake.n_races + fake.n_wild + fake.n_misused > 0)
+        fail_with(b, who, fake.race);
     b->n_runs++;
 }
 
@@ -256,14 +259,15 @@ static void every_planner(void **state)
 
 static int open_devices(void **state)
 {
-    static const char *const name[N_BACKENDS] = {"ref", "cpu"};
     static bench b;
 
     mpl_ctx_init(&b.ctx);
-    for (int i = 0; i < N_BACKENDS; i++) {
-        b.backend[i] = mpl_backend_find(name[i]);
+    fake_reset();
+    b.backend[0] = mpl_backend_find("ref");
+    b.backend[1] = mpl_backend_find("cpu");
+    b.backend[2] = fake_backend();
+    for (int i = 0; i < N_BACKENDS; i++)
         assert_ok(&b.ctx, b.backend[i]->open(&b.ctx, &(mpl_device_options){.n_threads = 1}, &b.dev[i]));
-    }
     *state = &b;
     return 0;
 }
