@@ -105,8 +105,7 @@ bool mpl_exec_hands_on(const mpl_exec *exec, mpl_op op)
     if (mpl_control_moves(exec, in) || mpl_control_moves(exec, out))
         return mpl_control_moves(exec, in) && mpl_control_moves(exec, out) &&
                exec->control->holder[in] == exec->control->holder[out];
-    return exec->value_slab[in] == exec->value_slab[out] &&
-           exec->value_offset[in] == exec->value_offset[out];
+    return exec->value_slab[in] == exec->value_slab[out] && exec->value_offset[in] == exec->value_offset[out];
 }
 
 static bool runs_nothing(const mpl_exec *exec, mpl_op op)

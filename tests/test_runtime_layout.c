@@ -103,7 +103,8 @@ static const text_case texts[] = {
     /* filters that are no weights: given, computed, the image itself, and images elsewhere */
     {"input x f32 [1,6,6,6]\ninput w f32 [6,2,3,3]\ny = conv(x, w) group=3\nz = relu(y)\noutput z\n", 2},
     {"input x f32 [2,3,9,8]\ninput w f32 [5,3,2,2]\nweight b f32 [5]\nf = tanh(w)\nc = conv_act(x, f, b) "
-     "activation=relu\np = max_pool(c) kernel_shape=[2,2]\nr = slice(p) starts=[0] ends=[3] axes=[1]\ny = conv(r, "
+     "activation=relu\np = max_pool(c) kernel_shape=[2,2]\nr = slice(p) starts=[0] ends=[3] axes=[1]\ny = "
+     "conv(r, "
      "w)\noutput y\noutput f\n",
      -1},
     {"input x f32 [4,4,3,3]\nc = conv(x, x)\nf = conv(x, x) pads=[1,1,1,1]\nd = conv(f, c)\ns = "

@@ -66,8 +66,8 @@ static bool may_be_last(const mpl_graph *g, mpl_op op)
             return false;
     for (uint32_t i = 0; i < mpl_n_images(g, op); i++)
         if (!is_repeated(g, op, i) &&
-            (!is_image(g, in[i]) ||
-             (same && mpl_n_images(g, op) > 1 && !mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]))))
+            (!is_image(g, in[i]) || (same && mpl_n_images(g, op) > 1 &&
+                                     !mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]))))
             return false;
     if (kind == MPL_OP_concat) {
         int64_t axis = mpl_attr_int(g, op, MPL_ATTR_axis, 0);
