@@ -47,6 +47,17 @@ static void print_order(const mpl_job *job, const mpl_record *row, uint64_t plan
         printf("the other has no plan\n");
 }
 
+/* What ended the search before its end. */
+static void print_stop(const mpl_record *row)
+{
+    const char *by = mpl_record_text_or(row, MPL_FIELD_stopped, "done");
+
+    if (strcmp(by, "solver") == 0)
+        printf("stopped  GLPK gave up; the plan is what was there\n");
+    else if (strcmp(by, "done") != 0)
+        printf("stopped  by the %s\n", strcmp(by, "ticks") == 0 ? "budget" : by);
+}
+
 static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_record *row)
 {
     uint64_t planned = 0, packed = 0, bound = 0, plan_ns = 0;
@@ -73,6 +84,7 @@ static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_re
     for (uint32_t k = 1; k < plan->n_pools; k++)
         printf("pool     %12" PRIu64 " bytes  %10.3f MiB  %s\n", plan->pool_bytes[k],
                mib(plan->pool_bytes[k]), job->problem->pool_name[k]);
+    print_stop(row);
     if (mpl_record_get_int(row, MPL_FIELD_plan_ns, &plan_ns))
         printf("time     %.3f ms\n", (double)plan_ns / 1e6);
 }

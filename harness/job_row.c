@@ -329,7 +329,8 @@ static mpl_status plan_order(mpl_ctx *ctx, const mpl_options *options, const mpl
         mpl_record_ints(row, MPL_FIELD_self_ns, 1, &run.self_ns);
     mpl_record_int(row, MPL_FIELD_ticks, run.ticks);
     mpl_record_text(row, MPL_FIELD_stopped,
-                    run.stopped_by_clock            ? "clock"
+                    run.solver_gave_up              ? "solver"
+                    : run.stopped_by_clock          ? "clock"
                     : run.ticks >= run.budget_ticks ? "ticks"
                                                     : "done");
     MPL_TRY(mpl_job_plan_fields(ctx, job, plan, row));

@@ -396,7 +396,7 @@ static mpl_status solve_part(driver *d, mpl_ilp_part *part, uint64_t *height)
     uint64_t *first = NULL, got;
     mpl_lp_limits limits = {
         .max_nodes = d->nodes_left, .max_mib = MAX_MIB, .deadline_ns = d->run->deadline_ns};
-    mpl_lp_answer answer;
+    mpl_lp_answer answer = {0};
     uint64_t size; /* work of a pivot, roughly */
 
     limits.enough = (double)goal(d) / (double)s->unit + 1e-6;
@@ -406,7 +406,9 @@ static mpl_status solve_part(driver *d, mpl_ilp_part *part, uint64_t *height)
     MPL_TRY(mpl_new(s->ctx, x, mpl_lp_columns(lp)));
     size = (uint64_t)mpl_lp_rows(lp) + mpl_lp_columns(lp);
     limits.max_pivots = (ticks_left(d) + size - 1) / size;
-    MPL_TRY(mpl_lp_solve(lp, &limits, &answer, x));
+    st = mpl_lp_solve(lp, &limits, &answer, x);
+    d->run->solver_gave_up |= st == MPL_EMEM || answer.gave_up; /* max_mib is a limit: what there is stands */
+    MPL_TRY(st == MPL_EMEM ? MPL_OK : st);
     d->nodes_left -= mpl_min_u64(answer.n_nodes, d->nodes_left);
     d->run->ticks += answer.n_pivots * size;
     d->run->stopped_by_clock |= answer.stopped_by_clock;

@@ -111,6 +111,8 @@ uint32_t mpl_lp_columns(const mpl_lp *lp)
 typedef struct call {
     mpl_lp *lp;
     uint32_t max_mib;
+    int scaling; /* GLPK's, of a solution */
+    bool gave_up; /* an error within GLPK, not of memory */
     jmp_buf back;
     char said[200]; /* the last line that GLPK would have printed, but for the place in its source */
     glp_prob *prob;
@@ -139,13 +141,14 @@ static void jump_back(void *info)
     longjmp(c->back, 1);
 }
 
-/* What the hook came for: memory, or a program that GLPK does not take. */
+/* What the hook came for: memory, or GLPK found itself, or the program, wrong. */
 static mpl_status failure(call *c)
 {
     c->said[strcspn(c->said, "\n")] = '\0';
     if (strstr(c->said, "memory") != NULL)
         return mpl_fail(c->lp->ctx, MPL_EMEM, __FILE__, __LINE__, "out of memory in GLPK");
-    return mpl_fail(c->lp->ctx, MPL_EINPUT, __FILE__, __LINE__, "GLPK: %s", c->said);
+    c->gave_up = true;
+    return mpl_fail(c->lp->ctx, MPL_ELIMIT, __FILE__, __LINE__, "GLPK gave up: %s", c->said);
 }
 
 static void load(call *c)
@@ -236,6 +239,7 @@ static void watch(glp_tree *tree, void *info)
     mpl_lp_answer *answer = c->answer;
     int best = glp_ios_best_node(tree);
 
+    answer->n_pivots = pivots(c); /* what is known of them where GLPK gives up */
     if (best != 0)
         answer->bound = fmax(answer->bound, glp_ios_node_bound(tree, best));
     if (glp_ios_reason(tree) == GLP_IPREPRO)
@@ -261,7 +265,7 @@ static bool relax(call *c)
     param.meth = GLP_DUALP;
     param.tm_lim = time_left(c);
     param.it_lim = (int)mpl_min_u64(c->limits->max_pivots, INT_MAX);
-    glp_scale_prob(c->prob, GLP_SF_AUTO);
+    glp_scale_prob(c->prob, c->scaling);
     glp_adv_basis(c->prob, 0);
     code = glp_simplex(c->prob, &param);
     if (code == 0 && glp_get_status(c->prob) == GLP_OPT) {
@@ -311,12 +315,30 @@ static void solve(call *c)
         answer->bound = fmin(answer->bound, answer->objective);
 }
 
+/* GLPK's dual simplex ends in an assertion where coefficients far apart were scaled by factors that round. Powers of two do not;
+ * with no factors at all the tolerances are those of the program as it is. */
+static const int scalings[] = {GLP_SF_AUTO, GLP_SF_GM | GLP_SF_EQ | GLP_SF_2N, GLP_SF_SKIP};
+
 mpl_status mpl_lp_solve(mpl_lp *lp, const mpl_lp_limits *limits, mpl_lp_answer *answer, double *x)
 {
-    call c = {.lp = lp, .max_mib = limits->max_mib, .limits = limits, .answer = answer, .x = x};
+    mpl_status st = MPL_OK;
+    uint64_t n_nodes = 0, n_pivots = 0;
 
-    *answer = (mpl_lp_answer){.state = MPL_LP_NOTHING, .bound = -INFINITY};
-    return guarded(&c, solve);
+    for (size_t i = 0; i < sizeof scalings / sizeof *scalings; i++) {
+        call c = {.lp = lp, .max_mib = limits->max_mib, .scaling = scalings[i], .limits = limits};
+
+        c.answer = answer;
+        c.x = x;
+        *answer = (mpl_lp_answer){.state = MPL_LP_NOTHING, .bound = -INFINITY};
+        st = guarded(&c, solve);
+        answer->n_nodes = n_nodes += answer->n_nodes;
+        answer->n_pivots = n_pivots += answer->n_pivots;
+        if (!c.gave_up)
+            return st;
+    }
+    answer->state = MPL_LP_NOTHING;
+    answer->gave_up = true;
+    return MPL_OK;
 }
 
 /* ---- files -------------------------------------------------------------------------------------------------- */

@@ -25,7 +25,7 @@ typedef enum mpl_lp_state {
     MPL_LP_OPTIMAL,    /* x[] is the best there is */
     MPL_LP_FEASIBLE,   /* a limit came first; x[] is the best so far */
     MPL_LP_INFEASIBLE, /* nothing satisfies all rows */
-    MPL_LP_NOTHING,    /* a limit came first, or GLPK lost its footing; no x[] */
+    MPL_LP_NOTHING,    /* a limit came first, or GLPK gave up or lost its footing; no x[] */
 } mpl_lp_state;
 
 typedef struct mpl_lp_limits {
@@ -44,15 +44,16 @@ typedef struct mpl_lp_answer {
     uint64_t n_nodes;
     uint64_t n_pivots;
     bool stopped_by_clock;
+    bool gave_up; /* GLPK ended in an error of its own, however the program was scaled; the context has its message */
 } mpl_lp_answer;
 
 /* Branch and bound: dual simplex, best local bound first. x[columns] is written when there is a point. Same program, same
- * limits without the clock, same machine: same answer. MPL_EMEM: GLPK ran out of memory, or of max_mib. MPL_EINPUT: GLPK refuses
- * the program, with its reason. MPL_EUNAVAIL: GLPK is not in this build. */
+ * limits without the clock, same machine: same answer. MPL_EMEM: GLPK ran out of memory, or of max_mib. MPL_EUNAVAIL: GLPK is
+ * not in this build. */
 mpl_status mpl_lp_solve(mpl_lp *lp, const mpl_lp_limits *limits, mpl_lp_answer *answer, double *x);
 
-/* Writes the program in CPLEX LP format, whole or not at all. MPL_EINPUT: the file cannot be written; MPL_EMEM and MPL_EUNAVAIL
- * as above. */
+/* Writes the program in CPLEX LP format, whole or not at all. MPL_EINPUT: the file cannot be written; MPL_ELIMIT: GLPK gave
+ * up; MPL_EMEM and MPL_EUNAVAIL as above. */
 mpl_status mpl_lp_write(mpl_lp *lp, uint32_t max_mib, const char *path);
 
 #endif

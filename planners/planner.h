@@ -54,6 +54,7 @@ typedef struct mpl_run {
         failure; /* written by a foreign planner that fails: the status of its row; NULL: as its mpl_status says */
     uint64_t ticks;        /* written by the planner: work done */
     bool stopped_by_clock; /* written by the planner: the deadline ended it */
+    bool solver_gave_up;   /* likewise: GLPK ended in an error of its own, or had not memory enough */
 } mpl_run;
 
 /* Whether it has to end now: its time is over, or the caller has had enough. */

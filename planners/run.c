@@ -310,7 +310,7 @@ mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_p
     run->ticks = 0;
     run->plan_ns = run->self_ns = 0;
     run->failure = NULL;
-    run->stopped_by_clock = false;
+    run->stopped_by_clock = run->solver_gave_up = false;
     MPL_TRY(call(planner, run, p, plan));
     if (plan->claim != MPL_INFEASIBLE || (planner->traits & MPL_EXACT) == 0) {
         MPL_TRY(check_capacity(planner, run, p, plan));
