@@ -111,7 +111,7 @@ uint32_t mpl_lp_columns(const mpl_lp *lp)
 typedef struct call {
     mpl_lp *lp;
     uint32_t max_mib;
-    int scaling; /* GLPK's, of a solution */
+    int scaling;  /* GLPK's, of a solution */
     bool gave_up; /* an error within GLPK, not of memory */
     jmp_buf back;
     char said[200]; /* the last line that GLPK would have printed, but for the place in its source */

@@ -44,7 +44,8 @@ typedef struct mpl_lp_answer {
     uint64_t n_nodes;
     uint64_t n_pivots;
     bool stopped_by_clock;
-    bool gave_up; /* GLPK ended in an error of its own, however the program was scaled; the context has its message */
+    bool
+        gave_up; /* GLPK ended in an error of its own, however the program was scaled; the context has its message */
 } mpl_lp_answer;
 
 /* Branch and bound: dual simplex, best local bound first. x[columns] is written when there is a point. Same program, same
