@@ -525,14 +525,13 @@ bool mpl_verify_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
     return needed_at_once(p, a, b);
 }
 
-/* Whether no byte of two buffers can ever be shared: both of pool 0, alive at once or unordered, and not a pair. */
+/* Whether no byte of two buffers can ever be shared: of one pool, alive at once or unordered, and not a pair. */
 static bool kept_apart(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
-    return p->pool[a] == 0 && mpl_verify_conflict(p, a, b) && !is_pair(p, a, b, MPL_NONE) &&
-           !is_pair(p, b, a, MPL_NONE);
+    return mpl_verify_conflict(p, a, b) && !is_pair(p, a, b, MPL_NONE) && !is_pair(p, b, a, MPL_NONE);
 }
 
-/* The witness of the bound: buffers that are pairwise kept apart and add up to it, counted in slots of the least alignment,
+/* The witness of the bound: buffers of pool 0 that are pairwise kept apart and add up to it, counted in slots of the least alignment,
  * less the largest rest of a last slot (the topmost buffer's is not needed). */
 static mpl_status check_witness(const check *c)
 {
@@ -550,6 +549,10 @@ static mpl_status check_witness(const check *c)
 
         if (b >= p->n || (i > 0 && b <= c->plan->witness[i - 1]))
             MPL_FAIL(c->ctx, MPL_EINVALID, "the certificate's buffers do not ascend below %u", p->n);
+        if (p->pool[b] != 0)
+            MPL_FAIL(c->ctx, MPL_EINVALID,
+                     "the certificate names '%.100s' of pool '%.60s', the bound is of pool '%.60s'",
+                     mpl_buffer_label(p, b, text_a), p->pool_name[p->pool[b]], p->pool_name[0]);
         slots = (p->bytes[b] + grain - 1) / grain * grain;
         sum += slots;
         if (slots - p->bytes[b] > rest)

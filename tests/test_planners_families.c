@@ -1,6 +1,6 @@
 /* Families: buffers at decided distances, each there for its own time. Problems, bounds, all planners against brute force,
  * the verifier, files. */
-#include "tests/random_problem.h"
+#include "tests/random_families.h"
 
 #include "graphs/analysis/fold.h"
 #include "planners/exact_general.h"
@@ -9,73 +9,6 @@
 #include "planners/verify.h"
 
 enum { ROUNDS = 300, MOST_BUFFERS = 8 };
-
-/* Drops pairs of two pools, and of one family. */
-static void drop_pairs(mpl_problem *p)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < p->n_in_place; i++) {
-        mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
-
-        if (p->pool[in] != p->pool[out] || p->inside[in] == p->inside[out])
-            continue;
-        p->in_place_in[n] = in;
-        p->in_place_out[n] = out;
-        p->in_place_step[n++] = p->in_place_step[i];
-    }
-    p->n_in_place = n;
-}
-
-/* Puts b into the family of `first`: apart from those that it conflicts with, at times with a hole. */
-static void join(mpl_problem *p, mpl_rng *rng, mpl_buffer first, mpl_buffer b)
-{
-    uint64_t at = random_below(rng, 3) == 0 ? p->align[first] : 0;
-
-    p->pool[b] = p->pool[first];
-    p->align[b] = p->align[first];
-    p->inside[b] = first;
-    for (mpl_buffer a = 0; a < b; a++)
-        if (p->inside[a] == first && mpl_conflict(p, a, b) && p->inside_at[a] + p->bytes[a] > at)
-            at = p->inside_at[a] + p->bytes[a];
-    p->inside_at[b] = (at + p->align[b] - 1) / p->align[b] * p->align[b];
-}
-
-/* Up to MOST_BUFFERS small buffers, many of them in one of two families. */
-static mpl_problem *random_families(mpl_ctx *ctx, mpl_rng *rng, uint32_t n, unsigned what)
-{
-    mpl_problem *p = random_problem(ctx, rng, n, what);
-    mpl_buffer first[2] = {MPL_NONE, MPL_NONE};
-
-    assert_ok(ctx, mpl_new(ctx, p->inside, n));
-    assert_ok(ctx, mpl_new(ctx, p->inside_at, n));
-    for (mpl_buffer b = 0; b < n; b++) {
-        uint32_t k = random_below(rng, 3);
-
-        p->bytes[b] = 1 + p->bytes[b] % 5;
-        p->inside[b] = b;
-        if (k == 2)
-            continue;
-        if (first[k] == MPL_NONE)
-            first[k] = b;
-        else
-            join(p, rng, first[k], b);
-    }
-    drop_pairs(p);
-    for (uint32_t i = 0; i < p->n_in_place;) { /* sizes have changed */
-        bool fits = p->bytes[p->in_place_out[i]] <= p->bytes[p->in_place_in[i]];
-
-        for (uint32_t k = i; !fits && k + 1 < p->n_in_place; k++) {
-            p->in_place_in[k] = p->in_place_in[k + 1];
-            p->in_place_out[k] = p->in_place_out[k + 1];
-            p->in_place_step[k] = p->in_place_step[k + 1];
-        }
-        p->n_in_place -= !fits;
-        i += fits;
-    }
-    assert_ok(ctx, mpl_problem_check(ctx, p));
-    return p;
-}
 
 /* The height of pool 0's lowest plan: every place of every family is tried. */
 static uint64_t least_height(const mpl_problem *p, mpl_plan *plan, mpl_buffer first, uint64_t height,
@@ -471,6 +404,14 @@ static void refuse_wrong(void **state)
             plan->offset[b] = was;
         }
     assert_ok(&ctx, mpl_verify(&ctx, p, plan));
+    assert_ok(&ctx, mpl_plan_spread(&ctx, plan, 2)); /* at its distance, but in another memory */
+    plan->spread.capacity[0] = plan->spread.capacity[1] = MPL_NO_CAPACITY;
+    plan->bound_bytes = plan->n_witness = 0;
+    assert_ok(&ctx, mpl_verify(&ctx, p, plan));
+    plan->spread.memory[1] = 1;
+    assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);
+    assert_non_null(strstr(ctx.message, "does not lie"));
+    plan->spread.memory[1] = 0;
     p->death[0] = 3; /* it would need its bytes longer than the plan leaves them */
     plan->offset[2] = plan->offset[0];
     assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);

@@ -31,6 +31,15 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "@l\nout = neg(y)\n"                                                                                     \
     "output out\n"
 
+/* c is read behind the loop, to which two ways lead out of each round: by the first d may be lost, by the second c. */
+#define AFTER                                                                                                \
+    "graph after\ninput go bool []\ninput v f32 [16]\nc = neg(v)\nd = neg(v)\nblock body\n  param round "    \
+    "i64 "                                                                                                   \
+    "[]\n  param x f32 [16]\n  a = cumsum(x) axis=0\n  exit_unless(go)\n  b = cumsum(a) axis=0\nyield _, "   \
+    "b\n"                                                                                                    \
+    "y = while body(_, _, v) carried=1 trips=3 @l\nout = add(y, c)\noutput out\n"
+#define AFTER_CELLS "c 0; d 1; a 1; "
+
 /* Two branches, of which one hands on a value from outside; or none. */
 #define CASE                                                                                                 \
     "graph branches\ninput i i64 []\ninput v f32 [16]\nu = neg(v)\nblock one\n  a = cumsum(v) axis=0\n  b "  \
@@ -117,6 +126,10 @@ static const struct row {
     {"shift: no round ends with the first value", NONE, POINTED "y final l v1 z", NULL},
     {"shift: no round, and the output elsewhere", NONE, POINTED "y 0", "'y' takes over a value"},
     {"shift: any number of rounds ends anywhere", ANY, POINTED "y final l v1 z", NULL},
+    {"after: what a round writes lies apart", AFTER, AFTER_CELLS "b 2; x cycle body 1 v 2; y final l v b",
+     NULL},
+    {"after: a round writes over what is read behind the loop", AFTER,
+     AFTER_CELLS "b 0; x cycle body 1 v 0; y final l v b", "'out' reads 'c', which 'b' may have overwritten"},
     {"shift: any number of rounds in one cell", ANY, POINTED "y 0", "'y' takes over a value without a copy"},
     {"shift: any number of rounds, another's first value", ANY, POINTED "y final l v0 z",
      "'y' takes over a value without a copy"},

@@ -702,6 +702,62 @@ static void judge_cases(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Witnesses of a bound: only buffers of pool 0 that can never share a byte may be named. Of three, 1 may overwrite 0, and 2
+ * is in a pool of its own. */
+static void judge_witnesses(void **state)
+{
+    static const plan_case three = {.what = "three",
+                                    .n = 3,
+                                    .bytes = {8, 8, 4},
+                                    .align = {1, 1, 1},
+                                    .pool = {0, 0, 1},
+                                    .death = {2, 3, 3},
+                                    .birth = {0, 1, 0},
+                                    .pair = {0, 1, 1}};
+    static const struct {
+        uint32_t n, witness[2];
+        uint64_t bound;
+        const char *want;
+    } rows[] = {
+        {1, {0}, 8, NULL},
+        {1, {1}, 8, NULL},
+        {2, {0, 1}, 16, "'#0' and '#1', which can share memory"},
+        {1, {2}, 4, "'#2' of pool 'workspace'"},
+        {2, {0, 2}, 12, "'#2'"},
+        {2, {1, 0}, 16, "do not ascend"},
+        {2, {0, 0}, 16, "do not ascend"},
+        {1, {3}, 8, "do not ascend below 3"},
+        {1, {0}, 9, "prove 8 bytes"},
+        {1, {0}, 7, "prove 8 bytes"},
+    };
+    mpl_ctx ctx;
+    mpl_problem *p;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    p = case_problem(&ctx, &three);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mpl_plan *plan = NULL;
+        mpl_status st;
+
+        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+        plan->claim = MPL_FEASIBLE;
+        plan->offset[1] = 8; /* 16 bytes, though 8 would do */
+        plan->bound_bytes = rows[i].bound;
+        plan->n_witness = rows[i].n;
+        assert_ok(&ctx, mpl_new(&ctx, plan->witness, 2));
+        memcpy(plan->witness, rows[i].witness, sizeof rows[i].witness);
+        st = mpl_verify(&ctx, p, plan);
+        if (st != (rows[i].want == NULL ? MPL_OK : MPL_EINVALID))
+            fail_msg("row %zu: %s (%s)", i, mpl_status_name(st), ctx.message);
+        if (rows[i].want != NULL && strstr(ctx.message, rows[i].want) == NULL)
+            fail_msg("row %zu: '%s' without '%s'", i, ctx.message, rows[i].want);
+        mpl_plan_free(&ctx, plan);
+    }
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* The first conflict by (step, lower id, higher id), found by comparing every pair; false: there is none. */
 static bool first_conflict(const mpl_problem *p, const mpl_plan *plan, mpl_buffer *a, mpl_buffer *b,
                            uint32_t *step)
@@ -863,9 +919,8 @@ static void sweep_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(judge_cases),
-        cmocka_unit_test(judge_random),
-        cmocka_unit_test(survive_lost_memory),
+        cmocka_unit_test(judge_cases),  cmocka_unit_test(judge_witnesses),
+        cmocka_unit_test(judge_random), cmocka_unit_test(survive_lost_memory),
         cmocka_unit_test(sweep_many),
     };
 
