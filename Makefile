@@ -23,7 +23,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
-.PHONY: views-oracle views-planted concats-planted control-oracle control-planted edges-oracle
+.PHONY: views-oracle views-planted concats-planted control-oracle control-planted edges-oracle judge-oracle mutants mutants-smoke
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: reliability cluster-test follow-docs claims determinism exact-oracle ilp-oracle paper paper-check peers
 MAKEFLAGS += --no-builtin-rules
@@ -211,6 +211,21 @@ views-planted: deps-test $O/tests/test_graphs_views $O/tests/test_graphs_views.o
 concats-planted: deps-test $O/libmemplan.a
 	$(Q)scripts/plant-concat.sh $O
 
+# Plans changed in 100,000 ways, of problems and of graphs: the verifiers' word is that of brute force over all pairs of bytes.
+judge-oracle: deps-test $O/tests/test_planners_judge
+	$(Q)MPL_JUDGED=100000 $O/tests/test_planners_judge
+
+# Faults drawn by SEED, FAULTS a file, of which a test of the room must notice all but 5 %; goes on where it was interrupted. AGAIN=1:
+# once more those that lived. The smoke form keeps the tool alive.
+MUTATED ?= $(sort $(wildcard planners/verify*.c)) planners/certify.c planners/proof.c harness/gate.c \
+    $(addprefix graphs/analysis/,liveness.c cuts.c storage.c) $(sort $(wildcard graphs/analysis/store_*.c)) runtime/exec.c runtime/layout.c
+MUTANTS_NEED := $(addprefix $O/tests/,random_control.o cuda_fake.o cudnn_host.o)
+mutants: deps-test $O/memplan $(TESTBIN) $(MUTANTS_NEED)
+	$(Q)scripts/mutants.sh $O $B/mutants.tsv $(MUTATED)
+mutants-smoke: deps-test $O/tests/test_planners_judge $O/tests/test_planners_verify $(MUTANTS_NEED)
+	$(Q)rm -f $B/mutants-smoke.tsv
+	$(Q)FAULTS=3 TESTS="test_planners_verify test_planners_judge" scripts/mutants.sh $O $B/mutants-smoke.tsv planners/verify.c
+
 # How far the searches come: minutes, into the table of results/ unless ARGS say otherwise.
 bench-search: $O/tests/bench_search
 	$(Q)$O/tests/bench_search $(or $(ARGS),-o results/tables/search.tsv)
@@ -261,7 +276,7 @@ peers: $O/memplan
 	$(Q)for peer in ort pytorch tflite cpsat; do $(PYTHON) scripts/peers/$$peer.py --memplan $O/memplan || exit 1; done
 
 # The long forms of what CI runs in short ones, into results/reliability.csv; PARTS names some. Goes on where it was interrupted.
-RELIABLE := $(addprefix $O/tests/test_,planners_verify planners_exact planners_ilp planners_certify planners_certify_general \
+RELIABLE := $(addprefix $O/tests/test_,planners_verify planners_judge planners_exact planners_ilp planners_certify planners_certify_general \
     graphs_views runtime_views runtime_random_control harness_memory harness_kills)
 reliability: deps-test all $(FUZZBIN) $(RELIABLE)
 	$(Q)scripts/reliability.sh $O $B/fuzz $(PARTS)

@@ -5,7 +5,7 @@
 #
 # The faults are those of mutants.awk. One that does not compile, or that compiles to the same program, is drawn anew. One that
 # mutants.tsv names (file, line, line with the fault, reason) is known to change nothing that matters. Tests run in the order of what they
-# have caught in the file, then by their time, the room's for a minute in all; each has three times the processor's time that it needs without a fault.
+# have caught in the file, then by their time, the room's for 20 seconds in all; each has three times the processor's time that it needs without a fault.
 # A line of RESULTS is one draw: file, its checksum, seed, line, outcome, test, what, original, with the fault. What stands there is not
 # done again until the file changes; AGAIN=1 runs those that live once more. TESTS: these instead of the room's.
 # Exit status 1 when more than 5 % of a file's faults live, or of all.
@@ -28,10 +28,10 @@ judges_of() {
     case $1 in
     graphs/analysis/store_* | graphs/analysis/storage.c) judges='planners_{places,loops} runtime_{control,random_control}' ;;
     graphs/analysis/cuts.c) judges='runtime_{concat,layout}' ;;
-    graphs/*) judges='planners_{verify,families}' ;;
+    graphs/*) judges='planners_{judge,families}' ;;
     planners/verify_[fu]*) judges='planners_{places,loops} runtime_random_control' ;;
-    planners/verify_graph.c) judges='planners_verify runtime_{concat,parallel,exec}' ;;
-    planners/verify.c) judges='planners_{verify,families,spill}' ;;
+    planners/verify_graph.c) judges='planners_judge runtime_{concat,parallel}' ;;
+    planners/verify.c) judges='planners_{verify,judge,families,spill}' ;;
     planners/*) judges='planners_{certify,certify_general}' ;;
     runtime/*) judges='runtime_{exec,layout}' ;;
     harness/*) judges='harness_{check,cli}' ;;
@@ -63,10 +63,10 @@ time_of() { # test
     [ "$seconds" = none ] || echo "$seconds"
 }
 
-# Tests of a file, those first that have caught most of its faults; of the many others the quick ones, for a minute.
+# Tests of a file, those first that have caught most of its faults; of the many others the quick ones, for 20 seconds.
 in_order() {
     awk -F '\t' -v file="$1" 'FILENAME == ARGV[1] {if ($1 == file) n[$6]++; next} {split($1, t, " "); print n[t[2]] + 0, $1}' \
-        "$results" "$work/times" | sort -k1,1nr -k2,2n | awk '(sum += $2) < 60 || $4 == "judge"'
+        "$results" "$work/times" | sort -k1,1nr -k2,2n | awk '(sum += $2) < 20 || $4 == "judge"'
 }
 
 caught_by() { # file

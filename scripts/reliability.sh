@@ -21,6 +21,7 @@ commit=$(git rev-parse --short=12 HEAD 2>/dev/null)
 # the number of the piece. The count is the sum of what the pattern finds; none: all of the piece where it succeeds.
 parts=$(sed 's/^ *//' <<'END'
     mutants|10000000|10000000|s/^\([0-9]*\) changed plans.*/\1/p|mutated plans judged by the verifier and by comparing all pairs|MPL_MUTANTS=N BUILD/tests/test_planners_verify
+    judged|1000000|1000000||mutated plans judged as brute force over all pairs of bytes judges them: problems, and graphs|MPL_JUDGED=N BUILD/tests/test_planners_judge
     memory|5000|5000|s/^\([0-9]*\) allocations refused.*/\1/p|allocation failures: every k-th of 22 commands (plan and run and bench and certify among them)|BUILD/tests/test_harness_memory all
     kills|1000|100|s/^\([0-9]*\) kills,.*/\1/p|bench killed at random moments and resumed: no row lost or torn|BUILD/tests/test_harness_kills N
     views|100000|100000||views and in-place writes: random programs against an interpreter|BUILD/tests/test_graphs_views N

@@ -192,7 +192,6 @@ static void changed_plans_of(mpl_ctx *ctx, mpl_rng *rng, unsigned what, tally *t
     uint64_t offset[16], bytes[16];
     uint32_t memory[16];
 
-    drop_impossible_pairs(p);
     plan = drawn_plan(ctx, p, rng);
     tie_down(ctx, p, plan, rng);
     if (what & MEMORIES)
