@@ -183,7 +183,7 @@ static mpl_status add_from_suite(update *u, const char *graph)
     n += strcspn(name, ":"); /* what becomes of the file stands behind */
     path[n] = '\0';
     if (access(path, R_OK) != 0) {
-        fprintf(stderr, "skip: no %s here; --data names the folder\n", path);
+        fprintf(stderr, "skip: no %s here; --data names the folder\n", mpl_shown(path));
         goto out;
     }
     sprintf(path, "%s/%s", folder, name);
@@ -263,7 +263,7 @@ mpl_status mpl_cmd_baseline(mpl_ctx *ctx, mpl_options *options)
         MPL_TRY(add(&u, options->args.item[i]));
     MPL_TRY(mpl_baseline_write(ctx, path, &u.rows));
     if (!options->quiet)
-        printf("%s: %" PRIu32 " plans\n", path, u.rows.n);
+        printf("%s: %" PRIu32 " plans\n", mpl_shown(path), u.rows.n);
 out:
     for (uint32_t i = 0; i < u.n_specs; i++)
         mpl_planner_spec_fini(ctx, &u.spec[i]);

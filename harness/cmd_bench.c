@@ -471,9 +471,9 @@ mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
         MPL_TRY(peers->print(ctx, peers, &b.rows, stdout, options->tsv));
     if (mpl_interrupted())
         MPL_FAIL(ctx, MPL_ELIMIT, "interrupted: %" PRIu32 " rows in %s are whole, --resume goes on from them",
-                 b.rows.n, b.file.path);
+                 b.rows.n, mpl_shown(b.file.path));
     if (!options->quiet && !options->json)
-        printf("\n%" PRIu32 " rows in %s\n", b.rows.n, b.file.path);
+        printf("\n%" PRIu32 " rows in %s\n", b.rows.n, mpl_shown(b.file.path));
     if (b.bad)
         MPL_FAIL(ctx, MPL_EINVALID, "bench: some rows are not ok; their reason stands in %s", b.file.path);
 out:

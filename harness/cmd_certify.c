@@ -9,19 +9,19 @@ static void print_proved(const char *path, const mpl_plan_file *file, const mpl_
 
     if (proved->evidence == MPL_EVIDENCE_REFUTATION && proved->bound == UINT64_MAX)
         printf("%s: certified: %s: pool '%s' has no plan of any height: %" PRIu64 " records refute all\n",
-               path, claim, pool, proved->n_steps);
+               mpl_shown(path), claim, mpl_shown(pool), proved->n_steps);
     else if (proved->evidence == MPL_EVIDENCE_REFUTATION)
         printf("%s: certified: %s: pool '%s' needs %" PRIu64 " bytes or more: %" PRIu64
                " records refute one byte less\n",
-               path, claim, pool, proved->bound, proved->n_steps);
+               mpl_shown(path), claim, mpl_shown(pool), proved->bound, proved->n_steps);
     else if (proved->evidence == MPL_EVIDENCE_CLIQUE)
         printf("%s: certified: %s: pool '%s' needs %" PRIu64 " bytes or more: %" PRIu32
                " buffers conflict pairwise\n",
-               path, claim, pool, proved->bound, file->plan->n_witness);
+               mpl_shown(path), claim, mpl_shown(pool), proved->bound, file->plan->n_witness);
     else
         printf("%s: nothing to certify: the plan claims to be %s, and its bound of %" PRIu64
                " bytes has no certificate\n",
-               path, claim, file->plan->bound_bytes);
+               mpl_shown(path), claim, file->plan->bound_bytes);
 }
 
 /* The file's row as JSON, with what is proved of its bound; refused: why nothing is (NULL: it is). */

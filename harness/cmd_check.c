@@ -242,41 +242,25 @@ static void print_report(const gate *g)
     const mpl_optimum *o = &g->optimum;
     char gap[32];
 
-    printf("graph    %s: %" PRIu32 " buffers, %s\n", g->name, g->job.problem->n,
+    printf("graph    %s: %" PRIu32 " buffers, %s\n", mpl_shown(g->name), g->job.problem->n,
            mpl_record_get_text(g->row, MPL_FIELD_safety));
-    printf("plan     %s%s%s\n", g->label, g->import.note[0] != '\0' ? ": " : "", g->import.note);
+    printf("plan     %s%s%s\n", mpl_shown(g->label), g->import.note[0] != '\0' ? ": " : "",
+           mpl_shown(g->import.note));
     printf("planned  %12" PRIu64 " bytes  %10.3f MiB  verified\n", g->planned_bytes, mib(g->planned_bytes));
     if (o->proved)
         printf("optimum  %12" PRIu64 " bytes  %10.3f MiB  proved by %s", o->best_bytes, mib(o->best_bytes),
-               o->by);
+               mpl_shown(o->by));
     else
         printf("bound    %12" PRIu64 " bytes  %10.3f MiB  %s; the optimum is not proved", o->bound_bytes,
                mib(o->bound_bytes), o->bound_kind);
     printf(", gap %s\n", mpl_gap_text(g->planned_bytes, o->bound_bytes, gap));
     if (!o->proved && o->best_bytes != UINT64_MAX)
         printf("best     %12" PRIu64 " bytes  %10.3f MiB  found by %s%s\n", o->best_bytes, mib(o->best_bytes),
-               o->by, o->by_clock ? ", ended by the clock" : "");
+               mpl_shown(o->by), o->by_clock ? ", ended by the clock" : "");
     if (g->baseline_bytes > 0)
         printf("baseline %12" PRIu64 " bytes  %10.3f MiB  %s, change %s\n", g->baseline_bytes,
-               mib(g->baseline_bytes), g->options->against,
+               mib(g->baseline_bytes), mpl_shown(g->options->against),
                mpl_gap_text(g->planned_bytes, g->baseline_bytes, gap));
-}
-
-/* What stands between quotes or tags of XML; what is no plain character becomes '?'. */
-static void put_xml(FILE *to, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        const char *entity = *text == '&'   ? "&amp;"
-                             : *text == '<' ? "&lt;"
-                             : *text == '>' ? "&gt;"
-                             : *text == '"' ? "&quot;"
-                                            : NULL;
-
-        if (entity != NULL)
-            fputs(entity, to);
-        else
-            fputc((unsigned char)*text < ' ' || (unsigned char)*text > '~' ? '?' : *text, to);
-    }
 }
 
 /* One suite of one case: a failure for a plan that is refused or beyond, an error where there is no judgement. */
@@ -292,18 +276,18 @@ static mpl_status write_junit(gate *g, mpl_status how, const char *message)
             "tests=\"1\" "
             "failures=\"%d\" errors=\"%d\">\n<testcase classname=\"memplan.",
             how == MPL_EINVALID, how != MPL_OK && how != MPL_EINVALID);
-    put_xml(file.stream, g->label[0] != '\0' ? g->label : "check");
+    mpl_put_markup(file.stream, g->label[0] != '\0' ? g->label : "check");
     fputs("\" name=\"", file.stream);
-    put_xml(file.stream, g->name[0] != '\0' ? g->name : "check");
+    mpl_put_markup(file.stream, g->name[0] != '\0' ? g->name : "check");
     fputs("\">\n", file.stream);
     if (how != MPL_OK) {
         fprintf(file.stream, "<%s type=\"%s\" message=\"", kind,
                 how == MPL_EINVALID || how == MPL_ELIMIT ? verdict_name[g->verdict] : mpl_status_name(how));
-        put_xml(file.stream, message);
+        mpl_put_markup(file.stream, message);
         fputs("\"/>\n", file.stream);
     }
     fputs("<system-out>", file.stream);
-    put_xml(file.stream, message);
+    mpl_put_markup(file.stream, message);
     fputs("</system-out>\n</testcase>\n</testsuite>\n</testsuites>\n", file.stream);
     MPL_TRY(mpl_file_commit(g->ctx, &file));
 out:
@@ -321,7 +305,7 @@ static mpl_status print_outcome(gate *g)
     } else if (!g->options->json && !g->options->quiet && g->planned_bytes > 0 && g->summary[0] != '\0') {
         print_report(g);
         if (g->verdict == OK || g->verdict == IMPROVED)
-            printf("%s\n", g->summary);
+            printf("%s\n", mpl_shown(g->summary));
     }
     fflush(stdout); /* so that the message of a failure comes behind it where both go to one log */
 out:

@@ -44,7 +44,8 @@ static mpl_status differs(report *r, const char *what, const char *of, const cha
     if (r->quiet && !r->json)
         goto out;
     if (!r->json) {
-        fprintf(r->to, "%-10s %s: %s -> %s\n", what, of, a != NULL ? a : "-", b != NULL ? b : "-");
+        fprintf(r->to, "%-10s %s: %s -> %s\n", what, mpl_shown(of), a != NULL ? mpl_shown(a) : "-",
+                b != NULL ? mpl_shown(b) : "-");
         goto out;
     }
     for (int i = 0; i < 4; i++)
@@ -331,7 +332,7 @@ static void print_ratios(const report *r, const char *what, const ratios *t)
                 what, t->n, exp(t->log_sum / t->n), t->largest);
     else
         fprintf(r->to, "%s time: %.3f times, geometric mean of %" PRIu32 "; at most %.3f times (%s)\n", what,
-                exp(t->log_sum / t->n), t->n, t->largest, t->largest_of);
+                exp(t->log_sum / t->n), t->n, t->largest, mpl_shown(t->largest_of));
 }
 
 static mpl_status diff_rows(report *r, const char *path_a, const char *path_b, ratios *plan, ratios *run)
@@ -380,9 +381,9 @@ out:
 static void print_summary(const report *r, const char *a, const char *b)
 {
     if (r->n == 0)
-        printf("%s and %s: the same\n", a, b);
+        printf("%s and %s: the same\n", mpl_shown(a), mpl_shown(b));
     else
-        printf("%s and %s: %" PRIu32 " differences", a, b, r->n);
+        printf("%s and %s: %" PRIu32 " differences", mpl_shown(a), mpl_shown(b), r->n);
     for (int i = 0; i < r->n_kinds; i++)
         printf("%s %" PRIu32 " %s%s", i == 0 ? ":" : ",", r->kind[i].n, r->kind[i].what,
                i + 1 == r->n_kinds ? "\n" : "");

@@ -20,18 +20,15 @@ static mpl_status write_operations(mpl_ctx *ctx, const mpl_export *what, const c
     mpl_status st = MPL_OK;
     const mpl_graph *g = what->job->source.graph;
     mpl_new_file file = {0};
-    char *quoted = NULL, shape[200];
+    char label[200], shape[200];
 
     MPL_TRY(mpl_file_begin(ctx, path, &file));
     fprintf(file.stream, "digraph memplan {\n  node [shape=box, fontname=\"sans-serif\"];\n");
     for (mpl_op i = 0; i < g->n_ops; i++) {
-        char label[200];
-
         snprintf(label, sizeof label, "%.120s (%s)", g->op_name[i], mpl_op_table[g->op_kind[i]].name);
-        MPL_TRY(mpl_json_quote(ctx, label, &quoted));
-        fprintf(file.stream, "  op%" PRIu32 " [label=%s];\n", i, quoted);
-        mpl_free(ctx, quoted);
-        quoted = NULL;
+        fprintf(file.stream, "  op%" PRIu32 " [label=\"", i);
+        mpl_put_dot(file.stream, label);
+        fputs("\"];\n", file.stream);
         for (uint32_t k = g->op_in_begin[i]; k < g->op_in_begin[i + 1]; k++) {
             mpl_value v = g->op_in[k];
 
@@ -44,7 +41,6 @@ static mpl_status write_operations(mpl_ctx *ctx, const mpl_export *what, const c
     fprintf(file.stream, "}\n");
     MPL_TRY(mpl_file_commit(ctx, &file));
 out:
-    mpl_free(ctx, quoted);
     mpl_file_end(ctx, &file);
     return st;
 }
@@ -66,32 +62,29 @@ static mpl_status write_allocation(mpl_ctx *ctx, const mpl_export *what, const c
     mpl_handover *list = NULL;
     size_t n = 0;
     mpl_new_file file = {0};
-    char *quoted = NULL, label[200], from[24], to[24];
+    char label[200], name[24], from[24], to[24];
 
     MPL_TRY(mpl_handovers(ctx, p, what->plan, &list, &n));
     MPL_TRY(mpl_file_begin(ctx, path, &file));
     fprintf(file.stream, "digraph memplan {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n"
                          "  source [shape=circle];\n  sink [shape=circle];\n");
     for (mpl_buffer b = 0; b < p->n; b++) {
-        char name[24];
-
-        snprintf(label, sizeof label, "%.120s\n%" PRIu64 " B at %" PRIu64, mpl_buffer_label(p, b, name),
-                 p->bytes[b], what->plan->offset[b]);
-        MPL_TRY(mpl_json_quote(ctx, label, &quoted));
-        fprintf(file.stream, "  b%" PRIu32 " [label=%s];\n", b, quoted);
-        mpl_free(ctx, quoted);
-        quoted = NULL;
+        snprintf(label, sizeof label, "%.120s", mpl_buffer_label(p, b, name));
+        fprintf(file.stream, "  b%" PRIu32 " [label=\"", b);
+        mpl_put_dot(file.stream, label);
+        fprintf(file.stream, "\\n%" PRIu64 " B at %" PRIu64 "\"];\n", p->bytes[b], what->plan->offset[b]);
     }
-    for (size_t i = 0; i < n; i++)
-        fprintf(file.stream, "  %s -> %s [label=\"%s%s%" PRIu64 " B\\nat %" PRIu64 "\"];\n",
-                end_name(list[i].from, "source", from), end_name(list[i].to, "sink", to),
-                p->n_pools > 1 ? p->pool_name[list[i].pool] : "", p->n_pools > 1 ? ": " : "", list[i].bytes,
-                list[i].offset);
+    for (size_t i = 0; i < n; i++) {
+        fprintf(file.stream, "  %s -> %s [label=\"", end_name(list[i].from, "source", from),
+                end_name(list[i].to, "sink", to));
+        snprintf(label, sizeof label, "%.120s: ", p->pool_name[list[i].pool]);
+        mpl_put_dot(file.stream, p->n_pools > 1 ? label : "");
+        fprintf(file.stream, "%" PRIu64 " B\\nat %" PRIu64 "\"];\n", list[i].bytes, list[i].offset);
+    }
     fprintf(file.stream, "}\n");
     MPL_TRY(mpl_file_commit(ctx, &file));
 out:
     mpl_free(ctx, list);
-    mpl_free(ctx, quoted);
     mpl_file_end(ctx, &file);
     return st;
 }
@@ -133,7 +126,7 @@ static void note_bindings(const mpl_export_format *format, const mpl_export *wha
         fprintf(stderr,
                 "memplan: export %s: %s has loops or branches; where its values lie from round to round, its "
                 "bindings, is not in this format, but in a plan file (plan -o)\n",
-                format->name, what->job->text);
+                format->name, mpl_shown(what->job->text));
 }
 
 mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)

@@ -1,5 +1,6 @@
 /* cmd_paper.c -- memplan paper: tables, figures and the paper's numbers from rows; or whether they still are what rows make. */
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "graphs/base/file.h"
@@ -23,7 +24,7 @@ static mpl_status read_old(mpl_ctx *ctx, const char *path, char **text, size_t *
 
 static void say(press *p, const char *path)
 {
-    printf("%s %s\n", p->check ? "stale:" : "wrote", path);
+    printf("%s %s\n", p->check ? "stale:" : "wrote", mpl_shown(path));
     p->n_stale++;
 }
 
@@ -54,13 +55,19 @@ out:
 static mpl_status draw(press *p, const char *script, const char *table, uint64_t inputs, const char *path)
 {
     mpl_status st = MPL_OK;
-    char settings[1000], picture[420];
-    char *svg = NULL;
+    char picture[420];
+    char *settings = NULL, *svg = NULL;
     size_t size = 0;
     mpl_new_file file = {0};
+    FILE *stream = open_memstream(&settings, &size);
 
     snprintf(picture, sizeof picture, "%s.part", path);
-    snprintf(settings, sizeof settings, "table='%s'; output='%s'", table, picture);
+    MPL_TRY(stream != NULL ? MPL_OK : MPL_EMEM);
+    fputs("table=", stream);
+    mpl_put_gnuplot(stream, table);
+    fputs("; output=", stream);
+    mpl_put_gnuplot(stream, picture);
+    MPL_TRY(fflush(stream) == 0 ? MPL_OK : MPL_EMEM);
     MPL_TRY(mpl_gnuplot(p->ctx, settings, script));
     MPL_TRY(mpl_file_read(p->ctx, picture, &svg, &size));
     MPL_TRY(mpl_file_begin(p->ctx, path, &file));
@@ -68,6 +75,9 @@ static mpl_status draw(press *p, const char *script, const char *table, uint64_t
     MPL_TRY(mpl_file_commit(p->ctx, &file));
 out:
     unlink(picture);
+    if (stream != NULL)
+        fclose(stream);
+    free(settings);
     mpl_file_end(p->ctx, &file);
     mpl_free(p->ctx, svg);
     return st;

@@ -66,10 +66,10 @@ static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_re
     mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
     mpl_record_get_int(row, MPL_FIELD_packed_bytes, &packed);
     mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound);
-    printf("graph    %s: %" PRIu32 " buffers, %" PRIu32 " steps, %s\n", job->text, job->problem->n,
+    printf("graph    %s: %" PRIu32 " buffers, %" PRIu32 " steps, %s\n", mpl_shown(job->text), job->problem->n,
            job->problem->n_steps, mpl_record_get_text(row, MPL_FIELD_safety));
     print_order(job, row, planned);
-    printf("planner  %s\n", mpl_record_get_text(row, MPL_FIELD_planner));
+    printf("planner  %s\n", mpl_shown(mpl_record_get_text(row, MPL_FIELD_planner)));
     printf("planned  %12" PRIu64 " bytes  %10.3f MiB  verified, %s\n", planned, mib(planned),
            mpl_claim_name(plan->claim));
     if (packed != planned)
@@ -83,7 +83,7 @@ static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_re
            mib(job->naive_bytes));
     for (uint32_t k = 1; k < plan->n_pools; k++)
         printf("pool     %12" PRIu64 " bytes  %10.3f MiB  %s\n", plan->pool_bytes[k],
-               mib(plan->pool_bytes[k]), job->problem->pool_name[k]);
+               mib(plan->pool_bytes[k]), mpl_shown(job->problem->pool_name[k]));
     print_stop(row);
     if (mpl_record_get_int(row, MPL_FIELD_plan_ns, &plan_ns))
         printf("time     %.3f ms\n", (double)plan_ns / 1e6);

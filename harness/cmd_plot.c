@@ -35,15 +35,6 @@ static scale scale_of(const mpl_job *job, const mpl_plan *plan)
                              : (scale){"bytes", 1};
 }
 
-/* Text inside gnuplot's double quotes, with its enhanced mode off. */
-static void put_quoted(FILE *to, const char *text)
-{
-    fputc('"', to);
-    for (; *text != '\0'; text++)
-        fputc(*text == '"' || *text == '\\' || (unsigned char)*text < 0x20 ? '\'' : *text, to);
-    fputc('"', to);
-}
-
 static const char *planner_of(const mpl_record *row)
 {
     const char *planner = row != NULL ? mpl_record_get_text(row, MPL_FIELD_planner) : NULL;
@@ -77,11 +68,11 @@ static void put_heading(FILE *to, const mpl_job *job, const mpl_record *row, con
         snprintf(title, sizeof title, "%.*s%s", WIDE - 2, job->text,
                  strlen(job->text) > WIDE - 2 ? ".." : "");
     fprintf(to, "set tmargin %d\nset label 1 ", one ? 4 : 5);
-    put_quoted(to, title);
+    mpl_put_gnuplot(to, title);
     fprintf(to, " at graph 0, graph %s left\n", one ? "1.1" : "1.16");
     if (!one) {
         fprintf(to, "set label 2 ");
-        put_quoted(to, figures);
+        mpl_put_gnuplot(to, figures);
         fprintf(to, " at graph 0, graph 1.1 left\n");
     }
 }
@@ -182,7 +173,7 @@ static void put_marks(FILE *to, const mpl_graph *g, const mpl_unrolled *u)
         snprintf(text, sizeof text, "%.60s %s %" PRIu32, g->block_name[m->block], loop ? "round" : "branch",
                  m->number);
         fprintf(to, "set label ");
-        put_quoted(to, text);
+        mpl_put_gnuplot(to, text);
         fprintf(to, " at %" PRIu32 ", graph 0.99 rotate by 90 right offset 0.6,0 font ',8' front\n",
                 m->column);
     }
@@ -209,7 +200,7 @@ static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const m
     put_axes(to, job, row, plan, unit, u->n_columns, png);
     put_marks(to, job->source.graph, u);
     fprintf(to, "set output ");
-    put_quoted(to, picture);
+    mpl_put_gnuplot(to, picture);
     fprintf(to, "\n$buffers << EOD\n");
     for (uint32_t i = 0; i < u->n_boxes; i++)
         fprintf(to, "%" PRIu32 " %" PRIu32 " %.17g %.17g %.17g\n", u->box[i].from, u->box[i].to,

@@ -115,11 +115,11 @@ out:
     return st;
 }
 
-/* DIR/NAME.npy of each output; what a file name cannot hold becomes '_'. */
+/* DIR/NAME.npy of each output. */
 static mpl_status dump_outputs(mpl_ctx *ctx, const mpl_graph *g, const char *folder, const void *outputs)
 {
     mpl_status st = MPL_OK;
-    char path[4096], name[200];
+    char path[4096], name[MPL_FILE_NAME];
 
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: cannot make the folder: %s", folder, strerror(errno));
@@ -128,10 +128,8 @@ static mpl_status dump_outputs(mpl_ctx *ctx, const mpl_graph *g, const char *fol
         mpl_tensor t = {(mpl_type)g->value_type[v], g->value_shape[v],
                         (void *)(uintptr_t)mpl_outputs_at(g, outputs, i)};
 
-        snprintf(name, sizeof name, "%s", g->value_name[v]);
-        for (char *c = name; *c != '\0'; c++)
-            *c = *c == '/' || *c == '.' ? '_' : *c;
-        if (snprintf(path, sizeof path, "%s/%s.npy", folder, name) >= (int)sizeof path)
+        if (snprintf(path, sizeof path, "%s/%s.npy", folder, mpl_file_name(g->value_name[v], i, name)) >=
+            (int)sizeof path)
             MPL_FAIL(ctx, MPL_EINPUT, "%s: the path is too long", folder);
         MPL_TRY(mpl_tensor_write(ctx, path, &t));
     }
@@ -165,7 +163,7 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
 
     mpl_record_median(row, MPL_FIELD_run_ns, &median);
     mpl_record_get_int(row, MPL_FIELD_repeat, &repeat);
-    printf("graph     %s on %s (%s%s)\n", job->text, job->backend->name, job->backend->about,
+    printf("graph     %s on %s (%s%s)\n", mpl_shown(job->text), job->backend->name, job->backend->about,
            strcmp(job->backend->name, "ref") == 0 && mpl_backend_default() == job->backend
                ? "; this build has no faster one"
                : "");

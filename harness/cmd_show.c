@@ -46,7 +46,7 @@ static mpl_status show_graph(mpl_ctx *ctx, const mpl_graph *g)
         printf("%-12s %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB\n", role[k], n_role[k], role_bytes[k],
                mib(role_bytes[k]));
     for (uint32_t i = 0; i < g->n_bound; i++)
-        printf("bound        input '%s' decided shapes and was folded\n", g->bound_input[i]);
+        printf("bound        input '%s' decided shapes and was folded\n", mpl_shown(g->bound_input[i]));
 out:
     mpl_free(ctx, count);
     return st;
@@ -97,7 +97,7 @@ static mpl_status show_pools(mpl_ctx *ctx, const mpl_problem *p)
             }
         MPL_TRY(mpl_lower_bound(ctx, p, k, &bound, NULL));
         printf("pool         %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB of %s, bound %.3f MiB\n", n, bytes,
-               mib(bytes), p->pool_name[k], mib(bound));
+               mib(bytes), mpl_shown(p->pool_name[k]), mib(bound));
     }
 out:
     return st;
@@ -182,7 +182,7 @@ static void show_peak(const mpl_job *job)
     if (g != NULL && job->peak_step < g->n_ops) {
         mpl_op op = job->order[job->peak_step];
 
-        printf(", operation '%s' (%s)", g->op_name[op], mpl_op_table[g->op_kind[op]].name);
+        printf(", operation '%s' (%s)", mpl_shown(g->op_name[op]), mpl_op_table[g->op_kind[op]].name);
     }
     for (mpl_buffer b = 0; b < p->n; b++)
         alive += p->pool[b] == 0 && p->birth[b] <= job->peak_step && job->peak_step < p->death[b];
@@ -200,7 +200,7 @@ static void show_peak(const mpl_job *job)
         }
         shown[n] = best;
         printf("             %-40s %12" PRIu64 " bytes, steps [%" PRIu32 ", %" PRIu32 ")\n",
-               mpl_buffer_label(p, best, label), p->bytes[best], p->birth[best], p->death[best]);
+               mpl_shown(mpl_buffer_label(p, best, label)), p->bytes[best], p->birth[best], p->death[best]);
     }
 }
 
@@ -269,7 +269,7 @@ static mpl_status show_witness(mpl_ctx *ctx, const mpl_problem *p)
     if (n > 0)
         column = (uint32_t)printf("witness      %" PRIu32 " buffers that can share nothing:", n);
     for (mpl_buffer b = 0; b < p->n; b++) {
-        const char *name = mpl_buffer_label(p, b, label);
+        const char *name = mpl_shown(mpl_buffer_label(p, b, label));
 
         if (!member[b])
             continue;
@@ -372,9 +372,9 @@ static mpl_status show_copies(mpl_ctx *ctx, const mpl_job *job)
 
         for (uint32_t i = 1; i < n; i++)
             best = copy[i].bytes > copy[best].bytes ? i : best;
-        printf("             '%s' to '%s', %" PRIu64 " bytes, %s '%s'\n", g->value_name[copy[best].from],
-               g->value_name[copy[best].to], copy[best].bytes, when[copy[best].when],
-               g->block_name[copy[best].block]);
+        printf("             '%s' to '%s', %" PRIu64 " bytes, %s '%s'\n",
+               mpl_shown(g->value_name[copy[best].from]), mpl_shown(g->value_name[copy[best].to]),
+               copy[best].bytes, when[copy[best].when], mpl_shown(g->block_name[copy[best].block]));
         copy[best].bytes = 0;
     }
 out:
@@ -496,7 +496,7 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
         MPL_TRY(mpl_record_write(ctx, row, &options->result));
         goto out;
     }
-    printf("%-12s %s, hash %016" PRIx64 "\n", job.source.graph ? "graph" : "buffers", job.text,
+    printf("%-12s %s, hash %016" PRIx64 "\n", job.source.graph ? "graph" : "buffers", mpl_shown(job.text),
            job.graph_hash);
     if (job.is_program)
         mpl_program_show(options, &job.ssa);

@@ -22,7 +22,7 @@ mpl_status mpl_cmd_table(mpl_ctx *ctx, mpl_options *options)
     MPL_TRY(mpl_rows_last(ctx, &rows));
     if (mpl_rows_mixed(&rows) < rows.n)
         fprintf(stderr, "memplan: table: this one mixes %s\n",
-                mpl_rows_mixed_text(&rows, mpl_rows_mixed(&rows), mixed));
+                mpl_shown(mpl_rows_mixed_text(&rows, mpl_rows_mixed(&rows), mixed)));
     if (options->output != NULL) {
         MPL_TRY(mpl_file_begin(ctx, options->output, &file));
         MPL_TRY(kind->print(ctx, kind, &rows, file.stream, options->tsv));

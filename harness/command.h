@@ -3,6 +3,7 @@
 #define MPL_COMMAND_H
 
 #include "harness/options.h"
+#include "harness/quote.h"
 
 /* Prints results to stdout, but for the object of --json, which it leaves in options->result: the caller prints it, with what
  * failed. The message of a failure is the caller's to print, too. Suites and plan files may set what the command

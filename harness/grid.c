@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 
+#include "harness/quote.h"
+
 mpl_status mpl_grid_cell(mpl_ctx *ctx, mpl_grid *grid, const char *format, ...)
 {
     mpl_status st = MPL_OK;
@@ -67,13 +69,14 @@ void mpl_grid_print(FILE *to, const mpl_grid *grid, bool tsv)
         bool last = c + 1 == grid->n_cols;
 
         if (tsv) {
-            fprintf(to, "%s%s", grid->cell[i], last ? "\n" : "\t");
+            mpl_put_tsv(to, grid->cell[i]);
+            fputc(last ? '\n' : '\t', to);
             continue;
         }
         fputs(c == 0 ? "| " : " ", to);
         for (int k = width(grid->cell[i]), w = column_width(grid, c); c > 0 && k < w; k++)
             fputc(' ', to);
-        fputs(grid->cell[i], to);
+        mpl_put_markdown(to, grid->cell[i]);
         for (int k = width(grid->cell[i]), w = column_width(grid, c); c == 0 && k < w; k++)
             fputc(' ', to);
         fputs(last ? " |\n" : " |", to);

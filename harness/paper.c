@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "graphs/base/file.h"
+#include "graphs/base/text.h"
 #include "harness/grid.h"
 #include "harness/table.h"
 
@@ -191,7 +192,7 @@ static mpl_status from_rows(mpl_ctx *ctx, const asked *a, char **text)
     MPL_TRY(mpl_rows_last(ctx, &rows));
     if (mpl_rows_mixed(&rows) < rows.n)
         fprintf(stderr, "memplan: paper: %s mixes %s\n", a->word[1],
-                mpl_rows_mixed_text(&rows, mpl_rows_mixed(&rows), mixed));
+                mpl_shown(mpl_rows_mixed_text(&rows, mpl_rows_mixed(&rows), mixed)));
     if ((f = open_memstream(&buffer, &size)) == NULL)
         MPL_TRY(MPL_EMEM);
     MPL_TRY(kind->print(ctx, kind, &rows, f, true));

@@ -31,10 +31,8 @@ static mpl_status next_cell(mpl_ctx *ctx, const csv *c, const char **at, char ce
             quoted = false, from--;
             continue;
         }
-        if (n + 2 >= CELL)
+        if (n + 1 >= CELL)
             MPL_FAIL(ctx, MPL_EINPUT, "%s: a cell of %d characters", c->path, CELL);
-        if (*from == '|')
-            cell[n++] = '\\'; /* else a cell would end there in markdown */
         cell[n++] = (char)(strchr("\t\n\r", *from) != NULL ? ' ' : *from);
     }
     while (n > 0 && cell[n - 1] == ' ')

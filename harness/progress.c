@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "graphs/base/base.h"
+#include "graphs/base/text.h"
 
 enum { BAR = 28 };
 
@@ -30,21 +30,23 @@ void mpl_progress_at(const mpl_progress *p, uint32_t under_way, double share, co
 
         fprintf(stderr, "%" PRId64 ":%02" PRId64 " left  ", left / 60, left % 60);
     }
-    fprintf(stderr, "%.44s", what);
+    fprintf(stderr, "%.44s", mpl_shown(what));
 }
 
 void mpl_progress_line(mpl_progress *p, const char *format, ...)
 {
     va_list args;
+    char text[2000];
 
     if (p->quiet)
         return;
     if (p->terminal)
         fputs("\r\033[K", stderr);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fputc('\n', stderr);
+    mpl_text_clean(text);
+    fprintf(stderr, "%s\n", text);
 }
 
 void mpl_progress_end(mpl_progress *p)

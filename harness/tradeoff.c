@@ -6,6 +6,7 @@
 #include "graphs/base/file.h"
 #include "harness/gnuplot.h"
 #include "harness/cells.h"
+#include "harness/quote.h"
 #include "harness/table.h"
 
 enum { BUDGETS = 12 };
@@ -187,7 +188,8 @@ static mpl_status read_points(mpl_ctx *ctx, const mpl_options *options, const ch
     c->measured = true;
     qsort(c->point, c->n, sizeof *c->point, by_memory);
     for (const point *p = c->point; p < c->point + c->n && !options->quiet; p++)
-        printf("planned %12.3f MiB  run %10.3f ms  work %.3f  %s\n", p->mib, p->ms, p->work, p->how);
+        printf("planned %12.3f MiB  run %10.3f ms  work %.3f  %s\n", p->mib, p->ms, p->work,
+               mpl_shown(p->how));
     snprintf(c->source, sizeof c->source, "measured on %s, plans of %s",
              mpl_record_get_text(first, MPL_FIELD_backend), mpl_planner_label(first, planner));
 out:
@@ -217,9 +219,11 @@ static void put_points(FILE *to, const curve *c, const char *name, bool best)
 {
     fprintf(to, "%s << EOD\n", name);
     for (uint32_t i = 0; i < c->n; i++)
-        if (!best || !is_beaten(c, i))
-            fprintf(to, "%.17g %.17g %.17g %s\n", c->point[i].mib, c->point[i].work, c->point[i].ms,
-                    c->measured ? c->point[i].how : "-");
+        if (!best || !is_beaten(c, i)) {
+            fprintf(to, "%.17g %.17g %.17g ", c->point[i].mib, c->point[i].work, c->point[i].ms);
+            mpl_put_gnuplot_cell(to, c->measured ? c->point[i].how : "-");
+            fputc('\n', to);
+        }
     fprintf(to, "EOD\n");
 }
 
@@ -227,12 +231,21 @@ static void put_script(FILE *to, const char *graph, const curve *c, const char *
 {
     static const char work[] = "work beside that of one run";
 
-    fprintf(to,
-            "set terminal %s\nset output '%s'\nset border %d\nset tics out nomirror\n"
-            "set grid lc rgb '#dddddd'\nset title \"%.150s\\n%s\"\nset xlabel '%s [MiB]'\nset xrange [0:*]\n",
+    char title[151];
+
+    snprintf(title, sizeof title, "%s", graph);
+    fprintf(to, "set terminal %s\nset output ",
             png ? "pngcairo size 1600,1000 fontscale 1.9 linewidth 1.6 noenhanced background '#ffffff'"
-                : "svg size 800,500 font 'sans-serif,12' noenhanced background '#ffffff'",
-            picture, c->measured ? 11 : 3, graph, c->source, c->measured ? "planned" : "peak live");
+                : "svg size 800,500 font 'sans-serif,12' noenhanced background '#ffffff'");
+    mpl_put_gnuplot(to, picture);
+    fprintf(to, "\nset title ");
+    mpl_put_gnuplot(to, title);
+    fprintf(to, ".\"\\n\".");
+    mpl_put_gnuplot(to, c->source);
+    fprintf(to,
+            "\nset border %d\nset tics out nomirror\nset grid lc rgb '#dddddd'\nset xlabel '%s [MiB]'\n"
+            "set xrange [0:*]\n",
+            c->measured ? 11 : 3, c->measured ? "planned" : "peak live");
     if (c->measured)
         fprintf(to,
                 "set ylabel 'run, median [ms]'\nset yrange [0:*]\nset y2label '%s'\nset y2tics\n"
@@ -284,8 +297,8 @@ mpl_status mpl_tradeoff_draw(mpl_ctx *ctx, const mpl_options *options, const cha
                                 : compute_points(ctx, options, graph, &c));
     MPL_TRY(draw(ctx, graph, &c, path, png));
     if (!options->quiet)
-        printf("%s: %s against %s; %s\n", path, c.measured ? "time, and work" : "work",
-               c.measured ? "planned memory" : "peak live bytes", c.source);
+        printf("%s: %s against %s; %s\n", mpl_shown(path), c.measured ? "time, and work" : "work",
+               c.measured ? "planned memory" : "peak live bytes", mpl_shown(c.source));
 out:
     mpl_free(ctx, c.point);
     return st;

@@ -1,6 +1,7 @@
 /* train.c -- see train.h. */
 #include "harness/train.h"
 
+#include "graphs/base/text.h"
 #include "harness/digits.h"
 
 enum { COMPARED = 3, DRAWN = 10000 };
@@ -85,7 +86,7 @@ static mpl_status get_digits(trainer *t)
         MPL_FAIL(t->ctx, MPL_EINPUT, "%s: pictures of %u pixels a side; the graph takes %u", t->options->data,
                  t->digits.side, t->side);
     if (!t->options->json && !t->options->quiet)
-        printf("data      %u pictures of %s\n", t->digits.n, t->options->data);
+        printf("data      %u pictures of %s\n", t->digits.n, mpl_shown(t->options->data));
 out:
     return st;
 }

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "harness/quote.h"
+
 static const char page[] =
 #include "viewer_gen.h"
     ;
@@ -95,35 +97,6 @@ void mpl_across_fini(mpl_ctx *ctx, mpl_spans_across *across)
 
 /* ---- the data ---- */
 
-void mpl_put_markup(FILE *to, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        const char *entity = *text == '&' ? "&amp;" : *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : NULL;
-
-        if (entity != NULL)
-            fputs(entity, to);
-        else
-            fputc((unsigned char)*text < 0x20 ? ' ' : *text, to);
-    }
-}
-
-/* A string of the script; what could end the script element, or begin a comment in it, is escaped. */
-static mpl_status put_string(mpl_ctx *ctx, FILE *to, const char *text)
-{
-    mpl_status st = MPL_OK;
-    char *quoted = NULL;
-
-    MPL_TRY(mpl_json_quote(ctx, text, &quoted));
-    for (const char *c = quoted; *c != '\0'; c++)
-        if (*c == '<')
-            fputs("\\u003c", to);
-        else
-            fputc(*c, to);
-out:
-    mpl_free(ctx, quoted);
-    return st;
-}
-
 /* A long name loses its middle, at borders of UTF-8 characters. */
 static const char *short_name(const char *name, char text[NAME_BYTES + 8])
 {
@@ -155,24 +128,21 @@ static void put_u64s(FILE *to, const char *key, uint32_t n, const uint64_t *item
     fputc(']', to);
 }
 
-static mpl_status put_names(mpl_ctx *ctx, FILE *to, const mpl_problem *p)
+static void put_names(FILE *to, const mpl_problem *p)
 {
-    mpl_status st = MPL_OK;
     char label[24], cut[NAME_BYTES + 8];
 
     fputs(",\nname: [", to);
     for (mpl_buffer b = 0; b < p->n; b++) {
         fputs(b > 0 ? "," : "", to);
-        MPL_TRY(put_string(ctx, to, short_name(mpl_buffer_label(p, b, label), cut)));
+        mpl_put_script(to, short_name(mpl_buffer_label(p, b, label), cut));
     }
     fputs("],\npools: [", to);
     for (uint32_t k = 0; k < p->n_pools; k++) {
         fputs(k > 0 ? "," : "", to);
-        MPL_TRY(put_string(ctx, to, p->pool_name[k]));
+        mpl_put_script(to, p->pool_name[k]);
     }
     fputc(']', to);
-out:
-    return st;
 }
 
 /* In-place pairs, and under parallel whom each buffer is before, by the transitive reduction. */
@@ -205,7 +175,7 @@ static mpl_status put_data(mpl_ctx *ctx, FILE *to, const char *planner, const mp
     if (p->before == NULL)
         MPL_TRY(mpl_peak_live(ctx, p, 0, &peak, live, NULL));
     fputs("{planner: ", to);
-    MPL_TRY(put_string(ctx, to, planner));
+    mpl_put_script(to, planner);
     fprintf(to,
             ", safety: \"%s\", claim: \"%s\", bound: %" PRIu64 ", steps: %" PRIu32
             ",\nunit: \"%s\",\naxis: \"%s\"",
@@ -222,7 +192,7 @@ static mpl_status put_data(mpl_ctx *ctx, FILE *to, const char *planner, const mp
     else
         fputs(",\nblock: null", to);
     put_u64s(to, "live", n_live, live);
-    MPL_TRY(put_names(ctx, to, p));
+    put_names(to, p);
     put_relations(to, p);
     fputs("\n}", to);
 out:

@@ -22,7 +22,4 @@ void mpl_across_fini(mpl_ctx *ctx, mpl_spans_across *across);
 mpl_status mpl_viewer_write(mpl_ctx *ctx, FILE *to, const char *title, const char *planner,
                             const mpl_job *job, const mpl_plan *plan);
 
-/* A text as HTML and XML write it. */
-void mpl_put_markup(FILE *to, const char *text);
-
 #endif

@@ -2,11 +2,11 @@
 # Loaded by concats.gp and views.gp, which set these.
 load 'scripts/style.gp'
 set bmargin 4
-graphs = system("cut -f1 '".table."' | sed 1d | uniq | tr '\n' ' '")
-place(name) = sum [i=1:words(graphs)] (word(graphs, i) eq name ? -i : 0)
+stats table every ::1 using (add(strcol(1))) nooutput
+place(name) = sum [i=1:words(names)] (word(names, i) eq name ? -i : 0)
 of(i) = strcol(2) eq word(choices, i)
 set grid noytics
-set yrange [-words(graphs) - 0.6 : -0.4]
+set yrange [-words(names) - 0.6 : -0.4]
 set xrange [0 : *]
 set key off
 set multiplot
@@ -14,7 +14,7 @@ set lmargin at screen 0.15
 set rmargin at screen 0.53
 set tmargin at screen 0.86
 set ytics ('' 0)
-set for [i=1:words(graphs)] ytics add (word(graphs, i) -i)
+set for [i=1:words(names)] ytics add (word(names, i) -i)
 set xlabel 'planned memory [MiB]'
 set key at screen 0.56, screen 0.97 center top horizontal Left reverse samplen 1
 plot table every ::1 using (of(1) ? $3 : NaN):(place(strcol(1)) + 0.15) with points pt 7 ps 1.0 lc rgb dark title title1, \

@@ -1,8 +1,9 @@
 # The exact planner: time to a plan within a list's capacity, and to the least height; a cross where the clock ended it.
 load 'scripts/style.gp'
 set bmargin 4
-lists = system("cut -f1 '".table."' | sed 1d | uniq | sed 's/[.][0-9]*[.]csv$//; s/[.]csv$//; s/guillotine/cut/; s/,seed=.*//' | tr '\n' ' '")
-names = system("cut -f1 '".table."' | sed 1d | uniq | tr '\n' ' '")
+stats table every ::1 using (add(strcol(1))) nooutput
+# "A" of A.1048576.csv, "cut:n=100" of guillotine:n=100,seed=2
+list(name) = swap('guillotine', 'cut', upto(',seed=', name[strlen(name) - 3 : *] eq '.csv' ? upto('.', name) : name))
 place(name) = sum [i=1:words(names)] (word(names, i) eq name ? -i : 0)
 ms(task) = strcol(3) eq task ? $10 : NaN
 mark(done, pt) = done ? pt : 2
@@ -12,7 +13,7 @@ set logscale x
 set format x '%g'
 set grid noytics
 set yrange [-words(names) - 0.6 : -0.4]
-set for [i=1:words(lists)] ytics add (word(lists, i) -i) font ',11'
+set for [i=1:words(names)] ytics add (list(word(names, i)) -i) font ',11'
 set xlabel 'time [ms], one thread, logarithmic'
 set key outside center top horizontal Left reverse
 plot table every ::1 using (ms('fit')):(place(strcol(1))):(mark($6 > 0, 7)) with points pt variable ps 0.9 lc rgb dark notitle, \

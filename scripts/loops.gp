@@ -1,17 +1,17 @@
 # Small loops without copies: what production's allocator needs, nnc_2019 and the least, a line a loop, a mark each.
 load 'scripts/style.gp'
 set bmargin 4
-loops = system("cut -f1 '".table."' | sed 1d | uniq | tr '\n' ' '")
-place(name) = sum [i=1:words(loops)] (word(loops, i) eq name ? -i : 0)
+stats table every ::1 using (add(strcol(1))) nooutput
+place(name) = sum [i=1:words(names)] (word(names, i) eq name ? -i : 0)
 # relative to production
 share(of) = strcol(2) eq of ? $4 / $3 : NaN
 set lmargin 18
 set rmargin 4
 set grid noytics
-set yrange [-words(loops) - 0.6 : -0.4]
+set yrange [-words(names) - 0.6 : -0.4]
 set xrange [0.45 : 1.05]
 set ytics ('' 0)
-set for [i=1:words(loops)] ytics add (word(loops, i) -i) font ',11'
+set for [i=1:words(names)] ytics add (word(names, i) -i) font ',11'
 set xlabel 'arena beside that of the production allocator'
 set key outside center top horizontal Left reverse
 plot table every ::1 using (1):(place(strcol(1))) with lines lc rgb faint dt 2 title 'production', \

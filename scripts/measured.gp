@@ -1,7 +1,7 @@
 # Pages of the arena that became resident against the planned arena, a mark a run; on the line the two are equal.
 load 'scripts/style.gp'
 set bmargin 4
-graphs = system("cut -f1 '".table."' | sed 1d | uniq | tr '\\n' ' '")
+stats table every ::1 using (add(strcol(1))) nooutput
 set logscale xy 2
 set format '%g'
 set xlabel 'planned arena [MiB], logarithmic'
@@ -9,5 +9,5 @@ set ylabel 'resident pages of the arena [MiB]'
 set key left top Left reverse spacing 1.2
 of(g) = strcol(1) eq g
 plot x lc rgb faint dt 2 title 'equal', \
-     for [i=1:words(graphs)] table every ::1 using (of(word(graphs, i)) ? $3 : NaN):4 with points pt 3 + i ps 1.3 lw 1.6 \
-         lc rgb colour[1 + i] title word(graphs, i)
+     for [i=1:words(names)] table every ::1 using (of(word(names, i)) ? $3 : NaN):4 with points pt 3 + i ps 1.3 lw 1.6 \
+         lc rgb colour[1 + i] title word(names, i)

@@ -2,7 +2,9 @@
 load 'scripts/style.gp'
 set bmargin 4
 # of a name with settings, the network and what tells it from the one before
-short(name) = system("echo '".name."' | sed 's/regime=//; s/image=.*rewired=100/sparse/; s/image=.*form=fused.*/sparse, fused/; s/layers=1/unrolled/'")
+fused(name) = strstrt(name, 'form=fused') > 0 ? upto('image=', name).'sparse, fused' : name
+sparse(name) = strstrt(name, 'rewired=100') > 0 ? upto('image=', name).'sparse'.after('rewired=100', name) : name
+short(name) = swap('layers=1', 'unrolled', fused(sparse(swap('regime=', '', name))))
 set lmargin 26
 set rmargin 4
 set grid noytics

@@ -4,7 +4,7 @@ set bmargin 4
 stats table every ::1 using 0 nooutput name 'rows'
 known(c) = strcol(c) ne '-'
 part(c) = known(c) ? number(strcol(c)) : NaN
-short(name, kind) = system("echo '".name."' | cut -d: -f1").(kind eq 'training' ? ', training' : '')
+short(name, kind) = upto(':', name).(kind eq 'training' ? ', training' : '')
 set lmargin 24
 set rmargin 4
 set grid noytics

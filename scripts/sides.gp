@@ -2,11 +2,12 @@
 load 'scripts/style.gp'
 set bmargin 4
 stats table every ::1 using 0 nooutput name 'rows'
-side(c) = system(sprintf("head -1 '%s' | cut -f%d | sed 's/ best MiB//'", table, c))
+side(c) = upto(' best MiB', c)
+stats table every ::0::0 using (first = side(strcol(3)), second = side(strcol(6)), 0) nooutput
 # "on" and "off" are those of in-place pairs
 full(name) = name eq 'on' || name eq 'off' ? 'in-place pairs '.name : name
-first = full(side(3))
-second = full(side(6))
+first = full(first)
+second = full(second)
 set lmargin 16
 set rmargin 4
 set grid noytics

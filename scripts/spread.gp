@@ -2,7 +2,7 @@
 load 'scripts/style.gp'
 set bmargin 4
 stats table every ::1 using 0 nooutput name 'rows'
-columns = int(system("head -1 '".table."' | tr '\\t' '\\n' | wc -l"))
+columns = rows_columns
 # gaps from 0 to thousands of per cent on one axis: even near 0, logarithmic far from it
 place(gap) = log10(1 + gap / 5.0)
 known(c) = strcol(c) ne '-'

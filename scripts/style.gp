@@ -20,3 +20,10 @@ faint = '#909090'    # lines that are only there to compare with
 array colour[8] = ['#000000', '#0072b2', '#56b4e9', '#009e73', '#b0a000', '#e69f00', '#cc79a7', '#d55e00']
 # cells of a table: of "+3.21 %" the number, of "-" nothing
 number(text) = text eq '-' || text eq '' ? NaN : real(text)
+# the different names of the first column, `stats table every ::1 using (add(strcol(1)))`, and parts of a name: put together here, since
+# what is put into a command of the shell is run, whatever a row calls itself
+names = ''
+add(name) = strstrt(' '.names, ' '.name.' ') > 0 ? 0 : (names = names.name.' ', 1)
+upto(mark, name) = name[1 : strstrt(name.mark, mark) - 1]
+after(mark, name) = name[strstrt(name, mark) + strlen(mark) : *]
+swap(old, new, name) = strstrt(name, old) > 0 ? upto(old, name).new.after(old, name) : name

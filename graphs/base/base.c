@@ -1,5 +1,5 @@
 /* base.c -- statuses, checked memory and checked byte arithmetic. See base.h. */
-#include "graphs/base/base.h"
+#include "graphs/base/text.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -20,9 +20,7 @@ mpl_status mpl_fail(mpl_ctx *ctx, mpl_status code, const char *file, int line, c
     va_start(args, format);
     vsnprintf(ctx->message, sizeof ctx->message, format, args);
     va_end(args);
-    for (char *c = ctx->message; *c != '\0';
-         c++) /* a file's own text may be in it, and it is to be one line */
-        *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
+    mpl_text_clean(ctx->message); /* a file's own text may be in it, and it is to be one line */
     return code;
 }
 

@@ -8,6 +8,7 @@
  *          so that arrays over steps stay small.
  * Cost     O(file size + n log n). */
 #include "graphs/base/file.h"
+#include "graphs/base/text.h"
 #include "graphs/problem.h"
 
 #include <stdlib.h>
@@ -304,13 +305,14 @@ out:
     return st;
 }
 
-/* Whether every buffer of pool 0 has a name that can stand in a row. */
+/* Whether every buffer of pool 0 has a name that can stand in a row: one cell, and none that a spreadsheet computes. */
 static bool names_fit(const mpl_problem *p)
 {
     for (mpl_buffer b = 0; b < p->n; b++) {
         const char *name = p->buffer_name != NULL ? p->buffer_name[b] : NULL;
 
-        if (p->pool[b] == 0 && (name == NULL || name[0] == '\0' || strpbrk(name, ",\n\r\t \"") != NULL))
+        if (p->pool[b] == 0 && (name == NULL || name[0] == '\0' || strpbrk(name, ", \"") != NULL ||
+                                strchr("=+-@", name[0]) != NULL || !mpl_text_is_seen(name)))
             return false;
     }
     return true;

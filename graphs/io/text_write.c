@@ -1,5 +1,6 @@
 /* text_write.c -- a graph as .graph text. The format stands in text_read.c. */
 #include "graphs/base/file.h"
+#include "graphs/base/text.h"
 #include "graphs/io/text_priv.h"
 #include "graphs/source.h"
 
@@ -42,14 +43,16 @@ static void put_quoted(writer *w, const char *text, size_t n)
     put(w, "\"");
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)text[i];
+        uint32_t seen = mpl_text_seen(text + i);
 
         if (c == '"' || c == '\\') {
             put_bytes(w, (const char[]){'\\', (char)c}, 2);
-        } else if (c < 0x20 || c == 0x7f) {
+        } else if (seen == 0 || seen > n - i) {
             put(w, "\\x");
             put_hex(w, &c, 1);
         } else {
-            put_bytes(w, (const char *)&text[i], 1);
+            put_bytes(w, text + i, seen);
+            i += seen - 1;
         }
     }
     put(w, "\"");

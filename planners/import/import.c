@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "graphs/base/file.h"
+#include "graphs/base/text.h"
 
 const mpl_import_format mpl_import_formats[] = {
 #define IMPORT(name, about) {#name, about, mpl_import_is_##name, mpl_import_read_##name},
@@ -169,7 +170,8 @@ mpl_status mpl_import_add(mpl_ctx *ctx, mpl_import_list *list, const mpl_import_
     MPL_TRY(mpl_new(ctx, copy, n + 1));
     memcpy(copy, name, n);
     for (size_t i = 0; i < n; i++)
-        copy[i] = (unsigned char)copy[i] < ' ' || copy[i] == 127 ? '?' : copy[i];
+        copy[i] = copy[i] == '\0' ? '?' : copy[i];
+    mpl_text_clean(copy);
     list->item[list->n] = *buffer;
     list->item[list->n++].name = copy;
 out:

@@ -5,6 +5,7 @@
 
 #include "graphs/analysis/before.h"
 #include "graphs/analysis/fold.h"
+#include "planners/planner.h"
 #include "planners/verify.h"
 
 enum { MOST = 12, ROOM = 128 };
