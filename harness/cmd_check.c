@@ -1,6 +1,5 @@
 /* cmd_check.c -- memplan check: the regression gate. A plan is verified, then its bytes are held to the proven optimum, the best
  * bound, or a baseline; the outcome is an exit status, a last line for logs, a row, and JUnit XML. */
-#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -32,24 +31,6 @@ typedef struct gate {
 static double mib(uint64_t bytes)
 {
     return (double)bytes / 1048576;
-}
-
-/* "0.5%" as parts of a million. */
-static mpl_status parse_tolerance(mpl_ctx *ctx, const char *text, uint64_t *parts)
-{
-    mpl_status st = MPL_OK;
-    char *end = NULL;
-    double percent;
-
-    *parts = 0;
-    if (text == NULL)
-        goto out;
-    percent = strtod(text, &end);
-    if (end == text || strcmp(end, "%") != 0 || !isfinite(percent) || percent < 0 || percent > 1000)
-        MPL_FAIL(ctx, MPL_EINPUT, "--tolerance: '%s' is no percentage from 0%% to 1000%%", text);
-    *parts = (uint64_t)(percent * 10000 + 0.5);
-out:
-    return st;
 }
 
 /* The most that is within the tolerance of `bytes`. */
@@ -316,7 +297,7 @@ static mpl_status check(gate *g)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(parse_tolerance(g->ctx, g->options->tolerance, &g->parts));
+    MPL_TRY(mpl_parse_percent(g->ctx, "--tolerance", g->options->tolerance, &g->parts));
     MPL_TRY(mpl_job_check_options(g->ctx, g->options));
     st = open_subject(g);
     if (g->row != NULL)

@@ -167,6 +167,10 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
            strcmp(job->backend->name, "ref") == 0 && mpl_backend_default() == job->backend
                ? "; this build has no faster one"
                : "");
+    if (job->safety == MPL_PARALLEL)
+        printf("executed  in order, one operation after the other; that the plan holds in parallel too is "
+               "verified, "
+               "not run\n");
     printf("outputs:  %s to the run that shares nothing", mpl_outputs_word(o->error));
     if (o->error > 0)
         printf(" (largest relative error %.3g)", o->error);

@@ -143,6 +143,7 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
         MPL_FAIL(ctx, MPL_EINPUT, "--rnn: '%s' is neither while nor unroll", options->rnn);
     if (strcmp(options->layout, "plain") != 0 && strcmp(options->layout, "auto") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--layout: '%s' is neither plain nor auto", options->layout);
+    MPL_TRY(mpl_parse_percent(ctx, "--gap", options->gap, &limit));
     if (options->threads > 1024)
         MPL_FAIL(ctx, MPL_EINPUT, "--threads: %" PRIu64 " is more than 1024", options->threads);
     if (options->repeat < 1 || options->repeat > 10000)

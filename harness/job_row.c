@@ -107,6 +107,7 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
         mpl_record_member_text(row, MPL_FIELD_dims, g->bound_input[i], "bound");
     if (o->given[MPL_OPT_capacity])
         mpl_record_int(row, MPL_FIELD_capacity, o->capacity);
+    mpl_record_text(row, MPL_FIELD_gap, o->gap);
     if (o->budget <= INT64_MAX)
         mpl_record_int(row, MPL_FIELD_budget, o->budget);
     if (o->threads > 0)
@@ -256,6 +257,8 @@ static mpl_status plan_once(mpl_ctx *ctx, const mpl_options *options, const mpl_
     run->budget_ticks = options->budget;
     if (options->given[MPL_OPT_time_limit])
         run->deadline_ns = mpl_clock_ns() + seconds_ns(options->time_limit);
+    st = mpl_parse_percent(ctx, "--gap", options->gap, &run->gap_parts);
+    mpl_assert(st == MPL_OK); /* it was looked at with all options */
     run->n_threads = options->threads > 0 ? (uint32_t)options->threads : 1;
     run->watch = options->watch;
     run->n_params = spec->key.n;
@@ -292,6 +295,16 @@ static mpl_status check_bound(mpl_ctx *ctx, const mpl_options *options, const mp
                  job->text, job->bound_bytes, job->peak_step, options->capacity);
 out:
     return st;
+}
+
+/* Whether the search is over because the plan is near enough to the bound, and no nearer. */
+static bool within_gap(const mpl_run *run, const mpl_job *job, const mpl_plan *plan)
+{
+    uint64_t bound = mpl_max_u64(plan->bound_bytes, job->bound_bytes);
+
+    return run->gap_parts > 0 && run->planner->params != NULL &&
+           strstr(run->planner->params, "minimise") != NULL && plan->spread.n == 0 &&
+           plan->peak_bytes > bound && plan->peak_bytes <= mpl_run_enough(run, bound);
 }
 
 /* The job's problem in its one order. */
@@ -332,6 +345,7 @@ static mpl_status plan_order(mpl_ctx *ctx, const mpl_options *options, const mpl
                     run.solver_gave_up              ? "solver"
                     : run.stopped_by_clock          ? "clock"
                     : run.ticks >= run.budget_ticks ? "ticks"
+                    : within_gap(&run, job, plan)   ? "gap"
                                                     : "done");
     MPL_TRY(mpl_job_plan_fields(ctx, job, plan, row));
     if ((spec->planner->traits & MPL_ROUNDED) != 0 && plan->bound_bytes > job->bound_bytes)
@@ -444,7 +458,7 @@ void mpl_row_fail(mpl_record *row, const char *status, const char *reason)
         MPL_FIELD_replay_ns,       MPL_FIELD_device_memory,
         MPL_FIELD_clocks,          MPL_FIELD_implementations,
         MPL_FIELD_allocators,      MPL_FIELD_malloc_ns,
-        MPL_FIELD_malloc_bytes,
+        MPL_FIELD_malloc_bytes,    MPL_FIELD_executed,
     };
 
     mpl_record_text(row, MPL_FIELD_status, status);

@@ -334,6 +334,7 @@ static void allocator_fields(const mpl_allocators *a, mpl_record *row)
 
 void mpl_measure_fields(const mpl_measured *m, mpl_record *row)
 {
+    mpl_record_text(row, MPL_FIELD_executed, "in order");
     mpl_record_int(row, MPL_FIELD_measured_bytes, m->facts.measured_bytes);
     mpl_record_int(row, MPL_FIELD_rss_bytes, m->rss_bytes);
     if (m->malloc_bytes > 0)

@@ -128,6 +128,24 @@ out:
     return st;
 }
 
+mpl_status mpl_parse_percent(mpl_ctx *ctx, const char *what, const char *text, uint64_t *parts)
+{
+    mpl_status st = MPL_OK;
+    char *end = NULL;
+    double percent;
+
+    *parts = 0;
+    if (text == NULL)
+        goto out;
+    percent = strtod(text, &end);
+    if (end == text || strcmp(end, "%") != 0 || !isfinite(percent) || percent < 0 || percent > 1000)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is no percentage from 0%% to 1000%% with its sign, such as 0.5%%",
+                 what, text);
+    *parts = (uint64_t)(percent * 10000 + 0.5);
+out:
+    return st;
+}
+
 static mpl_status set(mpl_ctx *ctx, mpl_options *options, int i, const char *value)
 {
     mpl_status st = MPL_OK;

@@ -71,6 +71,8 @@ mpl_status mpl_strings_add(mpl_ctx *ctx, mpl_strings *list, const char *item);
 
 /* A whole number of bytes; KiB, MiB or GiB may follow. MPL_EINPUT names `what`. */
 mpl_status mpl_parse_bytes(mpl_ctx *ctx, const char *what, const char *text, uint64_t *out);
+/* "0.5%" as parts of a million, at most 10^7; NULL: none. MPL_EINPUT names `what`. */
+mpl_status mpl_parse_percent(mpl_ctx *ctx, const char *what, const char *text, uint64_t *parts);
 /* A whole number in [min, max], all of `text`. `what` names it in the message. */
 mpl_status mpl_parse_count(mpl_ctx *ctx, const char *what, const char *text, uint64_t min, uint64_t max,
                            uint64_t *out);

@@ -133,8 +133,9 @@ static void report(solver *s)
 /* The height at which nothing more is to be gained. */
 static uint64_t goal(const solver *s, uint32_t pool)
 {
-    uint64_t bound = pool_bound(s, pool), capacity = s->p->pool_capacity[pool];
+    uint64_t bound = mpl_run_enough(s->run, pool_bound(s, pool)), capacity = s->p->pool_capacity[pool];
 
+    bound = mpl_min_u64(bound, mpl_max_u64(capacity, pool_bound(s, pool)));
     return !s->minimise && capacity != MPL_NO_CAPACITY && capacity > bound ? capacity : bound;
 }
 

@@ -688,6 +688,7 @@ mpl_status mpl_exact_families_first(mpl_run *run, const mpl_problem *p, mpl_exac
     MPL_TRY(mpl_new(run->ctx, f.got, p->n_pools));
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         MPL_TRY(mpl_lower_bound(run->ctx, p, pool, &f.goal[pool], NULL));
+        f.goal[pool] = mpl_run_enough(run, f.goal[pool]);
         f.height[pool] = UINT64_MAX;
     }
     if (run->start_offsets != NULL) {

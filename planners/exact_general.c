@@ -144,6 +144,8 @@ static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool, b
     uint64_t enough = minimise || most == MPL_NO_CAPACITY ? 0 : most;
 
     MPL_TRY(mpl_lower_bound(run->ctx, p, pool, &bound, NULL));
+    if (run->gap_parts > 0)
+        enough = mpl_max_u64(enough, mpl_min_u64(most, mpl_run_enough(run, bound)));
     if (has_families(p, pool)) {
         height = mpl_pool_height(p, pool, out->offset);
         MPL_TRY(mpl_exact_families(run->ctx, p, pool, enough, most, effort, out->offset, &height, &bound));

@@ -65,7 +65,9 @@ static uint64_t round_up(uint64_t at, uint64_t step)
 /* The height below which nothing is to be gained. */
 static uint64_t goal(const driver *d)
 {
-    return mpl_max_u64(d->proved_bytes, d->enough_bytes);
+    uint64_t within = mpl_min_u64(mpl_run_enough(d->run, d->proved_bytes), d->capacity_bytes);
+
+    return mpl_max_u64(mpl_max_u64(d->proved_bytes, within), d->enough_bytes);
 }
 
 static uint64_t end_bytes(const mpl_ilp *s, uint32_t i)

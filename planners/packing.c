@@ -517,7 +517,8 @@ static mpl_status packing_init(mpl_packing *q, uint32_t pool, const uint64_t *st
     }
     MPL_TRY(mpl_run_param_int(q->run, "minimise", 0, 1, 0, &minimise));
     MPL_TRY(mpl_lower_bound(q->run->ctx, p, pool, &q->bound, NULL));
-    q->goal = !minimise && capacity != MPL_NO_CAPACITY && capacity > q->bound ? capacity : q->bound;
+    q->goal = mpl_min_u64(mpl_run_enough(q->run, q->bound), mpl_max_u64(q->bound, capacity));
+    q->goal = !minimise && capacity != MPL_NO_CAPACITY && capacity > q->goal ? capacity : q->goal;
 out:
     return st;
 }
@@ -611,7 +612,7 @@ static mpl_status at_bounds(mpl_run *run, const mpl_problem *p, const uint64_t *
     *at = true;
     for (uint32_t pool = 0; pool < p->n_pools && *at; pool++) {
         MPL_TRY(mpl_lower_bound(run->ctx, p, pool, &bound, NULL));
-        *at = height[pool] <= bound;
+        *at = height[pool] <= mpl_run_enough(run, bound);
     }
 out:
     mpl_free(run->ctx, height);

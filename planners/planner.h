@@ -43,6 +43,8 @@ typedef struct mpl_run {
     const mpl_watch *watch; /* NULL: nobody; planners that search for long heed it */
     const uint64_t *
         start_offsets; /* [n] a valid plan to begin from; NULL: none. exact, local_search and hill_climb heed it [byte] */
+    uint64_t
+        gap_parts; /* of a million of the bound: a search is over within so much of it; 0: at the bound alone */
     uint32_t n_params; /* key=value pairs of the command line */
     const char *const *param_key;
     const char *const *param_value;
@@ -62,6 +64,18 @@ static inline bool mpl_run_late(const mpl_run *run)
 {
     return (run->watch != NULL && run->watch->stop != NULL && *run->watch->stop != 0) ||
            (run->deadline_ns != INT64_MAX && mpl_clock_ns() >= run->deadline_ns);
+}
+
+/* The height at which a search is over where no plan is below `bound`. */
+static inline uint64_t mpl_run_enough(const mpl_run *run, uint64_t bound)
+{
+    uint64_t most = bound;
+
+    if (run->gap_parts > 0 && (!mpl_mul_bytes(bound / 1000000, run->gap_parts, &most) ||
+                               !mpl_add_bytes(most, bound % 1000000 * run->gap_parts / 1000000, &most) ||
+                               !mpl_add_bytes(most, bound, &most)))
+        most = UINT64_MAX;
+    return most;
 }
 
 void mpl_run_init(mpl_run *run, mpl_ctx *ctx); /* seed 1, no limits, 1 thread, no parameters */

@@ -42,7 +42,7 @@ typedef struct contest {
     uint64_t limit;       /* of ticks */
     int64_t begin_ns;
     mpl_plan *best_folded;   /* of the folded problem: the lowest of pool 0; NULL: none yet */
-    uint64_t *goal, *height; /* by pool [byte] */
+    uint64_t *goal, *height; /* by pool; a height within the run's gap of its goal will do [byte] */
     mpl_plan *out;
     bool proved; /* that no plan fits the capacities */
 } contest;
@@ -52,7 +52,8 @@ static bool is_over(contest *s)
     bool reached = true;
 
     for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
-        reached = reached && s->height[pool] <= s->goal[pool];
+        reached = reached && s->height[pool] <= s->p->pool_capacity[pool] &&
+                  s->height[pool] <= mpl_run_enough(s->run, s->goal[pool]);
     if (mpl_run_late(s->run))
         s->run->stopped_by_clock = !reached;
     return reached || s->proved || s->run->stopped_by_clock || s->run->ticks >= s->limit;

@@ -169,12 +169,61 @@ static void the_kept_order_is_executed(void **state)
     check_run(run("run inception_v3:image=75 -p owl -b cpu --repeat 1 --order least_peak"), "equal");
 }
 
+/* ---- searches that end early ---------------------------------------------------------------------------------------- */
+
+/* Fault: a gap that is not kept, is called optimal, or is heeded where nobody asked for it. */
+static void a_gap_ends_a_search(void **state)
+{
+    static const char *const planners[] = {"portfolio", "exact", "local_search", "beam"};
+    static const double gaps[] = {0.001, 0.1, 1};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof planners / sizeof *planners; i++)
+        for (size_t k = 0; k < sizeof gaps / sizeof *gaps; k++) {
+            mpl_record *row;
+            uint64_t planned, bound;
+
+            assert_int_equal(
+                run("plan shufflenet_v2:batch=8,mode=train -p %s --gap %g%% --json", planners[i], gaps[k]),
+                0);
+            row = printed_row(&ctx);
+            planned = number(row, MPL_FIELD_planned_bytes), bound = number(row, MPL_FIELD_bound_bytes);
+            assert_true((double)planned <= (double)bound * (1 + gaps[k] / 100) + 1);
+            assert_true(mpl_record_is(row, MPL_FIELD_claim, planned > bound ? "feasible" : "optimal"));
+            assert_true(mpl_record_is(row, MPL_FIELD_stopped, planned > bound ? "gap" : "done"));
+            mpl_record_free(&ctx, row);
+        }
+    /* within 50 % of the bound at once, and yet the optimum is asked for */
+    assert_int_equal(run("check mlp:layers=2,batch=64 -p exact --against optimum --gap 50%%"), 2);
+    assert_int_equal(run("check densenet121:image=32 -p pool --against optimum --tolerance 1"), 2);
+    check_run(0, "--tolerance: '1' is no percentage from 0% to 1000% with its sign, such as 0.5%");
+    assert_int_equal(run("plan mlp --gap 5"), 2);
+    check_run(0, "such as 0.5%");
+}
+
+/* Fault: a run of a plan that holds in parallel, taken for one that ran so. */
+static void a_run_says_that_it_is_in_order(void **state)
+{
+    mpl_ctx ctx;
+    mpl_record *row;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    check_run(run("run mlp -b ref -p nnc_2019 --safety parallel --repeat 1"), "executed  in order");
+    assert_int_equal(run("run mlp -b ref -p nnc_2019 --safety parallel --repeat 1 --json"), 0);
+    row = printed_row(&ctx);
+    assert_true(mpl_record_is(row, MPL_FIELD_executed, "in order"));
+    mpl_record_free(&ctx, row);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(searched_orders_are_never_worse),
-        cmocka_unit_test(proofs_say_over_what),
-        cmocka_unit_test(the_kept_order_is_executed),
+        cmocka_unit_test(searched_orders_are_never_worse), cmocka_unit_test(proofs_say_over_what),
+        cmocka_unit_test(the_kept_order_is_executed),      cmocka_unit_test(a_gap_ends_a_search),
+        cmocka_unit_test(a_run_says_that_it_is_in_order),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
