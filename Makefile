@@ -24,6 +24,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 .PHONY: views-oracle views-planted concats-planted control-oracle control-planted edges-oracle judge-oracle mutants mutants-smoke
+.PHONY: certificates certificates-planted
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: reliability cluster-test follow-docs claims determinism exact-oracle ilp-oracle paper paper-check peers
 MAKEFLAGS += --no-builtin-rules
@@ -262,6 +263,12 @@ ilp-oracle: deps-test $O/tests/test_planners_ilp
 certify-mutations: deps-test $O/tests/test_planners_certify $O/tests/test_planners_certify_general
 	$(Q)MPL_MUTANTS=1000000 $O/tests/test_planners_certify
 	$(Q)MPL_MUTANTS=1000000 $O/tests/test_planners_certify_general
+
+# Two checkers that share no code, of a million certificates true, changed and forged; and faults that the tests must notice.
+certificates: deps-test $O/tests/test_planners_forgeries
+	$(Q)MPL_FORGERIES=$${MPL_FORGERIES-1000000} $O/tests/test_planners_forgeries
+certificates-planted: deps-test $O/tests/test_planners_certify $O/tests/test_planners_certify_general $O/tests/test_planners_forgeries
+	$(Q)scripts/plant-certify.sh $O
 
 # What is claimed with a figure, run once more: asked, reached, met or not; into results/tables/claims.tsv unless ONLY=PATTERN.
 claims: deps-test all $(TESTBIN) $O/tests/bench_speed $O/tests/bench_exact $O/tests/bench_parallel

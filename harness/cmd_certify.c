@@ -18,6 +18,10 @@ static void print_proved(const char *path, const mpl_plan_file *file, const mpl_
         printf("%s: certified: %s: pool '%s' needs %" PRIu64 " bytes or more: %" PRIu32
                " buffers conflict pairwise\n",
                mpl_shown(path), claim, mpl_shown(pool), proved->bound, file->plan->n_witness);
+    else if (proved->evidence == MPL_EVIDENCE_PRICES)
+        printf("%s: certified: %s: the buffers of pool '%s' cost %" PRIu64
+               " or more: the least that a memory with room asks for each\n",
+               mpl_shown(path), claim, mpl_shown(pool), proved->bound);
     else
         printf("%s: nothing to certify: the plan claims to be %s, and its bound of %" PRIu64
                " bytes has no certificate\n",
@@ -28,7 +32,7 @@ static void print_proved(const char *path, const mpl_plan_file *file, const mpl_
 static mpl_status write_row(mpl_ctx *ctx, const mpl_plan_file *file, const mpl_certified *proved,
                             const char *refused, mpl_record *row, char **json)
 {
-    static const char *const kinds[] = {NULL, "peak_live", "search"};
+    static const char *const kinds[] = {NULL, "peak_live", "search", NULL};
     mpl_status st = MPL_OK;
 
     if (refused != NULL)
@@ -37,7 +41,7 @@ static mpl_status write_row(mpl_ctx *ctx, const mpl_plan_file *file, const mpl_c
         mpl_record_text(row, MPL_FIELD_status, "ok");
     mpl_record_text(row, MPL_FIELD_claim, mpl_claim_name(file->plan->claim));
     mpl_record_null(row, MPL_FIELD_bound_bytes);
-    if (proved->evidence != MPL_EVIDENCE_NONE && proved->bound != UINT64_MAX)
+    if (kinds[proved->evidence] != NULL && proved->bound != UINT64_MAX)
         mpl_record_int(row, MPL_FIELD_bound_bytes, proved->bound);
     mpl_record_text(row, MPL_FIELD_bound_kind, kinds[proved->evidence]);
     MPL_TRY(mpl_record_write(ctx, row, json));

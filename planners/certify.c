@@ -1,29 +1,31 @@
-/* certify.c -- the checker of certificates. See certify.h; proof.h says what each record means and why it is sound.
+/* certify.c -- the checker of certificates. See certify.h; CERTIFICATES.md says what each record means and why it is sound.
  *
  * Source   this project */
 #include "planners/certify.h"
 
-#define MOST      (UINT64_C(1) << 60) /* bytes of a pool, and numbers in a text */
-#define BEYOND    (INT64_C(1) << 61)  /* an est that no top reaches */
-#define MOST_SUMS (INT64_C(1) << 18)  /* of one record 'r' */
-#define MOST_KEPT (1u << 23)          /* buffers of all states and sets that are kept at a time */
+#include <stdlib.h>
+
+#define MOST           (UINT64_C(1) << 60) /* bytes of a pool, and numbers in a text */
+#define BEYOND         (INT64_C(1) << 61)  /* an est that no top reaches */
+#define MOST_SUMS      (INT64_C(1) << 18)  /* of one record 'r' */
+#define MOST_KEPT      (1u << 23)          /* buffers of all states that are kept at a time */
+#define STEPS_PER_BYTE 1024                /* and bit of the size: the work that a text may ask for */
 
 typedef struct item {
-    mpl_buffer id, body;           /* buffers of one body share their offset */
-    uint32_t pair_begin, pair_end; /* the pairs with it are among these of the problem */
-    bool active, shared;           /* shared: others are of its body */
-    bool candidate, marked;        /* of the last split; in what is kept: a refuted one, or one of the set */
+    mpl_buffer id, body, next; /* buffers of one body share their offset; next: they form a ring */
+    bool active;
+    bool candidate, marked; /* of the last split; in what is kept: a refuted one */
     int64_t est, top, size, align;
 } item;
 
-/* A state that is kept: to go back to at each child of a split, or under a number. Or a set. */
+/* A state that is kept: to go back to at each child of a split, or under a number. */
 typedef struct kept {
     enum { SPLIT, PAIR, NUMBER } kind;
-    item *item;            /* [n] */
-    int64_t set, n_left;   /* of a split's children; PAIR: 1 left: the two lie apart */
-    mpl_buffer a, b;       /* SPLIT: the child at work (MPL_NONE: nobody); PAIR: the two */
-    bool refuted;          /* nobody; the numbered state */
-    size_t n_sets, number; /* PAIR: how many there were; NUMBER: which */
+    item *item;              /* [n] */
+    int64_t set, n_left;     /* of a split's children; PAIR: 1 left: the two lie apart */
+    mpl_buffer a, b;         /* SPLIT: the child at work (MPL_NONE: nobody); PAIR: the two */
+    bool refuted;            /* nobody; the numbered state */
+    size_t n_joined, number; /* PAIR: how many there were; NUMBER: which */
 } kept;
 
 typedef struct list {
@@ -31,19 +33,32 @@ typedef struct list {
     size_t n, room;
 } list;
 
+typedef struct partner {
+    mpl_buffer of, with;
+    uint32_t apart; /* second children, of splits about the two, that are open */
+} partner;
+
 typedef struct checker {
     mpl_ctx *ctx;
     mpl_status st; /* the first fault */
     const mpl_problem *p;
     item *item; /* [n] the state at hand */
     const char *at;
-    uint64_t n_read;
+    uint64_t n_read, steps_left;
     int64_t number[3];
     bool waiting; /* for a child of the last split */
     bool moved;   /* split by b, or put at the top: pairs no longer matter to the state */
-    list open, numbered, sets;
+    list open, numbered;
+    uint64_t *set; /* [n_sets * n_words] its buffers, active or not */
+    size_t n_sets, n_words, set_room;
+    uint64_t *joined; /* [n_joined] set * n + buffer, in the order of the records c */
+    size_t n_joined, joined_room;
+    partner *partner;        /* both ways, ascending */
+    uint32_t *partner_begin; /* [n + 1] */
+    item **member;           /* [n_members] scratch: the active ones of a set */
+    uint32_t n_members;
     item *scratch; /* [n] */
-    char *sum;     /* [MOST_SUMS] 1: such a sum exists */
+    uint64_t *sum; /* [MOST_SUMS / 64] bits: such a sum exists */
 } checker;
 
 /* Keeps the first fault: what is wrong at the record, and the number it is about. */
@@ -54,60 +69,105 @@ static void refuse(checker *c, const char *why, int64_t about)
                          "the refutation is wrong at record %" PRIu64 ": %s %" PRId64, c->n_read, why, about);
 }
 
-#define DIGIT(letter) ((letter) >= '0' && (letter) <= '9')
-#define foreach(c, i) for (item *i = (c)->item; i < (c)->item + (c)->p->n; i++)
-
-/* Whether a and b conflict, and are no pair or one that lies apart. */
-static bool rivals(const checker *c, const item *i, const item *j)
+/* Counts work: that of a text is bounded by its size. */
+static item *spend(checker *c, uint64_t steps)
 {
-    const mpl_problem *p = c->p;
-    mpl_buffer a = i->id, b = j->id;
-    bool pair = false;
-
-    if (!mpl_verify_conflict(p, a, b))
-        return false;
-    for (uint32_t k = i->pair_begin; k < i->pair_end; k++)
-        pair = pair || (p->in_place_in[k] == a && p->in_place_out[k] == b) ||
-               (p->in_place_in[k] == b && p->in_place_out[k] == a);
-    for (const kept *k = c->open.at; pair && k != NULL && k < c->open.at + c->open.n; k++)
-        pair = k->kind != PAIR || k->n_left != 1 || ((k->a != a || k->b != b) && (k->a != b || k->b != a));
-    return !pair;
+    if (steps > c->steps_left)
+        refuse(c, "more work than its size allows; characters left", (int64_t)strlen(c->at));
+    c->steps_left -= steps < c->steps_left ? steps : c->steps_left;
+    return c->item;
 }
 
-static bool in_set(const checker *c, const item *i, int64_t set)
+#define DIGIT(letter) ((letter) >= '0' && (letter) <= '9')
+#define foreach(c, i) for (item *i = spend(c, (c)->p->n); (c)->st == MPL_OK && i < (c)->item + (c)->p->n; i++)
+
+static partner *find_partner(const checker *c, mpl_buffer a, mpl_buffer b)
 {
-    return i->active && set < (int64_t)c->sets.n && c->sets.at[set].item[i->id].marked;
+    uint32_t low = c->partner_begin[a], high = c->partner_begin[a + 1];
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+
+        if (c->partner[mid].with == b)
+            return &c->partner[mid];
+        if (c->partner[mid].with < b)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return NULL;
+}
+
+/* Whether a and b conflict, and are no pair or one that lies apart. */
+static bool rivals(checker *c, const item *i, const item *j)
+{
+    const uint32_t *gaps = c->p->gap_begin;
+    mpl_buffer a = i->id, b = j->id;
+    const partner *pair;
+
+    spend(c, 1 + (gaps != NULL ? gaps[a + 1] - gaps[a] + gaps[b + 1] - gaps[b] : 0));
+    if (!mpl_verify_conflict(c->p, a, b))
+        return false;
+    pair = find_partner(c, a, b);
+    return pair == NULL || pair->apart > 0;
+}
+
+static bool in_set(const checker *c, mpl_buffer id, int64_t set)
+{
+    return set < (int64_t)c->n_sets && mpl_bit_has(c->set + (size_t)set * c->n_words, id);
+}
+
+/* member[] = the active ones of a set. */
+static void find_members(checker *c, int64_t set)
+{
+    const uint64_t *row = c->set + (size_t)set * c->n_words;
+
+    c->n_members = 0;
+    spend(c, c->n_words);
+    for (size_t w = 0; set < (int64_t)c->n_sets && w < c->n_words; w++)
+        for (uint64_t rest = row[w]; rest != 0; rest &= rest - 1) {
+            item *i = &c->item[w * 64 + (size_t)__builtin_ctzll(rest)];
+
+            if (i->active)
+                c->member[c->n_members++] = i;
+        }
+    spend(c, c->n_members);
 }
 
 /* What an upper body keeps from a lower one: the largest there that has a rival here; 0: nothing. */
-static int64_t distance(const checker *c, const item *lower, const item *upper)
+static int64_t distance(checker *c, const item *lower, const item *upper)
 {
     int64_t most = 0;
+    const item *i = lower, *j = upper;
 
-    if (!lower->shared && !upper->shared)
-        return rivals(c, lower, upper) ? lower->size : 0;
-    foreach (c, i)
-        for (item *j = c->item; i->body == lower->body && i->active && j < c->item + c->p->n; j++)
-            if (j->body == upper->body && j->active && i->size > most && rivals(c, i, j))
+    do {
+        do {
+            if (i->active && j->active && i->size > most && rivals(c, i, j))
                 most = i->size;
+            j = &c->item[j->next];
+        } while (j != upper);
+        i = &c->item[i->next];
+    } while (i != lower && c->st == MPL_OK);
     return most;
 }
 
 /* With its body. */
 static void raise_est(checker *c, item *i, int64_t est)
 {
+    item *j = i;
+
     est = est > BEYOND ? BEYOND : (est + i->align - 1) / i->align * i->align;
-    i->est = est > i->est ? est : i->est;
-    if (i->shared)
-        foreach (c, j)
-            j->est = j->body == i->body && est > j->est ? est : j->est;
+    do {
+        j->est = est > j->est ? est : j->est;
+        j = &c->item[j->next];
+    } while (j != i);
 }
 
 /* Keeps the state at hand at the end of a list. */
 static void keep(checker *c, list *l, kept k)
 {
-    if ((c->open.n + c->numbered.n + c->sets.n) * c->p->n > MOST_KEPT)
-        refuse(c, "too many states and sets to keep:", (int64_t)(c->open.n + c->numbered.n + c->sets.n));
+    if ((c->open.n + c->numbered.n) * c->p->n > MOST_KEPT)
+        refuse(c, "too many states to keep:", (int64_t)(c->open.n + c->numbered.n));
     if (c->st == MPL_OK && (c->st = mpl_reserve(c->ctx, l->at, l->room, l->n + 1)) == MPL_OK &&
         (c->st = mpl_new(c->ctx, k.item, c->p->n)) == MPL_OK) {
         foreach (c, i)
@@ -148,17 +208,26 @@ static void rule_connected(checker *c)
 
 static void rule_set(checker *c)
 {
-    int64_t id = c->number[0], set = c->number[1];
+    int64_t set = c->number[1];
+    const item *i = &c->item[c->number[0]];
 
-    if (set == (int64_t)c->sets.n)
-        keep(c, &c->sets, (kept){0});
-    if (set >= (int64_t)c->sets.n)
+    if (set > (int64_t)c->n_sets) {
         refuse(c, "out of turn: set", set);
-    for (uint32_t i = 0; c->st == MPL_OK && i < c->p->n; i++)
-        if (c->sets.at[set].item[i].marked && !rivals(c, &c->item[i], &c->item[id]))
-            refuse(c, "no rival of all of its set: buffer", id);
-    if (c->st == MPL_OK)
-        c->sets.at[set].item[id].marked = true;
+        return;
+    }
+    if (set == (int64_t)c->n_sets &&
+        (c->st = mpl_reserve(c->ctx, c->set, c->set_room, (c->n_sets + 1) * c->n_words)) == MPL_OK)
+        memset(c->set + c->n_sets++ * c->n_words, 0, c->n_words * sizeof *c->set);
+    if (c->st != MPL_OK ||
+        (c->st = mpl_reserve(c->ctx, c->joined, c->joined_room, c->n_joined + 1)) != MPL_OK)
+        return;
+    spend(c, c->n_words);
+    for (size_t w = 0; w < c->n_words; w++)
+        for (uint64_t rest = c->set[(size_t)set * c->n_words + w]; rest != 0; rest &= rest - 1)
+            if (!rivals(c, i, &c->item[w * 64 + (size_t)__builtin_ctzll(rest)]))
+                refuse(c, "no rival of all of its set: buffer", i->id);
+    mpl_bit_add(c->set + (size_t)set * c->n_words, i->id);
+    c->joined[c->n_joined++] = (uint64_t)set * c->p->n + i->id;
 }
 
 static int64_t divisor(int64_t a, int64_t b)
@@ -166,41 +235,78 @@ static int64_t divisor(int64_t a, int64_t b)
     return b == 0 ? a : divisor(b, a % b);
 }
 
+/* Adds a buffer of `by` units to the sums, of which there are n. */
+static void add_sums(checker *c, int64_t by, int64_t n)
+{
+    int64_t skip = by / 64, last = (n - 1) / 64;
+    unsigned shift = (unsigned)(by % 64);
+
+    spend(c, (uint64_t)last + 1);
+    for (int64_t w = last; w >= skip; w--) {
+        c->sum[w] |= c->sum[w - skip] << shift;
+        if (shift > 0 && w > skip)
+            c->sum[w] |= c->sum[w - skip - 1] >> (64 - shift);
+    }
+}
+
+/* Whether there is a sum in [from, to]. */
+static bool has_sum(checker *c, int64_t from, int64_t to)
+{
+    spend(c, from <= to ? (uint64_t)(to - from) / 64 + 1 : 0);
+    for (int64_t s = from; s <= to; s = (s / 64 + 1) * 64) {
+        uint64_t word = c->sum[s / 64] >> (s % 64) << (s % 64);
+
+        if (to / 64 == s / 64 && to % 64 < 63)
+            word &= (UINT64_C(1) << (to % 64 + 1)) - 1;
+        if (word != 0)
+            return true;
+    }
+    return false;
+}
+
+static int by_end(const void *a, const void *b)
+{
+    const item *i = *(item *const *)a, *j = *(item *const *)b;
+    int64_t x = i->est + i->size, y = j->est + j->size;
+
+    return x != y ? (x > y) - (x < y) : (i->id > j->id) - (i->id < j->id);
+}
+
 static void rule_fill(checker *c)
 {
     item *x = &c->item[c->number[0]];
-    int64_t set = c->number[1], est = c->number[2], high;
-    int64_t floor = BEYOND, rest = 0, highest = 0, unit = 0, n_sums;
+    int64_t est = c->number[2], floor = BEYOND, rest = 0, highest = 0, unit = 0, n_sums, high;
+    uint32_t n = 0;
 
-    foreach (c, i) {
-        if (!in_set(c, i, set))
-            continue;
+    find_members(c, c->number[1]);
+    for (uint32_t k = 0; k < c->n_members; k++) {
+        item *i = c->member[k];
+
         rest += i->size;
         floor = i->est < floor ? i->est : floor;
         highest = i->top + i->size > highest ? i->top + i->size : highest;
-        unit = i != x && i->est + i->size < est ? divisor(i->size, unit) : unit;
+        if (i != x && i->est + i->size < est) {
+            unit = divisor(i->size, unit);
+            c->member[n++] = i;
+        }
     }
     unit = unit > 0 ? unit : (int64_t)MOST; /* nobody fits below: 0 is the only sum */
     n_sums = est > floor ? (est - 1 - floor) / unit + 1 : 1;
-    if (!in_set(c, x, set) || n_sums > MOST_SUMS)
+    if (!in_set(c, x->id, c->number[1]) || n_sums > MOST_SUMS) {
         refuse(c, "not there, or too many sums: buffer", x->id);
-    for (int64_t low = x->est; low < est && c->st == MPL_OK;
-         low = high) { /* offsets [low, high) have the same buffers below */
-        int64_t from = low + rest - highest, to;
+        return;
+    }
+    qsort(c->member, n, sizeof *c->member, by_end);
+    memset(c->sum, 0, (size_t)(n_sums + 63) / 64 * sizeof *c->sum);
+    c->sum[0] = 1;
+    /* Offsets [low, high) have the same buffers below. */
+    for (int64_t low = x->est, k = 0; low < est && c->st == MPL_OK; low = high) {
+        int64_t from = low + rest - highest;
 
-        high = est;
-        memset(c->sum, 0, (size_t)n_sums);
-        c->sum[0] = 1;
-        foreach (c, i) {
-            int64_t end = i != x && in_set(c, i, set) ? i->est + i->size : BEYOND, by = i->size / unit;
-
-            high = end > low && end < high ? end : high;
-            for (int64_t s = n_sums - 1; end <= low && s >= by; s--)
-                c->sum[s] |= c->sum[s - by];
-        }
-        from = from > 0 ? (from + unit - 1) / unit : 0;
-        to = (high - 1 - floor) / unit;
-        if (from <= to && memchr(c->sum + from, 1, (size_t)(to - from + 1)) != NULL)
+        for (; k < n && c->member[k]->est + c->member[k]->size <= low; k++)
+            add_sums(c, c->member[k]->size / unit, n_sums);
+        high = k < n ? c->member[k]->est + c->member[k]->size : est;
+        if (has_sum(c, from > 0 ? (from + unit - 1) / unit : 0, (high - 1 - floor) / unit))
             refuse(c, "there is room lower for buffer", x->id);
     }
     raise_est(c, x, est);
@@ -233,10 +339,13 @@ static void rule_split(checker *c)
     kept k = {.kind = SPLIT, .set = c->number[0], .n_left = c->number[1]};
     int64_t floor = BEYOND;
 
+    find_members(c, k.set);
+    for (uint32_t m = 0; m < c->n_members; m++)
+        floor = c->member[m]->est < floor ? c->member[m]->est : floor;
     foreach (c, i)
-        floor = in_set(c, i, k.set) && i->est < floor ? i->est : floor;
-    foreach (c, i)
-        i->candidate = in_set(c, i, k.set) && i->est == floor;
+        i->candidate = false;
+    for (uint32_t m = 0; m < c->n_members; m++)
+        c->member[m]->candidate = c->member[m]->est == floor;
     keep(c, &c->open, k);
     c->waiting = c->moved = true;
 }
@@ -244,17 +353,19 @@ static void rule_split(checker *c)
 static void rule_pair(checker *c)
 {
     item *a = &c->item[c->number[0]], *b = &c->item[c->number[1]], was = *b;
-    kept k = {PAIR, .n_left = 2, .a = a->id, .b = b->id, .n_sets = c->sets.n, .number = c->numbered.n};
+    kept k = {PAIR, .n_left = 2, .a = a->id, .b = b->id, .n_joined = c->n_joined, .number = c->numbered.n};
+    mpl_buffer next = a->next;
 
     if (c->moved)
         refuse(c, "too late for a word on the pair of buffer", k.a);
     keep(c, &c->open, k);
     was.top = a->top < b->top ? a->top : b->top;
     was.align = a->align > b->align ? a->align : b->align;
+    if (a->body != b->body)
+        a->next = b->next, b->next = next; /* two rings become one */
     foreach (c, i)
         if (i->body == a->body || i->body == was.body) {
             i->body = a->body;
-            i->shared = true;
             i->top = was.top;
             i->align = was.align;
         }
@@ -283,15 +394,17 @@ static void rule_nobody(checker *c)
         foreach (c, i) {
             int64_t least = inside ? own[i->id].est : BEYOND;
 
+            if (!i->candidate)
+                continue;
             foreach (c, j) {
-                bool counts = i->candidate && j->active && in_set(c, j, split->set) == inside;
+                bool counts = j->active && in_set(c, j->id, split->set) == inside;
                 int64_t end = own[j->id].est + (counts ? distance(c, j, i) : 0);
 
                 least = end > own[j->id].est && end < least ? end : least;
             }
-            if (i->candidate && inside)
+            if (inside)
                 raise_est(c, i, least);
-            else if (i->candidate)
+            else
                 own[i->id].est = least;
         }
     split->a = MPL_NONE;
@@ -299,32 +412,57 @@ static void rule_nobody(checker *c)
 }
 
 /* Whether i and j, at one est, may change places. */
-static bool twins(const checker *c, const item *i, const item *j)
+static bool twins(checker *c, const item *i, const item *j)
 {
+    if (i->next != i->id || j->next != j->id || i->size != j->size || i->align != j->align ||
+        i->est != j->est || i->top != j->top)
+        return false;
     foreach (c, k)
         if (k->id != i->id && k->id != j->id && k->active && rivals(c, i, k) != rivals(c, j, k))
             return false;
-    return !i->shared && !j->shared && i->size == j->size && i->align == j->align && i->est == j->est &&
-           i->top == j->top;
+    return true;
 }
 
-/* Another child of a split, or none. What was found of rivals while a pair shared its offset need not be so when it does not. */
+/* What was found of rivals while a pair shared its offset, or lay apart, need not be so when it does not. */
+static void forget_since(checker *c, const kept *pair)
+{
+    while (c->n_joined > pair->n_joined) {
+        uint64_t at = c->joined[--c->n_joined];
+
+        mpl_bit_drop(c->set + at / c->p->n * c->n_words, (uint32_t)(at % c->p->n));
+    }
+    for (size_t i = pair->number; i < c->numbered.n; i++)
+        c->numbered.at[i].refuted = false;
+}
+
+/* From the first child of s to the second, from the second out. */
+static void next_of_pair(checker *c, kept *k)
+{
+    partner *there = find_partner(c, k->a, k->b), *back = find_partner(c, k->b, k->a);
+
+    c->moved = false;
+    forget_since(c, k);
+    if (there != NULL && k->n_left > 0)
+        there->apart++, back->apart++;
+    else if (there != NULL)
+        there->apart--, back->apart--;
+}
+
+/* Another child of a split, or none. */
 static void next_child(checker *c, kept *k)
 {
     c->waiting = --k->n_left > 0 && k->kind == SPLIT;
     if (k->kind == PAIR) {
-        c->moved = false;
-        for (size_t i = k->n_sets; i < c->sets.n; i++)
-            memset(c->sets.at[i].item, 0, c->p->n * sizeof *c->item);
-        for (size_t i = k->number; i < c->numbered.n; i++)
-            c->numbered.at[i].refuted = false;
+        next_of_pair(c, k);
         return;
     }
     k->refuted = k->refuted || k->a == MPL_NONE;
     foreach (c, i) {
-        k->item[i->id].marked |= k->a != MPL_NONE && i->candidate &&
-                                 (i->body == c->item[k->a].body || twins(c, i, &c->item[k->a]));
-        if (k->n_left <= 0 && (!k->refuted || (i->candidate && !k->item[i->id].marked)))
+        item *seen = &k->item[i->id];
+
+        if (i->candidate && !seen->marked && k->a != MPL_NONE)
+            seen->marked = i->body == c->item[k->a].body || twins(c, i, &c->item[k->a]);
+        if (k->n_left <= 0 && (!k->refuted || (i->candidate && !seen->marked)))
             refuse(c, "a child is missing in the split of set", k->set);
     }
 }
@@ -335,7 +473,7 @@ static void close_state(checker *c)
     for (; c->st == MPL_OK && c->open.n > 0; mpl_free(c->ctx, c->open.at[--c->open.n].item)) {
         kept *k = &c->open.at[c->open.n - 1];
 
-        memcpy(c->item, k->item, c->p->n * sizeof *k->item);
+        memcpy(spend(c, c->p->n), k->item, c->p->n * sizeof *k->item);
         if (k->kind == NUMBER)
             c->numbered.at[k->number].refuted = true;
         else
@@ -349,20 +487,25 @@ static void rule_load(checker *c)
 {
     int64_t sum = 0, least = c->item[c->number[0]].est, set = c->number[1];
 
-    foreach (c, i)
-        sum += in_set(c, i, set) && i->est >= least ? i->size : 0;
-    foreach (c, i)
-        if (sum == 0 || (in_set(c, i, set) && i->est >= least && least + sum - i->size <= i->top))
+    find_members(c, set);
+    for (uint32_t k = 0; k < c->n_members; k++)
+        sum += c->member[k]->est >= least ? c->member[k]->size : 0;
+    for (uint32_t k = 0; k < c->n_members; k++)
+        if (c->member[k]->est >= least && least + sum - c->member[k]->size <= c->member[k]->top)
             refuse(c, "there is room in set", set);
+    if (sum == 0)
+        refuse(c, "nobody is in set", set);
 }
 
 static void rule_passed(checker *c)
 {
-    const item *i = &c->item[c->number[0]];
+    const item *i = &c->item[c->number[0]], *j = i;
 
-    foreach (c, j)
-        if (j->active && j->body == i->body && rivals(c, i, j))
+    do {
+        if (j->active && rivals(c, i, j))
             return;
+        j = &c->item[j->next];
+    } while (j != i);
     if (i->est <= i->top)
         refuse(c, "there is room for buffer", c->number[0]);
 }
@@ -379,7 +522,6 @@ static void rule_same(checker *c)
             refuse(c, "not refuted yet, or with less room for a buffer: state", c->number[0]);
     }
 }
-
 static const struct rule {
     char kind;
     int n_numbers, n_buffers;          /* which come first */
@@ -435,40 +577,136 @@ static void first_state(checker *c, const mpl_refutation *proof, uint64_t *ample
 
         countable = p->bytes[b] < MOST && est < MOST && (sum += p->bytes[b] + est + p->align[b]) < MOST;
         top = fixed && (int64_t)est < top ? (int64_t)est : top;
-        c->item[b] = (item){.id = b, .body = b, .active = p->pool[b] == proof->pool, .align = p->align[b]};
+        c->item[b] =
+            (item){.id = b, .body = b, .next = b, .active = p->pool[b] == proof->pool, .align = p->align[b]};
         c->item[b].size = (int64_t)p->bytes[b], c->item[b].est = (int64_t)est, c->item[b].top = top;
     }
-    for (uint32_t k = p->n_in_place; k-- > 0;)
-        c->item[p->in_place_in[k]].pair_begin = c->item[p->in_place_out[k]].pair_begin = k;
-    for (uint32_t k = 0; k < p->n_in_place; k++)
-        c->item[p->in_place_in[k]].pair_end = c->item[p->in_place_out[k]].pair_end = k + 1;
     *ample = sum - proof->within;
     if (!countable)
         refuse(c, "it needs buffers, and less than 2^60 bytes, in pool", proof->pool);
 }
 
+static int by_couple(const void *a, const void *b)
+{
+    const partner *x = a, *y = b;
+
+    return x->of != y->of ? (x->of > y->of) - (x->of < y->of) : (x->with > y->with) - (x->with < y->with);
+}
+
+static mpl_status find_partners(checker *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+
+    MPL_TRY(mpl_new(c->ctx, c->partner, 2 * (size_t)p->n_in_place));
+    MPL_TRY(mpl_new(c->ctx, c->partner_begin, p->n + (size_t)1));
+    for (uint32_t k = 0; k < p->n_in_place; k++) {
+        c->partner[2 * k] = (partner){p->in_place_in[k], p->in_place_out[k], 0};
+        c->partner[2 * k + 1] = (partner){p->in_place_out[k], p->in_place_in[k], 0};
+    }
+    qsort(c->partner, 2 * (size_t)p->n_in_place, sizeof *c->partner, by_couple);
+    for (uint32_t k = 0; k < 2 * p->n_in_place; k++)
+        c->partner_begin[c->partner[k].of + 1] = k + 1;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (c->partner_begin[b + 1] < c->partner_begin[b])
+            c->partner_begin[b + 1] = c->partner_begin[b];
+out:
+    return st;
+}
+
+/* The bytes of problem and text, times their logarithm, times a constant. */
+static uint64_t most_steps(const mpl_problem *p, const char *steps)
+{
+    uint64_t gaps = p->gap_begin != NULL ? p->gap_begin[p->n] : 0;
+    uint64_t size = strlen(steps) + 64 * (uint64_t)p->n + 16 * (p->n_in_place + gaps), log = 1;
+
+    while (size >> log != 0)
+        log++;
+    return STEPS_PER_BYTE * size * log;
+}
+
+static mpl_status open_checker(mpl_ctx *ctx, const mpl_problem *p, const char *steps, checker *c)
+{
+    mpl_status st = MPL_OK;
+
+    *c = (checker){.ctx = ctx, .p = p, .at = steps, .steps_left = most_steps(p, steps)};
+    c->n_words = p->n / 64 + (p->n % 64 != 0);
+    MPL_TRY(mpl_new(ctx, c->item, p->n));
+    MPL_TRY(mpl_new(ctx, c->scratch, p->n));
+    MPL_TRY(mpl_new(ctx, c->member, p->n));
+    MPL_TRY(mpl_new(ctx, c->sum, MOST_SUMS / 64));
+    MPL_TRY(find_partners(c));
+out:
+    return st;
+}
+
+static void close_checker(checker *c)
+{
+    list *lists[] = {&c->open, &c->numbered};
+    void *arrays[] = {c->open.at,       c->numbered.at, c->set,     c->joined, c->partner,
+                      c->partner_begin, c->item,        c->scratch, c->member, c->sum};
+
+    for (int k = 0; k < 2; k++)
+        while (lists[k]->n > 0)
+            mpl_free(c->ctx, lists[k]->at[--lists[k]->n].item);
+    MPL_FREE_ALL(c->ctx, arrays);
+}
+
 static mpl_status check_text(mpl_ctx *ctx, const mpl_problem *p, const mpl_refutation *proof,
                              mpl_certified *out)
 {
-    checker c = {.ctx = ctx, .p = p, .at = proof->steps};
+    checker c;
+    uint64_t ample = 0;
 
-    if ((c.st = mpl_new(ctx, c.item, p->n)) == MPL_OK && (c.st = mpl_new(ctx, c.scratch, p->n)) == MPL_OK &&
-        (c.st = mpl_new(ctx, c.sum, MOST_SUMS)) == MPL_OK)
-        first_state(&c, proof, &out->bound);
+    c.st = open_checker(ctx, p, proof->steps, &c);
+    if (c.st == MPL_OK)
+        first_state(&c, proof, &ample);
     while (c.st == MPL_OK && !check_record(&c))
         ;
-    if (*c.at != '\0')
+    if (c.st == MPL_OK && *c.at != '\0')
         refuse(&c, "all is refuted, and the text goes on; characters left", (int64_t)strlen(c.at));
-    *out = (mpl_certified){MPL_EVIDENCE_REFUTATION, proof->pool,
-                           proof->within >= out->bound ? UINT64_MAX : proof->within + 1, c.n_read};
-    list *lists[] = {&c.open, &c.numbered, &c.sets};
-    for (int k = 0; k < 3; mpl_free(ctx, lists[k++]->at))
-        while (lists[k]->n > 0)
-            mpl_free(ctx, lists[k]->at[--lists[k]->n].item);
-    mpl_free(ctx, c.item);
-    mpl_free(ctx, c.scratch);
-    mpl_free(ctx, c.sum);
+    if (c.st == MPL_OK)
+        *out = (mpl_certified){MPL_EVIDENCE_REFUTATION, proof->pool,
+                               proof->within >= ample ? UINT64_MAX : proof->within + 1, c.n_read};
+    close_checker(&c);
     return c.st;
+}
+
+/* What is paid at least: each buffer of pool 0 lies in some memory with room for it. */
+static uint64_t least_cost(const mpl_problem *p, const mpl_spread *spread)
+{
+    uint64_t cost = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        uint64_t price = UINT64_MAX;
+
+        for (uint32_t k = 0; k < spread->n; k++)
+            if (p->pool[b] == 0 && spread->capacity[k] >= p->bytes[b] && spread->price[k] < price)
+                price = spread->price[k];
+        cost += p->pool[b] == 0 ? price * p->bytes[b] : 0; /* not above the plan's own, which was checked */
+    }
+    return cost;
+}
+
+/* What a placed plan over several memories proves of its cost: a record, or a set, speaks of one memory. */
+static void price(const mpl_problem *p, const mpl_plan *plan, mpl_certified *out)
+{
+    uint64_t cost = least_cost(p, &plan->spread);
+
+    if (cost > 0 && cost >= plan->spread.cost_bound)
+        *out = (mpl_certified){MPL_EVIDENCE_PRICES, 0, cost, 0};
+}
+
+/* Whether what was proved is all that is claimed. */
+static bool covers(const mpl_certified *proved, const mpl_problem *p, const mpl_plan *plan)
+{
+    if (plan->claim == MPL_INFEASIBLE)
+        return proved->bound == UINT64_MAX || proved->bound > p->pool_capacity[proved->pool];
+    if (plan->claim == MPL_OPTIMAL && plan->spread.n > 0)
+        return least_cost(p, &plan->spread) >= plan->spread.cost_bound;
+    if (plan->claim == MPL_OPTIMAL || (plan->claim == MPL_FEASIBLE && plan->refutation.steps != NULL))
+        return (proved->pool == 0 ? proved->bound : 0) >= plan->bound_bytes;
+    return true;
 }
 
 mpl_status mpl_certify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_certified *out)
@@ -476,22 +714,27 @@ mpl_status mpl_certify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_c
     mpl_status st = MPL_OK;
     const mpl_refutation *proof = &plan->refutation;
     bool placed = plan->claim == MPL_FEASIBLE || plan->claim == MPL_OPTIMAL;
-    uint64_t proved;
 
     *out = (mpl_certified){0};
     MPL_TRY(mpl_problem_check(ctx, p));
     if (placed)
         MPL_TRY(mpl_verify(ctx, p, plan)); /* with the clique, and that optimal means: peak = bound */
+    if (proof->steps != NULL && plan->spread.n > 0 && proof->pool == 0)
+        MPL_FAIL(ctx, MPL_EINVALID,
+                 "no certificate proves what the plan claims: a refutation speaks of one memory, and pool 0 "
+                 "lies in %" PRIu32,
+                 plan->spread.n);
     if (proof->steps != NULL)
         MPL_TRY(check_text(ctx, p, proof, out));
+    else if (placed && plan->spread.n > 0)
+        price(p, plan, out);
     else if (placed && plan->n_witness > 0)
         *out = (mpl_certified){MPL_EVIDENCE_CLIQUE, 0, plan->bound_bytes, 0};
-    proved = placed && out->pool != 0 ? 0 : out->bound;
-    if ((placed && (plan->claim == MPL_OPTIMAL || proof->steps != NULL) && proved < plan->bound_bytes) ||
-        (plan->claim == MPL_INFEASIBLE && proved != UINT64_MAX && proved <= p->pool_capacity[out->pool]))
-        MPL_FAIL(ctx, MPL_EINVALID,
-                 "no certificate proves what the plan claims: %s, a bound of %" PRIu64 " bytes",
-                 mpl_claim_name(plan->claim), plan->bound_bytes);
+    if (!covers(out, p, plan))
+        MPL_FAIL(
+            ctx, MPL_EINVALID, "no certificate proves what the plan claims: %s, a bound of %" PRIu64 " %s",
+            mpl_claim_name(plan->claim), plan->spread.n > 0 ? plan->spread.cost_bound : plan->bound_bytes,
+            plan->spread.n > 0 ? "on its cost" : "bytes");
 out:
     return st;
 }

@@ -1,4 +1,4 @@
-/* exact_proof.c -- the search once more, slowly, writing down why there is no plan. See exact_priv.h and proof.h.
+/* exact_proof.c -- the search once more, slowly, writing down why there is no plan. See exact_priv.h and CERTIFICATES.md.
  *
  * Idea     What the portfolio refuted in a hurry is refuted again by one member at a time, without noise, in the steps that a
  *          checker can follow. Which cell comes next is all that matters to the size of a tree without solutions, so the

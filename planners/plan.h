@@ -10,7 +10,7 @@ typedef enum mpl_claim { MPL_UNKNOWN, MPL_FEASIBLE, MPL_OPTIMAL, MPL_INFEASIBLE 
 typedef struct mpl_refutation {
     uint32_t pool;
     uint64_t within;    /* [byte] */
-    char *steps;        /* the text (proof.h); NULL: there is none. Owned. */
+    char *steps;        /* the text (CERTIFICATES.md); NULL: there is none. Owned. */
     const char *absent; /* why not, where the claim would need it: a few words, static; NULL: nobody tried */
 } mpl_refutation;
 

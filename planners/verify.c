@@ -16,6 +16,8 @@
 /* A set of numbers below n with its nearest members: level 0 has a bit a number, each level above a bit a word. */
 #define MAX_LEVELS 6
 
+#define MOST_COMPARED (UINT64_C(1) << 28) /* gaps of two buffers of a witness, in all */
+
 typedef struct bitset {
     uint64_t *word[MAX_LEVELS];
     uint32_t n_words[MAX_LEVELS];
@@ -129,13 +131,20 @@ static uint32_t n_gaps(const mpl_problem *p, mpl_buffer b)
     return p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0;
 }
 
-/* Whether b's bytes are its own at `step`. */
+/* Whether b's bytes are its own at `step`: that is not in the first gap that ends behind it. */
 static bool is_needed(const mpl_problem *p, mpl_buffer b, uint32_t step)
 {
-    for (uint32_t i = 0; i < n_gaps(p, b); i++)
-        if (p->gap_from[p->gap_begin[b] + i] <= step && step < p->gap_to[p->gap_begin[b] + i])
-            return false;
-    return p->birth[b] <= step && step < p->death[b];
+    uint32_t low = p->gap_begin != NULL ? p->gap_begin[b] : 0, high = low + n_gaps(p, b), end = high;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+
+        if (p->gap_to[mid] <= step)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return p->birth[b] <= step && step < p->death[b] && (low == end || step < p->gap_from[low]);
 }
 
 /* Whether some step needs both: if so, one of them is born there, or is needed again there. */
@@ -525,21 +534,112 @@ bool mpl_verify_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
     return needed_at_once(p, a, b);
 }
 
-/* Whether no byte of two buffers can ever be shared: of one pool, alive at once or unordered, and not a pair. */
-static bool kept_apart(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+/* Whether some step needs every buffer of the witness. */
+static mpl_status share_a_step(const check *c, bool *yes)
 {
-    return mpl_verify_conflict(p, a, b) && !is_pair(p, a, b, MPL_NONE) && !is_pair(p, b, a, MPL_NONE);
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    key *event = NULL; /* one begins to be needed (1), or no longer is (0) */
+    size_t n = 0, room = 2 * (size_t)c->plan->n_witness;
+    uint32_t needed = 0;
+
+    for (uint32_t i = 0; i < c->plan->n_witness; i++)
+        room += 2 * (size_t)n_gaps(p, c->plan->witness[i]);
+    MPL_TRY(mpl_new(c->ctx, event, room));
+    for (uint32_t i = 0; i < c->plan->n_witness; i++) {
+        mpl_buffer b = c->plan->witness[i];
+
+        event[n++] = (key){p->birth[b], 0, 1};
+        event[n++] = (key){p->death[b], 0, 0};
+        for (uint32_t k = 0; k < n_gaps(p, b); k++) {
+            event[n++] = (key){p->gap_from[p->gap_begin[b] + k], 0, 0};
+            event[n++] = (key){p->gap_to[p->gap_begin[b] + k], 0, 1};
+        }
+    }
+    qsort(event, n, sizeof *event, by_key);
+    for (size_t i = 0; i < n && needed < c->plan->n_witness; i++)
+        needed = event[i].id == 1 ? needed + 1 : needed - 1;
+    *yes = needed == c->plan->n_witness;
+out:
+    mpl_free(c->ctx, event);
+    return st;
 }
 
-/* The witness of the bound: buffers of pool 0 that are pairwise kept apart and add up to it, counted in slots of the least alignment,
- * less the largest rest of a last slot (the topmost buffer's is not needed). */
+static mpl_status refuse_witness(const check *c, mpl_buffer a, mpl_buffer b)
+{
+    char text_a[24], text_b[24];
+
+    return mpl_fail(c->ctx, MPL_EINVALID, __FILE__, __LINE__,
+                    "the certificate names '%.100s' and '%.100s', which can share memory",
+                    mpl_buffer_label(c->p, a, text_a), mpl_buffer_label(c->p, b, text_b));
+}
+
+/* Under a partial order: whether none of members[] is before another. */
+static mpl_status check_antichain(const check *c, const uint64_t *members)
+{
+    mpl_status st = MPL_OK;
+    const mpl_before *before = c->p->before;
+
+    for (uint32_t i = 0; i < c->plan->n_witness; i++)
+        for (uint32_t w = 0; w < before->n_words; w++) {
+            mpl_buffer a = c->plan->witness[i];
+            uint64_t behind = before->row[(size_t)a * before->n_words + w] & members[w];
+
+            if (behind != 0)
+                MPL_TRY(refuse_witness(c, a, w * 64 + (uint32_t)__builtin_ctzll(behind)));
+        }
+out:
+    return st;
+}
+
+/* Serial: whether each two of the witness are needed at some step. */
+static mpl_status check_clique(const check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_buffer *b = c->plan->witness;
+    uint64_t n = c->plan->n_witness, n_compared = 0;
+    bool at_once;
+
+    MPL_TRY(share_a_step(c, &at_once));
+    for (uint32_t i = 0; i < n && !at_once; i++) {
+        n_compared += (1 + (uint64_t)n_gaps(c->p, b[i])) * n;
+        if (n_compared > MOST_COMPARED)
+            MPL_FAIL(c->ctx, MPL_EINVALID,
+                     "the certificate's %" PRIu64 " buffers, which no step needs all, take more than 2^28 "
+                     "comparisons",
+                     n);
+        for (uint32_t k = 0; k < i; k++)
+            if (!needed_at_once(c->p, b[k], b[i]))
+                MPL_TRY(refuse_witness(c, b[k], b[i]));
+    }
+out:
+    return st;
+}
+
+/* Whether no two of the witness, which are members[], can ever share a byte: they conflict, and are no pair. */
+static mpl_status check_apart(const check *c, const uint64_t *members)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+
+    for (uint32_t k = 0; k < p->n_in_place; k++)
+        if (mpl_bit_has(members, p->in_place_in[k]) && mpl_bit_has(members, p->in_place_out[k]))
+            MPL_TRY(refuse_witness(c, p->in_place_in[k], p->in_place_out[k]));
+    st = p->before != NULL ? check_antichain(c, members) : check_clique(c);
+out:
+    return st;
+}
+
+/* The witness of the bound: buffers of pool 0 that are pairwise kept apart and add up to it, counted in slots of the least
+ * alignment, less the largest rest of a last slot (the topmost buffer's is not needed). */
 static mpl_status check_witness(const check *c)
 {
     mpl_status st = MPL_OK;
     const mpl_problem *p = c->p;
-    uint64_t grain = UINT64_C(1) << 31, sum = 0, rest = 0;
-    char text_a[24], text_b[24];
+    uint64_t grain = UINT64_C(1) << 31, sum = 0, rest = 0, *members = NULL;
+    char text[24];
 
+    MPL_TRY(mpl_new(c->ctx, members, p->n / 64 + 1));
     for (mpl_buffer b = 0; b < p->n; b++)
         if (p->pool[b] == 0 && p->align[b] < grain)
             grain = p->align[b];
@@ -552,22 +652,19 @@ static mpl_status check_witness(const check *c)
         if (p->pool[b] != 0)
             MPL_FAIL(c->ctx, MPL_EINVALID,
                      "the certificate names '%.100s' of pool '%.60s', the bound is of pool '%.60s'",
-                     mpl_buffer_label(p, b, text_a), p->pool_name[p->pool[b]], p->pool_name[0]);
+                     mpl_buffer_label(p, b, text), p->pool_name[p->pool[b]], p->pool_name[0]);
+        mpl_bit_add(members, b);
         slots = (p->bytes[b] + grain - 1) / grain * grain;
-        sum += slots;
-        if (slots - p->bytes[b] > rest)
-            rest = slots - p->bytes[b];
-        for (uint32_t k = 0; k < i; k++)
-            if (!kept_apart(p, c->plan->witness[k], b))
-                MPL_FAIL(c->ctx, MPL_EINVALID,
-                         "the certificate names '%.100s' and '%.100s', which can share memory",
-                         mpl_buffer_label(p, c->plan->witness[k], text_a), mpl_buffer_label(p, b, text_b));
+        sum += slots; /* the plan's own height, if they are apart */
+        rest = mpl_max_u64(rest, slots - p->bytes[b]);
     }
-    if (c->plan->n_witness > 0 && sum - rest != c->plan->bound_bytes)
+    MPL_TRY(check_apart(c, members));
+    if (sum - rest != c->plan->bound_bytes)
         MPL_FAIL(c->ctx, MPL_EINVALID,
                  "the certificate's buffers prove %" PRIu64 " bytes, the plan claims %" PRIu64, sum - rest,
                  c->plan->bound_bytes);
 out:
+    mpl_free(c->ctx, members);
     return st;
 }
 
@@ -652,7 +749,8 @@ mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
     if (plan->block != NULL)
         MPL_TRY(check_blocks(&c));
     MPL_TRY(check_claims(&c));
-    MPL_TRY(check_witness(&c));
+    if (plan->n_witness > 0)
+        MPL_TRY(check_witness(&c));
     MPL_TRY(put_bytes(&c, plan));
 out:
     for (uint32_t i = 0; i < c.live.n_levels; i++)

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Plants faults in the checker of certificates, one at a time, and demands that a test notices each.
+#
+#   scripts/plant-certify.sh BUILD_FOLDER      after `make` of the three tests below
+set -u
+build=${1:?usage: scripts/plant-certify.sh BUILD_FOLDER}
+. scripts/plant.sh
+export MPL_MUTANTS=200 MPL_FORGERIES=4000
+
+caught_by() {
+    local test
+    for test in certify certify_general forgeries; do
+        link "$work/test" "$build/tests/test_planners_$test.o" || return 2
+        timeout 300 "$work/test" >"$work/log" 2>&1 || { echo "test_planners_$test"; return; }
+    done
+}
+
+c=planners/certify.c
+fault "f1: a witness of another pool" planners/verify.c 's/        if (p->pool\[b\] != 0)$/        if (false)/'
+fault "f2: a set keeps what a branch of a pair proved" $c 's/    while (c->n_joined > pair->n_joined) {/    while (false) {/'
+fault "f3: one memory refuted for several" $c 's/if (proof->steps != NULL && plan->spread.n > 0 && proof->pool == 0)/if (false)/'
+fault "f4: a bound on cost believed" $c 's/        return least_cost(p, &plan->spread) >= plan->spread.cost_bound;/        return true;/'
+fault "witness: the two of a pair" planners/verify.c 's/if (mpl_bit_has(members, p->in_place_in\[k\]) && mpl_bit_has(members, p->in_place_out\[k\]))/if (false)/'
+fault "witness: who is before another" planners/verify.c 's/        if (behind != 0)/        if (false)/; s/            if (behind != 0)/            if (false)/'
+fault "witness: lives that do not meet" planners/verify.c 's/    \*yes = needed == c->plan->n_witness;/    *yes = true;/'
+fault "witness: rounded to a coarser slot" planners/verify.c 's/p->pool\[b\] == 0 && p->align\[b\] < grain/p->pool[b] == 0 \&\& b == 0/'
+fault "witness: the last slot counts whole" planners/verify.c 's/    if (sum - rest != c->plan->bound_bytes)/    if (sum != c->plan->bound_bytes)/'
+fault "prices: a memory without room" $c 's/spread->capacity\[k\] >= p->bytes\[b\]/true/'
+fault "prices: a dearer memory" $c 's/spread->price\[k\] < price/spread->price[k] > 0 \&\& spread->price[k] < price/'
+fault "claim: another pool's bound" $c 's/(proved->pool == 0 ? proved->bound : 0) >= plan/proved->bound >= plan/'
+fault "claim: another pool's capacity" $c 's/p->pool_capacity\[proved->pool\];/p->pool_capacity[0];/'
+fault "claim: a byte too few is refuted" $c 's/proved->bound > p->pool_capacity/proved->bound >= p->pool_capacity/'
+fault "claim: a feasible bound needs no proof" $c 's/(plan->claim == MPL_FEASIBLE && plan->refutation.steps != NULL)/false/'
+fault "ample: aligns are left out" $c 's/p->bytes\[b\] + est + p->align\[b\]) < MOST/p->bytes[b] + est) < MOST/'
+fault "first: the top of a fixed buffer" $c 's/top = fixed && (int64_t)est < top ? (int64_t)est : top;/(void)fixed;/'
+fault "first: a top one too low" $c 's/(int64_t)(proof->within - p->bytes\[b\]);/(int64_t)(proof->within - p->bytes[b]) - 1;/'
+fault "first: who is of another pool" $c 's/\.active = p->pool\[b\] == proof->pool,/.active = true,/'
+fault "rivals: any two of a pair" $c 's/return pair == NULL || pair->apart > 0;/return true;/'
+fault "rivals: apart for good" $c 's/        there->apart--, back->apart--;/        ;/'
+fault "d: nobody is left out" $c '/^static void rule_drop/,/^}/s/active = false/active = c->st == MPL_OK/'
+fault "o: a body is torn" $c 's/(i->body == queue\[k\].body || rivals(c, i, &queue\[k\]))/rivals(c, i, \&queue[k])/'
+fault "o: all stay" $c '/^static void rule_connected/,/^}/s/    foreach (c, i)$/    if (false) foreach (c, i)/'
+fault "o: rounded to the greatest align" $c 's/(c->p->align\[queue\[k\].id\] < grain)/(k == 0 || c->p->align[queue[k].id] > grain)/'
+fault "o: rounded after a split" $c 's/queue\[n\].size = c->moved ? queue\[n\].size : /queue[n].size = /'
+fault "c: no look at rivals" $c 's/            if (!rivals(c, i, &c->item\[w/            if (false \&\& !rivals(c, i, \&c->item[w/'
+fault "c: the last word of a set alone" $c '/^static void rule_set/,/^}/s/for (size_t w = 0;/for (size_t w = c->n_words;/'
+fault "s: too late" $c 's/    if (c->moved)$/    if (false)/'
+fault "s: the greater top" $c 's/was.top = a->top < b->top ?/was.top = a->top > b->top ?/'
+fault "s: the lesser align" $c 's/was.align = a->align > b->align ?/was.align = a->align < b->align ?/'
+fault "s: est of the first" $c 's/raise_est(c, a, was.est > a->est ? was.est : a->est);/raise_est(c, a, a->est);/'
+fault "s: states of a branch" $c 's/        c->numbered.at\[i\].refuted = false;/        ;/'
+fault "s: no second child" $c 's/kept k = {PAIR, .n_left = 2,/kept k = {PAIR, .n_left = 1,/'
+fault "s: the second child has moved" $c '/^static void next_of_pair/,/^}/s/    c->moved = false;/    ;/'
+fault "b: the greatest est" $c 's/c->member\[m\]->est < floor ? c->member\[m\]->est : floor;/c->member[m]->est;/'
+fault "b: nobody may be missing" $c 's/(!k->refuted || (i->candidate && !seen->marked))/i->candidate \&\& !seen->marked/'
+fault "b: a candidate may be missing" $c 's/(!k->refuted || (i->candidate && !seen->marked))/!k->refuted/'
+fault "b: no children asked" $c 's/    if ((rule->place == CHILD) != c->waiting)/    if (false)/; s/    else if ((rule->place == CHILD) != c->waiting)/    else if (false)/'
+fault "twins: bodies of several" $c 's/    if (i->next != i->id || j->next != j->id || i->size/    if (i->size/'
+fault "twins: another size" $c 's/ || i->size != j->size || / || /'
+fault "twins: another align" $c 's/ || i->align != j->align ||/ ||/'
+fault "twins: another est" $c 's/        i->est != j->est || i->top/        i->top/'
+fault "twins: another top" $c 's/ || i->top != j->top)/)/'
+fault "twins: other rivals" $c 's/k->active && rivals(c, i, k) != rivals(c, j, k)/false/'
+fault "p: >= for >" $c 's/j->est + distance(c, j, i) > i->est/j->est + distance(c, j, i) >= i->est/'
+fault "p: who is no rival" $c 's/ && distance(c, i, j) > 0)/)/'
+fault "p: its own size for what it keeps" $c 's/raise_est(c, j, i->est + distance(c, i, j));/raise_est(c, j, i->est + i->size);/'
+fault "p: the body stays" $c 's/j->active = j->active && j->body != i->body;/j->active = j->active \&\& j != i;/'
+fault "n: outside only" $c 's/for (int inside = 0; inside < 2; inside++)/for (int inside = 0; inside < 1; inside++)/'
+fault "n: inside only" $c 's/least = inside ? own\[i->id\].est : BEYOND;/least = BEYOND;/'
+fault "n: est of candidates for their outside" $c 's/                own\[i->id\].est = least;/                raise_est(c, i, least);/'
+fault "n: of who is gone" $c 's/bool counts = j->active && in_set/bool counts = in_set/'
+fault "r: not of the set" $c 's/if (!in_set(c, x->id, c->number\[1\]) || n_sums/if (n_sums/'
+fault "r: the least top" $c 's/i->top + i->size > highest ?/i->top + i->size < highest || highest == 0 ?/'
+fault "r: one sum too few" $c 's/(high - 1 - floor) \/ unit)/(high - 2 - floor) \/ unit)/'
+fault "r: waste is forbidden" $c 's/from > 0 ? (from + unit - 1) \/ unit : 0/(low - floor) \/ unit/'
+fault "r: who ends there" $c 's/c->member\[k\]->est + c->member\[k\]->size <= low;/c->member[k]->est + c->member[k]->size < low;/'
+fault "r: the first stretch alone" $c 's/high = k < n ? c->member\[k\]->est + c->member\[k\]->size : est;/high = est;/'
+fault "u: a higher est" $c 's/(i->est > u.est || u.size % i->align != 0)/u.size % i->align != 0/'
+fault "u: alignments" $c 's/(i->est > u.est || u.size % i->align != 0)/i->est > u.est/'
+fault "u: who is no rival stays" $c 's/i->active = i->active && rivals(c, &u, i);/i->active = i->active \&\& i->id != u.id;/'
+fault "u: the lesser top" $c 's/i->top > u.top - i->size + u.size ?/i->top <= u.top - i->size + u.size ?/'
+fault "x: lower ones count" $c 's/sum += c->member\[k\]->est >= least ?/sum += true ?/'
+fault "x: >= for >" $c 's/least + sum - c->member\[k\]->size <= c->member\[k\]->top)/least + sum - c->member[k]->size < c->member[k]->top)/'
+fault "x: an empty set" $c 's/    if (sum == 0)/    if (false)/'
+fault "x: one of them is enough" $c 's/        if (c->member\[k\]->est >= least && least + sum/        if (k == 0 \&\& c->member[k]->est >= least \&\& least + sum/'
+fault "z: >= for >" $c 's/    if (i->est <= i->top)/    if (i->est < i->top)/'
+fault "z: any body" $c 's/        if (j->active && rivals(c, i, j))/        if (j != i)/'
+fault "m: before it is refuted" $c 's/number < c->numbered.n && c->numbered.at\[number\].refuted;/number < c->numbered.n;/'
+fault "m: who is gone" $c 's/(then->active && (!i->active || i->est/(then->active \&\& (i->est/'
+fault "m: a lower est" $c 's/ || i->est < then->est || / || /'
+fault "m: a higher top" $c 's/ || i->top > then->top)/)/'
+fault "text: a buffer that is gone" $c 's/(c->number\[n\] >= c->p->n || !c->item\[c->number\[n\]\].active)/c->number[n] >= c->p->n/'
+fault "text: what follows" $c "s/    if (c.st == MPL_OK \&\& \*c.at != '.0')/    if (false)/"
+planted_all
