@@ -113,12 +113,81 @@ static void refused(void **state)
     mpl_free(&ctx, item);
 }
 
+/* ---- keys that a file chooses ------------------------------------------------------------------------------------ */
+
+/* The authors' vectors: the key is 0, 1, .. 15, the text 0, 1, .. */
+static void siphash_is_its_authors(void **state)
+{
+    static const struct {
+        size_t n;
+        uint64_t want;
+    } vectors[] = {{0, UINT64_C(0x726fdb47dd0e0e31)}, {15, UINT64_C(0xa129ca6149be45e5)}};
+    unsigned char text[16];
+    uint64_t key[2];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (unsigned char)i;
+    memcpy(key, text, sizeof key);
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+        assert_true(mpl_siphash(key, text, vectors[i].n) == vectors[i].want);
+}
+
+enum { CHOSEN = 20000, MASK = (1 << 16) - 1 };
+
+/* Steps to a free slot, of all names together, in a table with open addressing. */
+static uint64_t steps_of(uint64_t hash(uint64_t, const void *, size_t), char (*name)[16])
+{
+    uint8_t *taken = calloc(MASK + 1, 1);
+    uint64_t steps = 0;
+
+    for (uint32_t i = 0; i < CHOSEN; i++) {
+        size_t at = hash(MPL_HASH_SEED, name[i], strlen(name[i])) & MASK;
+
+        for (; taken[at]; at = (at + 1) & MASK)
+            steps++;
+        taken[at] = 1;
+    }
+    free(taken);
+    return steps;
+}
+
+/* Names that all lie in one slot of a table by FNV, found as anybody would: two letters behind each number that bring the hash near,
+ * and a third that hits. By the tables' own hash they scatter. */
+static void chosen_names_do_not_meet(void **state)
+{
+    static char name[CHOSEN][16];
+    uint32_t n = 0;
+
+    (void)state;
+    for (uint32_t number = 0; n < CHOSEN; number++) {
+        char text[16];
+        int length = snprintf(text, sizeof text, "%u", number);
+
+        for (int two = 0; two < 64 * 64 && n < CHOSEN; two++) {
+            uint64_t x;
+
+            text[length] = (char)('0' + two / 64), text[length + 1] = (char)('0' + two % 64);
+            x = mpl_hash(MPL_HASH_SEED, text, (size_t)length + 2);
+            if (((x ^ 0x1234) & MASK) >= 128 || ((x ^ 0x1234) & MASK) < ' ')
+                continue;
+            memcpy(name[n], text, (size_t)length + 2);
+            name[n][length + 2] = (char)((x ^ 0x1234) & MASK);
+            name[n++][length + 3] = '\0';
+        }
+    }
+    assert_true(steps_of(mpl_hash, name) > (uint64_t)CHOSEN * CHOSEN / 4);
+    assert_true(steps_of(mpl_table_hash, name) < 4 * (uint64_t)CHOSEN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_hand),
         cmocka_unit_test(turned),
         cmocka_unit_test(refused),
+        cmocka_unit_test(siphash_is_its_authors),
+        cmocka_unit_test(chosen_names_do_not_meet),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -590,6 +590,14 @@ static const struct outside {
     {"negative offset", "memplan-weights.bin", "-4", "12", false, "no number"},
     {"no number", "memplan-weights.bin", "4x", "12", false, "no number"},
     {"folder", ".", "0", "12", false, "not a regular file"},
+    {"in a folder", "sub//w.bin", "4", "12", true, ""},
+    {"link to a file outside", "link.bin", "0", "12", false, "link.bin: a symbolic link"},
+    {"link to a file beside", "beside.bin", "4", "12", false, "beside.bin: a symbolic link"},
+    {"link to a folder", "out/passwd", "0", "12", false, "out/passwd: a symbolic link"},
+    {"link of a link", "sub/up/out/passwd", "0", "12", false, "a symbolic link"},
+    {"dangling link", "nowhere.bin", "0", "12", false, "nowhere.bin: a symbolic link"},
+    {"pipe", "pipe", "0", "12", false, "not a regular file"},
+    {"file as a folder", "memplan-weights.bin/x", "0", "12", false, "Not a directory"},
 };
 
 static message entry(const char *key, const char *value)
@@ -601,13 +609,27 @@ static message entry(const char *key, const char *value)
     return m;
 }
 
+/* The folder of the model, with links out of it and within. */
+static void make_outsides(void)
+{
+    assert_int_equal(folder_make("onnx"), 0);
+    folder_put("memplan-weights.bin", (float[]){9, 1, 2, 3}, 16);
+    assert_int_equal(mkdir(in_folder("sub"), 0777), 0);
+    folder_put("sub/w.bin", (float[]){9, 1, 2, 3}, 16);
+    assert_int_equal(symlink("/etc/passwd", in_folder("link.bin")), 0);
+    assert_int_equal(symlink("memplan-weights.bin", in_folder("beside.bin")), 0);
+    assert_int_equal(symlink("/etc", in_folder("out")), 0);
+    assert_int_equal(symlink("..", in_folder("sub/up")), 0);
+    assert_int_equal(symlink("/nowhere/at/all", in_folder("nowhere.bin")), 0);
+    assert_int_equal(mkfifo(in_folder("pipe"), 0666), 0);
+}
+
 static void external_data(void **state)
 {
     mpl_ctx ctx;
 
     (void)state;
-    assert_int_equal(folder_make("onnx"), 0);
-    folder_put("memplan-weights.bin", (float[]){9, 1, 2, 3}, 16);
+    make_outsides();
     mpl_ctx_init(&ctx);
     for (size_t i = 0; i < sizeof outsides / sizeof *outsides; i++) {
         const struct outside *o = &outsides[i];

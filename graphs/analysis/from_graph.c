@@ -462,7 +462,7 @@ static mpl_status fill_shapes(maker *m)
     for (mpl_buffer b = m->n_values; b < p->n; b++)
         shape[b] = (mpl_shape){.rank = 1, .dim = {(int64_t)p->bytes[b]}};
     for (mpl_buffer b = 0; b < p->n; b++) {
-        uint64_t h = mpl_hash(MPL_HASH_SEED, shape[b].dim, shape[b].rank * sizeof *shape[b].dim);
+        uint64_t h = mpl_table_hash(0, shape[b].dim, shape[b].rank * sizeof *shape[b].dim);
         size_t at = h & mask;
 
         while (slot[at] != 0 && !mpl_shape_equal(&shape[slot[at] - 1], &shape[b]))

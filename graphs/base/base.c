@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <time.h>
 
 void mpl_ctx_init(mpl_ctx *ctx)
@@ -213,6 +214,60 @@ uint64_t mpl_hash(uint64_t hash, const void *data, size_t n)
     for (size_t i = 0; i < n; i++)
         hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
     return hash;
+}
+
+static uint64_t turned(uint64_t x, int bits)
+{
+    return x << bits | x >> (64 - bits);
+}
+
+static void sip_rounds(uint64_t v[4], int n)
+{
+    while (n-- > 0) {
+        v[0] += v[1], v[1] = turned(v[1], 13) ^ v[0], v[0] = turned(v[0], 32);
+        v[2] += v[3], v[3] = turned(v[3], 16) ^ v[2];
+        v[0] += v[3], v[3] = turned(v[3], 21) ^ v[0];
+        v[2] += v[1], v[1] = turned(v[1], 17) ^ v[2], v[2] = turned(v[2], 32);
+    }
+}
+
+/* Source   J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012, section 2 */
+uint64_t mpl_siphash(const uint64_t key[2], const void *data, size_t n)
+{
+    const unsigned char *byte = data;
+    uint64_t v[4] = {key[0] ^ UINT64_C(0x736f6d6570736575), key[1] ^ UINT64_C(0x646f72616e646f6d),
+                     key[0] ^ UINT64_C(0x6c7967656e657261), key[1] ^ UINT64_C(0x7465646279746573)};
+    uint64_t word = 0;
+
+    for (size_t i = 0; i <= n; i++) { /* the last word ends in the length */
+        size_t place = i % 8;
+
+        if (i == n)
+            word |= (uint64_t)n << 56, place = 7;
+        else
+            word |= (uint64_t)byte[i] << 8 * place;
+        if (place < 7)
+            continue;
+        v[3] ^= word;
+        sip_rounds(v, 2);
+        v[0] ^= word;
+        word = 0;
+    }
+    v[2] ^= 0xff;
+    sip_rounds(v, 4);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+uint64_t mpl_table_hash(uint64_t hash, const void *data, size_t n)
+{
+    const void *secret =
+        (const void *)(uintptr_t)getauxval(AT_RANDOM); /* 16 bytes of the kernel's, for this process */
+    uint64_t key[2] = {0, 0};
+
+    if (secret != NULL)
+        memcpy(key, secret, sizeof key);
+    key[0] ^= hash;
+    return mpl_siphash(key, data, n);
 }
 
 int64_t mpl_clock_ns(void)

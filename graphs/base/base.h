@@ -94,9 +94,14 @@ static inline uint64_t mpl_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* 64-bit FNV-1a, for names of contents (graph and problem hashes) and tables. Start with MPL_HASH_SEED. */
+/* 64-bit FNV-1a, for names of contents (graph and problem hashes). Start with MPL_HASH_SEED. */
 #define MPL_HASH_SEED UINT64_C(0xcbf29ce484222325)
 uint64_t mpl_hash(uint64_t hash, const void *data, size_t n);
+/* The same for the slots of tables, whose keys a file chooses: by a secret of this process, so that none can choose keys that meet. It
+ * is another number in each process and decides nothing but where a key lies; no table is read in the order of its slots. */
+uint64_t mpl_table_hash(uint64_t hash, const void *data, size_t n);
+/* SipHash-2-4. */
+uint64_t mpl_siphash(const uint64_t key[2], const void *data, size_t n);
 
 /* Monotonic clock. [ns] Only budgets' safety nets and measurements may read it. */
 int64_t mpl_clock_ns(void);

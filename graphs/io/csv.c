@@ -235,7 +235,7 @@ static mpl_status check_ids(reader *r)
         mask = 2 * mask + 1;
     MPL_TRY(mpl_new(r->ctx, slot, mask + 1));
     for (uint32_t b = 0; b < r->n; b++) {
-        size_t at = mpl_hash(MPL_HASH_SEED, r->name[b], strlen(r->name[b])) & mask;
+        size_t at = mpl_table_hash(0, r->name[b], strlen(r->name[b])) & mask;
 
         for (; slot[at] != 0; at = (at + 1) & mask)
             if (strcmp(r->name[slot[at] - 1], r->name[b]) == 0)

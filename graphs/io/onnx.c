@@ -94,7 +94,7 @@ static const char *text_of(const char *text)
 /* The entry of a name; a free one (text NULL) where it is not in the table yet. */
 static onnx_name *entry_of(const onnx_scope *s, const char *text)
 {
-    size_t at = (size_t)mpl_hash(MPL_HASH_SEED, text, strlen(text)) & (s->n_names - 1);
+    size_t at = (size_t)mpl_table_hash(0, text, strlen(text)) & (s->n_names - 1);
 
     while (s->name[at].text != NULL && strcmp(s->name[at].text, text) != 0)
         at = (at + 1) & (s->n_names - 1);

@@ -2,9 +2,12 @@
 #include "graphs/io/onnx_priv.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MAX_ITEMS 65536 /* of a constant that becomes an attribute */
 
@@ -89,28 +92,63 @@ static bool read_number(const char *text, uint64_t *out)
     return errno == 0 && *end == '\0' && *out <= INT64_MAX;
 }
 
-static mpl_status read_at(mpl_ctx *ctx, const char *file, const char *tensor, uint64_t offset, uint64_t bytes,
-                          void **data)
+/* Opens a file below a folder, a part of its path at a time, so that nobody can put a link in between; -1: errno says why, ELOOP
+ * that one stands there. */
+static int open_below(const char *folder, const char *location)
 {
-    mpl_status st = MPL_OK;
-    FILE *f = NULL;
+    int at = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC), next, why;
+    char part[NAME_MAX + 1];
     struct stat facts;
 
-    if (stat(file, &facts) != 0 || (S_ISREG(facts.st_mode) && (f = fopen(file, "rb")) == NULL))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s; it holds the data of tensor '%s'", file, strerror(errno), tensor);
+    while (at >= 0) {
+        size_t n = strcspn(location, "/"), gap = strspn(location + n, "/");
+        bool last = location[n + gap] == '\0';
+
+        snprintf(part, sizeof part, "%.*s", n < sizeof part ? (int)n : 0, location);
+        next =
+            openat(at, part, O_NOFOLLOW | O_CLOEXEC | (last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY));
+        if (next < 0 && fstatat(at, part, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(facts.st_mode))
+            errno = ELOOP;
+        why = errno;
+        close(at);
+        errno = why;
+        if (last)
+            return next;
+        at = next;
+        location += n + gap;
+    }
+    return -1;
+}
+
+static mpl_status read_at(mpl_ctx *ctx, const char *folder, const char *location, const char *tensor,
+                          uint64_t offset, uint64_t bytes, void **data)
+{
+    mpl_status st = MPL_OK;
+    struct stat facts;
+    int fd = open_below(folder, location);
+    FILE *f = fd >= 0 ? fdopen(fd, "rb") : NULL;
+
     if (f == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: not a regular file; it holds the data of tensor '%s'", file, tensor);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s/%s: %s; it holds the data of tensor '%s'", folder, location,
+                 errno == ELOOP ? "a symbolic link; external data is a file of the model's folder"
+                                : strerror(errno),
+                 tensor);
+    if (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode))
+        MPL_FAIL(ctx, MPL_EINPUT, "%s/%s: not a regular file; it holds the data of tensor '%s'", folder,
+                 location, tensor);
     if (offset > (uint64_t)facts.st_size || bytes > (uint64_t)facts.st_size - offset)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: tensor '%s' needs %" PRIu64 " bytes at %" PRIu64 "; the file has %" PRIu64, file,
-                 tensor, bytes, offset, (uint64_t)facts.st_size);
+                 "%s/%s: tensor '%s' needs %" PRIu64 " bytes at %" PRIu64 "; the file has %" PRIu64, folder,
+                 location, tensor, bytes, offset, (uint64_t)facts.st_size);
     MPL_TRY((*data = mpl_alloc(ctx, bytes, 1)) != NULL ? MPL_OK : MPL_EMEM);
     if (fseek(f, (long)offset, SEEK_SET) != 0 || fread(*data, 1, bytes, f) != bytes)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", file,
+        MPL_FAIL(ctx, MPL_EINPUT, "%s/%s: %s", folder, location,
                  ferror(f) ? strerror(errno) : "it shrank while it was read");
 out:
     if (f != NULL)
         fclose(f);
+    else if (fd >= 0)
+        close(fd);
     return st;
 }
 
@@ -121,8 +159,7 @@ static mpl_status external_data(mpl_ctx *ctx, const char *path, const Onnx__Tens
     mpl_status st = MPL_OK;
     const char *location = NULL, *slash = strrchr(path, '/');
     uint64_t offset = 0, length = bytes;
-    char *file = NULL;
-    size_t folder = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    char *folder = NULL;
 
     for (size_t i = 0; i < proto->n_external_data; i++) {
         const char *key = proto->external_data[i]->key, *value = proto->external_data[i]->value;
@@ -145,12 +182,12 @@ static mpl_status external_data(mpl_ctx *ctx, const char *path, const Onnx__Tens
         MPL_FAIL(ctx, MPL_EINPUT,
                  "%s: tensor '%s' has %" PRIu64 " bytes of external data; its dims need %" PRIu64, path,
                  tensor_name(proto), length, bytes);
-    MPL_TRY((file = mpl_alloc(ctx, folder + strlen(location) + 1, 1)) != NULL ? MPL_OK : MPL_EMEM);
-    memcpy(file, path, folder);
-    strcpy(file + folder, location);
-    MPL_TRY(read_at(ctx, file, tensor_name(proto), offset, bytes, data));
+    MPL_TRY((folder = mpl_strdup(ctx, slash != NULL ? path : ".")) != NULL ? MPL_OK : MPL_EMEM);
+    if (slash != NULL)
+        folder[slash == path ? 1 : slash - path] = '\0';
+    MPL_TRY(read_at(ctx, folder, location, tensor_name(proto), offset, bytes, data));
 out:
-    mpl_free(ctx, file);
+    mpl_free(ctx, folder);
     return st;
 }
 

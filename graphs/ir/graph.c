@@ -92,7 +92,7 @@ void mpl_graph_free(mpl_ctx *ctx, mpl_graph *g)
 static uint32_t slot_of(const mpl_graph *g, const char *name)
 {
     uint32_t mask = g->caps->n_slots - 1;
-    uint32_t at = (uint32_t)mpl_hash(MPL_HASH_SEED, name, strlen(name)) & mask;
+    uint32_t at = (uint32_t)mpl_table_hash(0, name, strlen(name)) & mask;
 
     while (g->caps->slot[at] != MPL_NONE && strcmp(g->value_name[g->caps->slot[at]], name) != 0)
         at = (at + 1) & mask;

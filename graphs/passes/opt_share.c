@@ -88,8 +88,8 @@ static bool same_value(const mpl_match *m, mpl_value a, mpl_value b)
 static uint64_t hash_value(const mpl_match *m, mpl_value v, uint64_t hash)
 {
     if (v != MPL_NONE && by_contents(m->g, v))
-        return mpl_hash(hash, m->g->value_data[v], data_bytes(m->g, v));
-    return mpl_hash(hash, v == MPL_NONE ? &v : &m->number[v], sizeof v);
+        return mpl_table_hash(hash, m->g->value_data[v], data_bytes(m->g, v));
+    return mpl_table_hash(hash, v == MPL_NONE ? &v : &m->number[v], sizeof v);
 }
 
 /* The items that an attribute points to. */
@@ -102,7 +102,7 @@ static const void *attr_data(const mpl_attr *a, size_t *size)
 static uint64_t hash_op(const mpl_match *m, mpl_op op)
 {
     const mpl_graph *g = m->g;
-    uint64_t hash = mpl_hash(MPL_HASH_SEED, &g->op_kind[op], sizeof *g->op_kind);
+    uint64_t hash = mpl_table_hash(0, &g->op_kind[op], sizeof *g->op_kind);
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
         hash = hash_value(m, g->op_in[i], hash);
@@ -111,7 +111,7 @@ static uint64_t hash_op(const mpl_match *m, mpl_op op)
         size_t size;
         const void *data = attr_data(&a, &size);
 
-        hash = mpl_hash(mpl_hash(hash, &a.key, sizeof a.key), data, size);
+        hash = mpl_table_hash(mpl_table_hash(hash, &a.key, sizeof a.key), data, size);
     }
     return hash;
 }

@@ -108,7 +108,7 @@ out:
 /* The slot that has the key, or the free one where it belongs. */
 static size_t slot_of(const mpl_names *names, const char *key, size_t n)
 {
-    size_t at = mpl_hash(MPL_HASH_SEED, key, n) & (names->n_slots - 1);
+    size_t at = mpl_table_hash(0, key, n) & (names->n_slots - 1);
 
     while (names->slot[at].text != NULL &&
            (names->slot[at].n != n || memcmp(names->slot[at].text, key, n) != 0))
