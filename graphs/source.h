@@ -112,6 +112,7 @@ typedef struct mpl_source {
     mpl_graph *graph;
     mpl_problem *problem;
     uint64_t *offset;
+    uint64_t file_bytes; /* of the file; 0: it is none [byte] */
 } mpl_source;
 
 /* GRAPH of the command line: a file by its content (ONNX, .graph text, buffer CSV), else a zoo name, or

@@ -70,6 +70,7 @@ mpl_status mpl_again_check(mpl_ctx *ctx, const mpl_options *options, const mpl_j
     once.input = (mpl_strings){0}; /* contents are those of the other graph's inputs */
     MPL_TRY(mpl_measure_options(ctx, options, &exec_options));
     MPL_TRY(mpl_job_open(ctx, &once, job->text, &whole));
+    exec_options.work_limit = whole.work_limit;
     if ((want = mpl_alloc(ctx, mpl_outputs_bytes(whole.source.graph), 1)) == NULL)
         MPL_TRY(MPL_EMEM);
     MPL_TRY(mpl_exec_new(ctx, job->backend, dev, whole.source.graph, whole.order, NULL, NULL, NULL,

@@ -219,7 +219,7 @@ static mpl_status prepare_runs(const group *g, unit *u)
                           .device = o->device,
                           .limit_ns = o->given[MPL_OPT_time_limit] ? (int64_t)(limit * 1e9) : STEP_LIMIT_NS};
     MPL_TRY(mpl_measure_options(ctx, o, &u->exec));
-    MPL_TRY(mpl_inputs_make(ctx, &u->job, &u->inputs));
+    MPL_TRY(mpl_inputs_make(ctx, o, &u->job, &u->inputs));
     if ((u->reference = mpl_alloc(ctx, mpl_outputs_bytes(u->job.source.graph), 1)) == NULL)
         MPL_TRY(MPL_EMEM);
     at(g, u, PLANNING, PREPARING, 0, "nothing shared");

@@ -250,7 +250,7 @@ static mpl_status execute(mpl_ctx *ctx, const mpl_options *options, const mpl_jo
 
     MPL_TRY(mpl_measure_options(ctx, options, &exec_options));
     MPL_TRY(compare_expected(ctx, g, expect, NULL, &o->expect_error));
-    MPL_TRY(mpl_inputs_make(ctx, job, &inputs));
+    MPL_TRY(mpl_inputs_make(ctx, options, job, &inputs));
     MPL_TRY(mpl_new(ctx, o->run_ns, options->repeat));
     MPL_TRY(mpl_new(ctx, o->other_ns, options->repeat));
     if ((o->outputs = mpl_alloc(ctx, mpl_outputs_bytes(g), 1)) == NULL)

@@ -57,6 +57,7 @@ typedef struct mpl_job {
                             * order makes different; NULL: nothing was searched for */
     mpl_safety safety;
     mpl_machine machine;
+    uint64_t work_limit; /* of one run, and of what mpl_job_check_claims counts; 0: none */
 
     /* From mpl_job_problem on. */
     const mpl_backend *backend; /* whose workspaces are in the problem; NULL: none */
@@ -80,6 +81,10 @@ const char *mpl_job_concat(const mpl_options *options);
 
 /* Checks those options that no problem is needed for: safety, order, concat, loop, workspaces, pin. MPL_EINPUT, MPL_EUNAVAIL. */
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options);
+/* Before contents are made for them: whether the bytes that a file says its inputs and weights have, and does not bring along, keep
+ * --work-limit, or MPL_CLAIMED_BYTES by default. MPL_ELIMIT. */
+#define MPL_CLAIMED_BYTES (UINT64_C(1) << 30)
+mpl_status mpl_job_check_claims(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job);
 /* Reads --input, then the source, then orders it. */
 mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job);
 /* The problem and its bounds. backend (may be NULL): whose alignment and, from workspace_bytes[n_ops] (may be NULL, copied),

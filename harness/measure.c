@@ -70,13 +70,14 @@ out:
     return st;
 }
 
-mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_job *job, mpl_inputs *out)
+mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_inputs *out)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
     mpl_inputs inputs = {.n = g->n_inputs};
     bool *given = NULL;
 
+    MPL_TRY(mpl_job_check_claims(ctx, options, job));
     MPL_TRY(mpl_new(ctx, inputs.data, g->n_inputs));
     MPL_TRY(mpl_new(ctx, given, g->n_inputs));
     for (uint32_t i = 0; i < g->n_inputs; i++) {
@@ -132,6 +133,7 @@ mpl_status mpl_measure_new(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *pla
     mpl_exec_options within = *options;
     mpl_exec *exec = NULL;
 
+    within.work_limit = job->work_limit;
     within.op_workspace_limit = job->workspace_bytes; /* the ways that were planned for, and no others */
     MPL_TRY(mpl_exec_new(ctx, job->backend, dev, g, job->order, plan != NULL ? job->problem : NULL,
                          plan != NULL ? job->map : NULL, plan, &within, &exec));

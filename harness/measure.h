@@ -16,8 +16,8 @@ typedef struct mpl_inputs {
 } mpl_inputs;
 
 /* Contents of every input of the job's graph: what --input says, else pseudo-random from seed 1. MPL_EINPUT: a name or index that
- * the graph lacks, another type or shape. */
-mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_job *job, mpl_inputs *out);
+ * the graph lacks, another type or shape; MPL_ELIMIT: mpl_job_check_claims. */
+mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_inputs *out);
 void mpl_inputs_fini(mpl_ctx *ctx, mpl_inputs *inputs);
 
 /* --checked and --weights; --compare is looked at. Where a pass computes with weights (mpl_pass_set_reads_weights), those of files

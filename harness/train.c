@@ -100,6 +100,7 @@ static mpl_status open_both(trainer *t)
 
     MPL_TRY(mpl_measure_options(t->ctx, t->options, &exec));
     exec.iterate = true;
+    exec.work_limit = t->job->work_limit;
     MPL_TRY(t->job->backend->open(t->ctx, &device, &t->dev));
     MPL_TRY(mpl_exec_new(t->ctx, t->job->backend, t->dev, g, t->job->order, t->job->problem, t->job->map,
                          t->plan, &exec, &t->planned));

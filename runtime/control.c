@@ -4,6 +4,7 @@
  * deep as a graph likes. What decides (trips, go, exit tests, the index of a case) is read from the device. Nothing that a
  * plan lays out in one place is copied: then both sides are at the same address, which is checked. Without a plan all is
  * copied. */
+#include "graphs/analysis/work.h"
 #include "runtime/exec_priv.h"
 
 static bool in_copied(const mpl_exec *exec, mpl_op op, uint32_t i)
@@ -14,6 +15,53 @@ static bool in_copied(const mpl_exec *exec, mpl_op op, uint32_t i)
 bool mpl_control_result_copied(const mpl_exec *exec, uint32_t b, uint32_t i)
 {
     return exec->control->unshared || exec->control->result_copied[exec->g->block_result_begin[b] + i];
+}
+
+/* ---- work --------------------------------------------------------------------------------------------------- */
+
+static mpl_status refuse_work(const mpl_exec *exec, const char *what, uint64_t work)
+{
+    return mpl_fail(exec->ctx, MPL_ELIMIT, __FILE__, __LINE__,
+                    "graph '%s': %s a run comes to %" PRIu64 " units of work; its limit is %" PRIu64
+                    " (--work-limit N lifts it, 0: none)",
+                    exec->g->name, what, work, exec->options.work_limit);
+}
+
+mpl_status mpl_control_count_work(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    uint64_t work[1] = {0}, *of = work;
+
+    if (exec->options.work_limit == 0)
+        goto out;
+    if (exec->control != NULL) {
+        MPL_TRY(mpl_new(exec->ctx, exec->control->block_work, g->n_blocks));
+        of = exec->control->block_work;
+    }
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        of[g->op_block[op]] = mpl_add_work(of[g->op_block[op]], mpl_run_work(g, op));
+    if (of[0] > exec->options.work_limit)
+        st = refuse_work(exec, "outside of loops", of[0]);
+out:
+    return st;
+}
+
+/* Block b is begun: one more round of a loop, or a branch. */
+static mpl_status spend(mpl_exec *exec, uint32_t b)
+{
+    mpl_control *c = exec->control;
+    uint64_t work;
+    char where[200];
+
+    if (c->block_work == NULL)
+        return MPL_OK;
+    work = c->work += c->block_work[b] + MPL_STEP_WORK;
+    if (work <= exec->options.work_limit)
+        return MPL_OK;
+    snprintf(where, sizeof where, "with round %" PRIu64 " of '%.120s'", c->round[b],
+             exec->g->op_name[exec->g->block_owner[b]]);
+    return refuse_work(exec, where, work);
 }
 
 /* ---- moving bytes ------------------------------------------------------------------------------------------- */
@@ -164,6 +212,7 @@ static mpl_status begin_round(mpl_exec *exec, uint32_t b, uint32_t *next)
     uint32_t n = mpl_n_carried(g, op);
     int64_t round = (int64_t)exec->control->round[b];
 
+    MPL_TRY(spend(exec, b));
     mpl_control_bind(exec, param[0], mpl_control_spot(exec, param[0]));
     if (exec->value_slab[param[0]] != MPL_NONE) {
         MPL_TRY(put_round(exec, param[0], round));
@@ -521,7 +570,7 @@ static mpl_status run_step(mpl_exec *exec, uint32_t step, uint32_t *next)
     case MPL_STEP_BEGIN: /* from above: where to; then from there, and for each round */
         return !exec->control->open[op] ? (loop ? enter_while(exec, op, next) : enter_case(exec, op, next))
                : loop                   ? begin_round(exec, of, next)
-                                        : MPL_OK;
+                                        : spend(exec, of);
     case MPL_STEP_END:
         return loop ? end_round(exec, of, next) : end_branch(exec, of, next);
     }
@@ -618,6 +667,7 @@ void mpl_control_reset(mpl_exec *exec)
     if (exec->n_arrivals > 0)
         memset(c->arrived, 0, exec->n_arrivals);
     c->copied_bytes = c->carried_bytes = 0;
+    c->work = c->block_work != NULL ? c->block_work[0] : 0;
     mpl_witness_reset(exec);
 }
 

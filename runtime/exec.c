@@ -410,6 +410,7 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     exec->parallel = p != NULL && p->before != NULL;
     if (g->n_blocks > 1)
         MPL_TRY(mpl_new(ctx, exec->control, 1));
+    MPL_TRY(mpl_control_count_work(exec));
     MPL_TRY(take_order(exec, order, p, map));
     MPL_TRY(mpl_layout_values(exec, p, map, plan));
     MPL_TRY(mpl_control_bind_slots(exec));

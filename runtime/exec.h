@@ -25,13 +25,15 @@ typedef struct mpl_exec_options {
     uint64_t weight_seed;               /* for weights without data */
     const uint64_t *op_workspace_limit; /* [n_ops] of each operation; NULL: what the device allows. Read by
                                            mpl_exec_new alone [byte] */
+    uint64_t work_limit; /* of one run, by mpl_run_work of each operation that it comes to; 0: none */
     bool
         iterate; /* a run begins with the weights that the run before updated; false: each with the first ones */
 } mpl_exec_options;
 
 /* Binds a graph, an order, and a verified plan (problem, map, plan; all three NULL: every value has memory
  * of its own, nothing shared) to a device: arenas and pinned memory allocated, weights filled, operations
- * prepared. Keeps backend, dev and g, which must outlive it; the others are done with. MPL_EINPUT: the order
+ * prepared. Keeps backend, dev and g, which must outlive it; the others are done with. MPL_ELIMIT: outside of loops and branches there is
+ * more work than options->work_limit, nothing is allocated; MPL_EINPUT: the order
  * is not the one that was planned for; MPL_EINVALID: the plan does
  * not fit the graph. */
 mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
@@ -43,7 +45,7 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec);
  * run. */
 mpl_status mpl_exec_set_input(mpl_exec *exec, uint32_t i, const void *data);
 /* Runs the graph once. *ns (may be NULL): time of it, uploads and checks apart. MPL_EINVALID: --checked
- * found a touch outside, naming the operation and the buffer. */
+ * found a touch outside, naming the operation and the buffer. MPL_ELIMIT: rounds and branches passed options->work_limit. */
 mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns);
 /* Another order for the runs to come: a plan of safety parallel holds in all of them, if what stands in blocks keeps its order
  * (mpl_order_shuffle). MPL_EINPUT for a serial plan, or

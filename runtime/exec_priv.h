@@ -79,6 +79,8 @@ typedef struct mpl_control {
     uint8_t *arrived;        /* [n_arrivals] */
     uint64_t *op_copied_bytes; /* [n_ops] of an operation in a block, that moves bytes as they are */
     _Atomic uint64_t copied_bytes, carried_bytes; /* in this run */
+    _Atomic uint64_t work;                        /* the same, by block_work of each block that was begun */
+    uint64_t *block_work;                         /* [n_blocks] of the operations that stand in it */
 } mpl_control;
 
 /* An operand that lies strided, and is handed to its operation in one piece. In the order of the operations. */
@@ -220,6 +222,8 @@ void mpl_control_note_final(mpl_exec *exec, mpl_op op);
 /* v, with all that lies with it, is at `spot`: every operand that reads or writes it is told. */
 void mpl_control_bind(mpl_exec *exec, mpl_value v, mpl_spot spot);
 
+/* control.c: block_work, and whether the outermost operations alone pass the limit (MPL_ELIMIT). Any graph. */
+mpl_status mpl_control_count_work(mpl_exec *exec);
 /* control.c: steps [from, to) of the program of a graph with control flow. *apart_ns grows by the time that arrivals and checks
  * take; NULL: there are none, all has arrived. */
 mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *apart_ns);

@@ -85,6 +85,10 @@ static const struct {
                    "[4294967296,4294967296]\noutput a\n"},
     {"kind.graph", "graph \"c\"\ninput x f32 [1,4]\na = frobnicate(x) : f32 [1,4]\noutput a\n"},
     {"end.graph", "graph \"c\"\ninput x f32 [1,4]\na = relu(x) : f32 [1,"},
+    {"rounds.graph", "graph g\ninput x f32 [4]\nblock b\nparam i i64 []\nparam p f32 [4]\nq = tanh(p)\n"
+                     "yield _, q\ny = while b(_, _, x) carried=1 trips=2147483648\noutput y\n"},
+    {"wide.graph", "graph g\ninput x f32 [2,8]\ny = tile(x) repeats=[40000,2000]\noutput y\n"},
+    {"claims.graph", "graph g\ninput x f32 [40000,40000]\ny = reduce_sum(x)\noutput y\n"},
     {"cut.json", "{\"schema\": 1, \"kind\": \"plan\", \"buf"},
     {"other.json", "{\"schema\": 1}"},
     {"bad.jsonl", "{\"status\": \"ok\"}\n{\"status\":\n{\"status\": \"ok\"}\n"},
@@ -189,6 +193,13 @@ static const struct {
     {"run mlp -b frob -p pool", 2, "frob"},
     {"run mlp -b cuda -p pool", 4, "cuda"},
     {"run @/good.csv -b ref -p pool", 2, "list"},
+    {"run @/rounds.graph -b ref -p pool", 3, "of 'y' a run comes to"},
+    {"run @/rounds.graph -b ref -p pool --work-limit 100000", 3, "its limit is 100000 (--work-limit N lifts"},
+    {"run @/rounds.graph -b ref -p pool --safety parallel --checked --work-limit 9999", 3, "with round"},
+    {"run @/wide.graph -b ref -p pool", 3, "outside of loops a run comes to"},
+    {"run @/claims.graph -b ref -p pool", 3, "no data of come to 6400000000 bytes; the limit is 1073741824"},
+    {"run mlp -b ref -p pool --work-limit 1000", 3, "no data of come to"},
+    {"run @/bare.graph -b ref -p pool --work-limit 100", 3, "a run comes to"},
     {"run mlp -b ref -p pool --input frob=ramp", 2, "frob"},
     {"run mlp -b ref -p pool --input 7=ramp", 2, "7"},
     {"run mlp -b ref -p pool --input ramp --input 0=ramp", 2, "twice"},
@@ -530,6 +541,28 @@ static void plan_files_are_replaced_whole(void **state)
     assert_int_equal(run("plan " SMALL " -p frob -o @/same.json"), 2);
     folder_read("same.json", again, sizeof again);
     assert_string_equal(first, again);
+}
+
+/* Catches: a limit that stops what is small, or that is not lifted; plans that do what a run would. */
+static void limits_are_lifted(void **state)
+{
+    static const char *const fine[] = {
+        "run @/bare.graph -b ref -p pool",
+        "run @/bare.graph -b ref -p pool --work-limit 2000",
+        "run @/few.graph -b ref -p pool --repeat 1 --work-limit 0",
+        "run mlp -b ref -p pool --work-limit 0",
+        "plan @/rounds.graph -p pool",
+        "show @/wide.graph",
+        "show @/claims.graph",
+    };
+
+    (void)state;
+    folder_put_text("few.graph", "graph g\ninput x f32 [4]\nblock b\nparam i i64 []\nparam p f32 [4]\n"
+                                 "yield _, p\ny = while b(_, _, x) carried=1 trips=600000\noutput y\n");
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
+        if (run(fine[i]) != 0)
+            fail_msg("memplan %s: %s", fine[i], err);
+    assert_int_equal(run("run @/few.graph -b ref -p pool"), 3);
 }
 
 static void runs_report_what_they_did(void **state)
@@ -984,6 +1017,7 @@ int main(void)
         cmocka_unit_test(tampered_plans_are_refused),
         cmocka_unit_test(tampered_bindings_are_refused),
         cmocka_unit_test(plan_files_are_replaced_whole),
+        cmocka_unit_test(limits_are_lifted),
         cmocka_unit_test(runs_report_what_they_did),
         cmocka_unit_test(export_and_plot),
         cmocka_unit_test(export_onnx),

@@ -73,9 +73,45 @@ static double work(const mpl_graph *g, mpl_op op)
     }
 }
 
+static uint64_t rounded(double n)
+{
+    return n < (double)MPL_MOST_WORK ? (uint64_t)n : MPL_MOST_WORK;
+}
+
 uint64_t mpl_op_work(const mpl_graph *g, mpl_op op)
 {
-    double n = work(g, op);
+    return rounded(work(g, op));
+}
 
-    return n < (double)MPL_MOST_WORK ? (uint64_t)n : MPL_MOST_WORK;
+/* Elements that are read for one that is made, where a window slides. */
+static double window(const mpl_graph *g, mpl_op op)
+{
+    uint32_t n = 0;
+    const int64_t *kernel = mpl_attr_ints(g, op, MPL_ATTR_kernel_shape, &n);
+    double elements_of = 1;
+
+    switch (g->op_kind[op]) {
+    case MPL_OP_lrn:
+    case MPL_OP_lrn_grad:
+        return (double)mpl_attr_int(g, op, MPL_ATTR_size, 1);
+    case MPL_OP_max_pool:
+    case MPL_OP_avg_pool:
+    case MPL_OP_lp_pool:
+    case MPL_OP_max_pool_grad:
+    case MPL_OP_avg_pool_grad:
+        for (uint32_t i = 0; i < n; i++)
+            elements_of *= (double)kernel[i];
+        return elements_of;
+    default:
+        return 1;
+    }
+}
+
+uint64_t mpl_run_work(const mpl_graph *g, mpl_op op)
+{
+    double bytes = 0;
+
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        bytes += g->op_out[i] != MPL_NONE ? (double)g->value_bytes[g->op_out[i]] : 0;
+    return rounded(work(g, op) * window(g, op) + bytes + MPL_STEP_WORK);
 }

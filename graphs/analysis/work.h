@@ -10,6 +10,11 @@
  * bytes read and written of all others, which memory paces; 0 of a view. At most MPL_MOST_WORK. O(operands). */
 uint64_t mpl_op_work(const mpl_graph *g, mpl_op op);
 
+/* What running it takes, as a limit counts it: mpl_op_work, times the window of what slides one, bytes of its outputs, and so many
+ * for the step. At most MPL_MOST_WORK. */
+#define MPL_STEP_WORK 1024
+uint64_t mpl_run_work(const mpl_graph *g, mpl_op op);
+
 /* Their sum, which stops at MPL_MOST_WORK. */
 static inline uint64_t mpl_add_work(uint64_t a, uint64_t b)
 {

@@ -102,6 +102,7 @@ static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_optio
                  "list (with a header such as 'id,lower,upper,size')",
                  path);
     }
+    out->file_bytes = size;
 out:
     mpl_free(ctx, data);
     return st;

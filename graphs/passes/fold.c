@@ -7,6 +7,7 @@
 
 #define FOLD_BYTES (UINT64_C(256) << 20) /* operands and results together [byte] */
 #define FOLD_WORK  (UINT64_C(1) << 28)   /* multiplications of a product */
+#define FOLD_TOTAL (UINT64_C(1) << 31)   /* both, of all that is folded while one graph is built */
 
 typedef struct operation {
     mpl_op_kind kind;
@@ -149,10 +150,10 @@ out:
     return st;
 }
 
-/* Whether evaluating is cheap enough in memory and time. */
-static bool is_cheap(const mpl_graph *g, const operation *o, const mpl_graph *s, const mpl_value *out)
+/* Whether evaluating is cheap enough in memory and time; then it counts. */
+static bool is_cheap(mpl_graph *g, const operation *o, const mpl_graph *s, const mpl_value *out)
 {
-    uint64_t bytes = 0, largest = 1, made = 1, work;
+    uint64_t bytes = 0, largest = 1, made = 1, work = 0;
     bool product = o->kind == MPL_OP_matmul || mpl_is_gemm(o->kind) || mpl_is_conv(o->kind) ||
                    o->kind == MPL_OP_conv_transpose || o->kind == MPL_OP_max_pool ||
                    o->kind == MPL_OP_avg_pool || o->kind == MPL_OP_lp_pool || o->kind == MPL_OP_lrn ||
@@ -170,7 +171,11 @@ static bool is_cheap(const mpl_graph *g, const operation *o, const mpl_graph *s,
                 return false;
             made = mpl_max_u64(made, count_of(s, out[i]));
         }
-    return bytes <= FOLD_BYTES && (!product || (mpl_mul_bytes(largest, made, &work) && work <= FOLD_WORK));
+    if (bytes > FOLD_BYTES || (product && (!mpl_mul_bytes(largest, made, &work) || work > FOLD_WORK)) ||
+        bytes + work > FOLD_TOTAL - g->folded)
+        return false;
+    g->folded += bytes + work;
+    return true;
 }
 
 /* Adds the results as constants of g; uniform ones have one element each, all from `element` where data is NULL. */
