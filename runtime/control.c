@@ -27,6 +27,12 @@ static mpl_status refuse_work(const mpl_exec *exec, const char *what, uint64_t w
                     exec->g->name, what, work, exec->options.work_limit);
 }
 
+/* What checks look at around a step, however little there is. */
+static uint64_t checks_work(const mpl_exec *exec)
+{
+    return exec->options.checked ? 8 * (uint64_t)MPL_GUARD_BYTES : 0;
+}
+
 mpl_status mpl_control_count_work(mpl_exec *exec)
 {
     mpl_status st = MPL_OK;
@@ -40,7 +46,7 @@ mpl_status mpl_control_count_work(mpl_exec *exec)
         of = exec->control->block_work;
     }
     for (mpl_op op = 0; op < g->n_ops; op++)
-        of[g->op_block[op]] = mpl_add_work(of[g->op_block[op]], mpl_run_work(g, op));
+        of[g->op_block[op]] = mpl_add_work(of[g->op_block[op]], mpl_run_work(g, op) + checks_work(exec));
     if (of[0] > exec->options.work_limit)
         st = refuse_work(exec, "outside of loops", of[0]);
 out:
@@ -56,7 +62,7 @@ static mpl_status spend(mpl_exec *exec, uint32_t b)
 
     if (c->block_work == NULL)
         return MPL_OK;
-    work = c->work += c->block_work[b] + MPL_STEP_WORK;
+    work = c->work += c->block_work[b] + MPL_STEP_WORK + checks_work(exec);
     if (work <= exec->options.work_limit)
         return MPL_OK;
     snprintf(where, sizeof where, "with round %" PRIu64 " of '%.120s'", c->round[b],
