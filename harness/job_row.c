@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "harness/foreign.h"
+#include "harness/measure.h"
 #include "harness/version.h"
 #include "planners/verify.h"
 
@@ -115,6 +116,8 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     mpl_record_text(row, MPL_FIELD_workspaces, job->backend != NULL ? o->workspaces : NULL);
     if (job->backend != NULL && strcmp(o->algorithms, "fastest") != 0)
         mpl_record_text(row, MPL_FIELD_algorithms, o->algorithms);
+    if (o->compare != NULL)
+        mpl_record_text(row, MPL_FIELD_malloc_by, mpl_malloc_by(name, sizeof name));
     if (g != NULL) {
         put_names(row, MPL_FIELD_pinned, o->pin);
         put_names(row, MPL_FIELD_own_pools, o->pools);

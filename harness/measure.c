@@ -1,6 +1,8 @@
 /* measure.c -- one execution of a job. See measure.h. */
 #include "harness/measure.h"
 
+#include <dlfcn.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static const uint64_t INPUT_SEED = 1, OUTPUT_ALIGN = 64;
@@ -103,6 +105,51 @@ void mpl_inputs_fini(mpl_ctx *ctx, mpl_inputs *inputs)
     memset(inputs, 0, sizeof *inputs);
 }
 
+/* LD_PRELOAD, then what glibc's malloc reads, by the names under which malloc_by has them. */
+static const struct {
+    const char *variable, *name;
+} malloc_settings[] = {
+    {"LD_PRELOAD", ""},
+    {"MALLOC_MMAP_THRESHOLD_", "mmap_threshold="},
+    {"MALLOC_TRIM_THRESHOLD_", "trim_threshold="},
+    {"GLIBC_TUNABLES", ""},
+};
+
+const char *mpl_malloc_by(char *text, size_t size)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof malloc_settings / sizeof *malloc_settings; i++) {
+        const char *value = getenv(malloc_settings[i].variable);
+
+        if (value != NULL && *value != '\0' && n < size)
+            n += (size_t)snprintf(text + n, size - n, "%s%s%s", n > 0 ? " " : "", malloc_settings[i].name,
+                                  value);
+    }
+    return n > 0 ? text : NULL;
+}
+
+/* The loader goes on without a library that it does not find: a row would name what was not there. */
+static mpl_status check_preloaded(mpl_ctx *ctx)
+{
+    const char *list = getenv("LD_PRELOAD");
+    mpl_status st = MPL_OK;
+
+    for (size_t n; list != NULL && *(list += strspn(list, " :")) != '\0'; list += n) {
+        char library[300];
+        void *handle;
+
+        n = strcspn(list, " :");
+        snprintf(library, sizeof library, "%.*s", (int)(n < 299 ? n : 299), list);
+        if ((handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD)) == NULL)
+            MPL_FAIL(ctx, MPL_EUNAVAIL, "--compare malloc: LD_PRELOAD names '%.200s', which is not loaded",
+                     library);
+        dlclose(handle);
+    }
+out:
+    return st;
+}
+
 mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exec_options *out)
 {
     static const char prefix[] = "random:";
@@ -112,6 +159,8 @@ mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exe
     *out = (mpl_exec_options){.checked = options->checked, .weight_seed = 1};
     if (options->compare != NULL && strcmp(options->compare, "malloc") != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "--compare: '%s' is not malloc", options->compare);
+    if (options->compare != NULL)
+        MPL_TRY(check_preloaded(ctx));
     if (options->weights == NULL)
         goto out;
     if (strncmp(options->weights, prefix, sizeof prefix - 1) != 0)

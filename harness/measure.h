@@ -20,6 +20,10 @@ typedef struct mpl_inputs {
 mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_inputs *out);
 void mpl_inputs_fini(mpl_ctx *ctx, mpl_inputs *inputs);
 
+/* "libmimalloc.so.2": what --compare malloc compares with by this process's environment, into text[size]; NULL: malloc as it
+ * comes. */
+const char *mpl_malloc_by(char *text, size_t size);
+
 /* --checked and --weights; --compare is looked at. Where a pass computes with weights (mpl_pass_set_reads_weights), those of files
  * were made random when the graph was read (job.c). */
 mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exec_options *out);

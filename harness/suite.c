@@ -93,8 +93,8 @@ static mpl_status take_option(mpl_ctx *ctx, char *line, mpl_options *options)
 /* Whether a graph may have the option for itself: a row must tell it apart. */
 static bool is_own(const char *name)
 {
-    static const char *const names[] = {"order", "in-place",   "views",    "concat",  "loop",     "pin",
-                                        "pools", "workspaces", "optimise", "changed", "recompute"};
+    static const char *const names[] = {"order", "in-place",   "views",    "concat",  "loop",      "pin",
+                                        "pools", "workspaces", "optimise", "changed", "recompute", "seed"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
@@ -117,11 +117,12 @@ static mpl_status take_graph(mpl_ctx *ctx, char *line, mpl_suite *s)
         const char *value = strtok_r(NULL, " \t", &more);
 
         if (strncmp(name, "--", 2) != 0 || !is_own(name + 2) || value == NULL)
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "'%.100s': one graph of a suite takes --order, --in-place, --views, --concat,"
-                     " --loop, --pin, --pools, --workspaces, --optimise, --changed and --recompute, each "
-                     "with a value",
-                     name);
+            MPL_FAIL(
+                ctx, MPL_EINPUT,
+                "'%.100s': one graph of a suite takes --order, --in-place, --views, --concat,"
+                " --loop, --pin, --pools, --workspaces, --optimise, --changed, --recompute and --seed, each "
+                "with a value",
+                name);
         MPL_TRY(mpl_reserve(ctx, s->own, s->own_cap, (size_t)s->n_own + 1));
         s->own[s->n_own++] = (mpl_suite_option){s->graph.n - 1, name + 2, value};
     }

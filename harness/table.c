@@ -317,7 +317,9 @@ const mpl_table_kind mpl_tables[] = {
      MPL_FIELD_measured_bytes, false},
     {"peers", "time to plan beside other solvers, taken in turns; a ratio above 1: the peer takes longer",
      mpl_table_peers, MPL_N_FIELDS, false},
-    {"published", "values that others published or that were recorded from their code, beside ours",
+    {"published",
+     "values that others published or reported, or that we computed by their methods, each with its origin, "
+     "beside ours: the least, and the median over seeds",
      mpl_table_published, MPL_N_FIELDS, false},
     {"networks",
      "a line a graph: all outputs, every planner's bytes, the best, the bound [10^6 B], runs with and "
@@ -336,6 +338,8 @@ const mpl_table_kind mpl_tables[] = {
      "fusion, "
      "recomputation; what parallel safety costs",
      mpl_table_savings, MPL_N_FIELDS, false},
+    {"passes", "a line a graph, a column for each --optimise: the least planned memory of any planner [MiB]",
+     mpl_table_passes, MPL_N_FIELDS, false},
     {"safety", "the best plans of any planner, serial and parallel", mpl_table_sides, MPL_FIELD_safety,
      false},
     {"in_place", "the best plans of any planner, in-place pairs offered and not", mpl_table_sides,
@@ -343,8 +347,8 @@ const mpl_table_kind mpl_tables[] = {
     {"executed", "a line a run: planned and measured bytes, outputs, time", mpl_table_executed, MPL_N_FIELDS,
      false},
     {"malloc",
-     "a line a graph of bench --compare malloc: the arena beside one malloc a buffer; the ratio is the "
-     "median over pairs of runs",
+     "a line a graph of bench --compare malloc: the arena beside one malloc a buffer, of each malloc in the "
+     "rows; a ratio is the median over pairs of runs",
      mpl_table_malloc, MPL_N_FIELDS, false},
     {"switches",
      "a line a run: order, concats, loops, changed inputs, what they cost in memory and copies, beside the "
@@ -352,9 +356,9 @@ const mpl_table_kind mpl_tables[] = {
      "the graph",
      mpl_table_switches, MPL_N_FIELDS, false},
     {"orders",
-     "a line a graph: planned memory in the order that it has and in one that was searched for, what no "
-     "order is "
-     "below, what is saved, on average too, beside OLLA's claim",
+     "a line a graph: planned memory in the order that it has and in one that was searched for, the least "
+     "over orders with concats copied, what is saved, on average too, with and without the graph that saves "
+     "most, beside OLLA's claim",
      mpl_table_orders, MPL_N_FIELDS, false},
     {"recompute", "training graphs with and without operations that run again: memory, work, time",
      mpl_table_recompute, MPL_N_FIELDS, false},

@@ -69,6 +69,9 @@ mpl_status mpl_table_families(mpl_ctx *ctx, const mpl_table_kind *kind, const mp
 /* table_savings.c: graphs, and what each switch of their rows saves. */
 mpl_status mpl_table_savings(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                              bool tsv);
+/* The same graphs under choices of the optimiser's passes, a column each. */
+mpl_status mpl_table_passes(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                            bool tsv);
 /* table_views.c: programs, what each way of making SSA of them copies, runs and needs. */
 mpl_status mpl_table_views(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                            bool tsv);

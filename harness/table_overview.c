@@ -69,8 +69,8 @@ static uint64_t least_of(const mpl_rows *rows, const mpl_record *row)
 }
 
 typedef struct summary {
-    uint32_t graphs, least; /* planned; as low as any plan can be */
-    double sum, most;       /* of planned bytes over the least */
+    uint32_t graphs, failed, least; /* planned; tried in vain; as low as any plan can be */
+    double sum, most;               /* of planned bytes over the least */
 } summary;
 
 static summary summarise(const mpl_rows *rows, const char *planner, const group *g)
@@ -82,8 +82,10 @@ static summary summarise(const mpl_rows *rows, const char *planner, const group 
         const mpl_record *row = rows->row[i];
         uint64_t planned, least;
 
-        if (!in_group(row, g) || strcmp(mpl_planner_label(row, text), planner) != 0 ||
-            !is_text(row, MPL_FIELD_status, "ok") ||
+        if (!in_group(row, g) || strcmp(mpl_planner_label(row, text), planner) != 0)
+            continue;
+        s.failed += !is_text(row, MPL_FIELD_status, "ok") && !is_text(row, MPL_FIELD_status, "unavailable");
+        if (!is_text(row, MPL_FIELD_status, "ok") ||
             !mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned) || (least = least_of(rows, row)) == 0)
             continue;
         s.graphs++;
@@ -103,7 +105,9 @@ static mpl_status group_cells(mpl_ctx *ctx, const summary *s, mpl_grid *grid)
         MPL_TRY(mpl_grid_cell(ctx, grid, "-"));
     if (s->graphs == 0)
         goto out;
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%" PRIu32 " of %" PRIu32, s->least, s->graphs));
+    MPL_TRY(s->failed == 0 ? mpl_grid_cell(ctx, grid, "%" PRIu32 " of %" PRIu32, s->least, s->graphs)
+                           : mpl_grid_cell(ctx, grid, "%" PRIu32 " of %" PRIu32 " (%" PRIu32 " failed)",
+                                           s->least, s->graphs + s->failed, s->failed));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%.2f %%", (s->sum / s->graphs - 1) * 100));
     MPL_TRY(mpl_grid_cell(ctx, grid, "%.2f %%", (s->most - 1) * 100));
 out:

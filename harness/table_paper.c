@@ -1,7 +1,7 @@
 /* table_paper.c -- tables over whole suites: planners summed up, the sides of a switch, plans beside what runs took. See table.h. */
 #include <stdlib.h>
 
-#include "harness/grid.h"
+#include "harness/cells.h"
 #include "harness/table.h"
 
 static bool is_ok(const mpl_record *row)
@@ -256,27 +256,58 @@ out:
     return st;
 }
 
-static mpl_status malloc_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row, mpl_grid *grid)
+/* ---- a line a graph, the arena beside each malloc that was there ---- */
+
+/* The rows of graphs that are alike in all but what malloc was. */
+static const mpl_field same_run[] = {MPL_FIELD_graph, MPL_FIELD_planner, MPL_FIELD_backend,
+                                     MPL_FIELD_threads};
+
+static bool same_malloc(const mpl_record *a, const mpl_record *b)
+{
+    return mpl_record_equal(a, b, MPL_FIELD_malloc_by);
+}
+
+static mpl_status malloc_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *row,
+                               const mpl_record *const *malloc, uint32_t n, mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
-    uint64_t planned = 0, asked = 0;
     int64_t ns = 0, malloc_ns = 0;
-    double ratio = 0;
-    char text[200];
-    bool has_planned = mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
-    bool has_asked = mpl_record_get_int(row, MPL_FIELD_malloc_bytes, &asked);
     bool has_ns = mpl_record_median(row, MPL_FIELD_run_ns, &ns);
     bool has_malloc = mpl_record_median(row, MPL_FIELD_malloc_ns, &malloc_ns);
+    char text[200];
 
-    (void)rows;
     MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_graph_label(row, text)));
-    MPL_TRY(mpl_grid_mib(ctx, grid, has_planned, planned));
-    MPL_TRY(mpl_grid_mib(ctx, grid, has_asked, asked));
+    MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_planned_bytes));
+    MPL_TRY(mpl_mib_cell(ctx, grid, row, MPL_FIELD_malloc_bytes));
     MPL_TRY(mpl_grid_ms(ctx, grid, has_ns, ns));
     MPL_TRY(mpl_grid_ms(ctx, grid, has_malloc, malloc_ns));
-    MPL_TRY(mpl_record_median_ratio(row, MPL_FIELD_run_ns, MPL_FIELD_malloc_ns, &ratio)
-                ? mpl_grid_cell(ctx, grid, "%.3f", ratio)
-                : mpl_grid_cell(ctx, grid, "-"));
+    for (uint32_t k = 0; k < n; k++) {
+        double ratio = 0;
+        bool known = false;
+
+        for (uint32_t i = 0; i < rows->n && !known; i++)
+            known = same_malloc(rows->row[i], malloc[k]) &&
+                    mpl_rows_alike(rows->row[i], row, sizeof same_run / sizeof *same_run, same_run) &&
+                    mpl_record_median_ratio(rows->row[i], MPL_FIELD_run_ns, MPL_FIELD_malloc_ns, &ratio);
+        MPL_TRY(known ? mpl_grid_cell(ctx, grid, "%.3f", ratio) : mpl_grid_cell(ctx, grid, "-"));
+    }
+out:
+    return st;
+}
+
+static mpl_status malloc_head(mpl_ctx *ctx, const mpl_record *const *malloc, uint32_t n, mpl_grid *grid)
+{
+    static const char *const head[] = {"graph", "planned MiB", "malloc MiB", MPL_TIMED "arena ms",
+                                       MPL_TIMED "malloc ms"};
+    mpl_status st = MPL_OK;
+
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+        MPL_TRY(mpl_grid_cell(ctx, grid, "%s", head[i]));
+    for (uint32_t k = 0; k < n; k++) {
+        const char *by = mpl_record_get_text(malloc[k], MPL_FIELD_malloc_by);
+
+        MPL_TRY(mpl_grid_cell(ctx, grid, MPL_TIMED "arena over %s", by != NULL ? by : "malloc"));
+    }
 out:
     return st;
 }
@@ -284,14 +315,29 @@ out:
 mpl_status mpl_table_malloc(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                             bool tsv)
 {
-    static const char *const head[] = {"graph",
-                                       "planned MiB",
-                                       "malloc MiB",
-                                       MPL_TIMED "arena ms",
-                                       MPL_TIMED "malloc ms",
-                                       MPL_TIMED "arena / malloc"};
+    enum { MOST_MALLOCS = 8 };
+    mpl_status st = MPL_OK;
+    const mpl_record *malloc[MOST_MALLOCS];
+    uint32_t n = 0;
+    mpl_grid grid = {0};
 
-    return mpl_table_lines(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head, malloc_cells);
+    for (uint32_t i = 0; i < rows->n && n < MOST_MALLOCS; i++) {
+        uint32_t k = 0;
+
+        while (k < n && !same_malloc(malloc[k], rows->row[i]))
+            k++;
+        if (k == n)
+            malloc[n++] = rows->row[i];
+    }
+    grid.n_cols = 5 + n;
+    MPL_TRY(malloc_head(ctx, malloc, n, &grid));
+    for (uint32_t i = 0; i < rows->n; i++)
+        if (mpl_rows_first(rows, rows->row[i], sizeof same_run / sizeof *same_run, same_run) == rows->row[i])
+            MPL_TRY(malloc_cells(ctx, rows, rows->row[i], malloc, n, &grid));
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
+out:
+    mpl_grid_fini(ctx, &grid);
+    return st;
 }
 
 mpl_status mpl_table_executed(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,

@@ -1,4 +1,4 @@
-/* table_published.c -- values of others beside ours: results/published.tsv against rows. See table.h. */
+/* table_published.c -- values of others, or of their methods, beside ours: results/published.tsv against rows. See table.h. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 
 #define PUBLISHED "results/published.tsv"
 
-enum { GRAPH, SAFETY, PLANNER, QUANTITY, VALUE, SOURCE, NOTE, N_COLUMNS };
+enum { GRAPH, SAFETY, PLANNER, QUANTITY, VALUE, SOURCE, ORIGIN, NOTE, N_COLUMNS };
 
 /* Splits a line at its tabs, in place; false when there are not as many columns as there should be. */
 static bool split(char *line, char *column[N_COLUMNS])
@@ -35,19 +35,14 @@ static bool is_graph(const char *graph, const char *meant)
     return base[n] == '.' && strlen(meant) == n && memcmp(base, meant, n) == 0;
 }
 
-static const mpl_record *find_row(const mpl_rows *rows, char *const column[N_COLUMNS])
+static bool is_meant(const mpl_record *row, char *const column[N_COLUMNS])
 {
-    for (uint32_t i = 0; i < rows->n; i++) {
-        const char *graph = mpl_record_get_text(rows->row[i], MPL_FIELD_graph);
-        const char *safety = mpl_record_get_text(rows->row[i], MPL_FIELD_safety);
-        char planner[120];
+    const char *graph = mpl_record_get_text(row, MPL_FIELD_graph);
+    char planner[120];
 
-        if (graph != NULL && is_graph(graph, column[GRAPH]) && safety != NULL &&
-            strcmp(safety, column[SAFETY]) == 0 &&
-            strcmp(mpl_planner_label(rows->row[i], planner), column[PLANNER]) == 0)
-            return rows->row[i];
-    }
-    return NULL;
+    return graph != NULL && is_graph(graph, column[GRAPH]) &&
+           mpl_record_is(row, MPL_FIELD_safety, column[SAFETY]) &&
+           strcmp(mpl_planner_label(row, planner), column[PLANNER]) == 0;
 }
 
 /* Our value of a quantity; false where the row has not got it, or there is no such quantity. */
@@ -78,26 +73,50 @@ static bool our_value(const mpl_record *row, const char *quantity, double *value
     return true;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Ours of a line, one for each row that is meant, which differ by their seeds; ascending. */
+static mpl_status our_values(mpl_ctx *ctx, const mpl_rows *rows, char *const column[N_COLUMNS],
+                             double **value, uint32_t *n)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_new(ctx, *value, rows->n + 1));
+    for (uint32_t i = 0; i < rows->n; i++)
+        if (is_meant(rows->row[i], column))
+            *n += our_value(rows->row[i], column[QUANTITY], &(*value)[*n]);
+    qsort(*value, *n, sizeof **value, by_value);
+out:
+    return st;
+}
+
 static mpl_status add_line(mpl_ctx *ctx, const mpl_rows *rows, char *const column[N_COLUMNS], mpl_grid *grid)
 {
     mpl_status st = MPL_OK;
-    const mpl_record *row = find_row(rows, column);
-    double theirs = strtod(column[VALUE], NULL), ours = 0;
+    double theirs = strtod(column[VALUE], NULL), percent, *ours = NULL;
     const char *dot = strchr(column[VALUE], '.');
-    double percent = 0;
-    int digits = dot != NULL ? (int)strspn(dot + 1, "0123456789") : 0; /* as many as were published */
+    uint32_t n = 0;
+    int digits = dot != NULL ? (int)strspn(dot + 1, "0123456789") : 0; /* as many as theirs has */
 
-    if (row == NULL || !our_value(row, column[QUANTITY], &ours))
-        return MPL_OK; /* not among the rows given */
-    percent = 100 * (ours / theirs - 1);
+    MPL_TRY(our_values(ctx, rows, column, &ours, &n));
+    if (n == 0)
+        goto out; /* not among the rows given */
+    percent = 100 * (ours[0] / theirs - 1);
     for (int i = GRAPH; i <= VALUE; i++)
         MPL_TRY(mpl_grid_cell(ctx, grid, "%s", column[i]));
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%.*f", digits, ours));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%.*f", digits, ours[0]));
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%.*f", digits, (ours[n / 2] + ours[(n - 1) / 2]) / 2));
     MPL_TRY(fabs(percent) < 0.005 ? mpl_grid_cell(ctx, grid, "0")
                                   : mpl_grid_cell(ctx, grid, "%+.2f %%", percent));
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", column[SOURCE]));
-    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", column[NOTE]));
+    for (int i = SOURCE; i <= NOTE; i++)
+        MPL_TRY(mpl_grid_cell(ctx, grid, "%s", column[i]));
 out:
+    mpl_free(ctx, ours);
     return st;
 }
 
@@ -146,8 +165,8 @@ static mpl_status take_published(mpl_ctx *ctx, char *const column[N_COLUMNS], vo
 mpl_status mpl_table_published(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                                bool tsv)
 {
-    static const char *const head[] = {"graph", "safety",     "planner", "quantity", "published",
-                                       "ours",  "difference", "source",  "note"};
+    static const char *const head[] = {"graph",      "safety",     "planner", "quantity", "theirs", "ours",
+                                       "our median", "difference", "source",  "origin",   "note"};
     mpl_status st = MPL_OK;
     mpl_grid grid = {.n_cols = sizeof head / sizeof *head};
     beside b = {rows, &grid};

@@ -1,6 +1,6 @@
 /* table_savings.c -- a line a graph, a column a switch: how much less memory the best plan needs with it than without. See
  * table.h. */
-#include "harness/grid.h"
+#include "harness/cells.h"
 #include "harness/table.h"
 
 /* What a row is asked to show; BASE is a row of no switch, MANY one of several. */
@@ -127,4 +127,53 @@ mpl_status mpl_table_savings(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl
         "several", "parallel"};
 
     return mpl_table_lines(ctx, kind, rows, to, tsv, sizeof head / sizeof *head, head, first_line);
+}
+
+/* ---- a line a graph, a column for each choice of passes ---- */
+
+static mpl_status passes_cells(mpl_ctx *ctx, const mpl_rows *rows, const mpl_record *graph,
+                               const mpl_record *const *choice, uint32_t n, mpl_grid *grid)
+{
+    mpl_status st = MPL_OK;
+    char text[200], other[200];
+
+    MPL_TRY(mpl_grid_cell(ctx, grid, "%s", mpl_graph_label(graph, text)));
+    for (uint32_t k = 0; k < n; k++) {
+        uint64_t planned = 0, least = UINT64_MAX;
+
+        for (uint32_t i = 0; i < rows->n; i++)
+            if (strcmp(mpl_graph_label(rows->row[i], other), text) == 0 &&
+                mpl_record_equal(rows->row[i], choice[k], MPL_FIELD_optimise) &&
+                mpl_record_get_int(rows->row[i], MPL_FIELD_planned_bytes, &planned))
+                least = mpl_min_u64(least, planned);
+        MPL_TRY(mpl_grid_mib(ctx, grid, least < UINT64_MAX, least));
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_table_passes(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
+                            bool tsv)
+{
+    enum { MOST_CHOICES = 16 };
+    static const mpl_field field = MPL_FIELD_optimise, graph = MPL_FIELD_graph;
+    mpl_status st = MPL_OK;
+    const mpl_record *choice[MOST_CHOICES];
+    uint32_t n = 0;
+    mpl_grid grid = {0};
+
+    for (uint32_t i = 0; i < rows->n && n < MOST_CHOICES; i++)
+        if (mpl_rows_first(rows, rows->row[i], 1, &field) == rows->row[i])
+            choice[n++] = rows->row[i];
+    grid.n_cols = 1 + n;
+    MPL_TRY(mpl_grid_cell(ctx, &grid, "graph"));
+    for (uint32_t k = 0; k < n; k++)
+        MPL_TRY(mpl_grid_cell(ctx, &grid, "%s MiB", mpl_record_text_or(choice[k], field, "as it is")));
+    for (uint32_t i = 0; i < rows->n; i++)
+        if (mpl_rows_first(rows, rows->row[i], 1, &graph) == rows->row[i])
+            MPL_TRY(passes_cells(ctx, rows, rows->row[i], choice, n, &grid));
+    mpl_grid_print_titled(to, &grid, kind->about, tsv);
+out:
+    mpl_grid_fini(ctx, &grid);
+    return st;
 }

@@ -2,7 +2,7 @@
  *
  * Idea     A finished node's block goes to the next node that fits it best; where none fits, enlarging the
  *          largest costs least. An operation that can overwrite its parent does so.
- * Source   L. Wang, J. Zhao, "Functional Design of Computation Graph", Algorithm 1, and Owl's code.
+ * Source   P. Vandenhove, "Functional Design of Computation Graph", Algorithm 1, and Owl's code.
  * Differs  The text's "always favour in-place" is a rule here (rule=paper). In Owl's code it is only an
  *          effect: a parent's block is free just before the node chooses, and last released goes first
  *          among equals (rule=code). Here a parent's block that the node leaves alone becomes free with

@@ -4,7 +4,8 @@
 #   scripts/paper.sh MEMPLAN BENCH_SPEED BENCH_EXACT
 #
 # A suite's rows are rewritten whole, results/raw/NAME.jsonl. A suite whose first line says `# needs FOLDER ..: ..` keeps its
-# committed rows where a folder lacks. Timings differ from run to run; they stand in rows' *_ns and in columns that begin
+# committed rows where a folder lacks. A line `# again with NAME=VALUE ..` has the suite measured once more in that environment,
+# its rows behind the others; a library to be preloaded that is not there is said, and its rows lack. Timings differ from run to run; they stand in rows' *_ns and in columns that begin
 # with ~. Everything else stays as it is.
 set -eu
 cd "$(dirname "$0")/.."
@@ -17,6 +18,26 @@ lacks() {
     done
 }
 
+# measure SUITE ROWS [NAME=VALUE ..]: appends the suite's rows; 1 is of rows that are not ok, which say why
+measure() {
+    local suite=$1 rows=$2 status=0
+    shift 2
+    env "$@" "$memplan" bench "$suite" -q -o "$rows" || status=$?
+    [ "$status" -le 1 ] || exit "$status"
+}
+
+# measure_again SUITE ROWS: in each environment that the suite names
+measure_again() {
+    sed -n 's/^# again with //p' "$1" | while read -r -a settings; do
+        library=$(printf '%s\n' "${settings[@]}" | sed -n 's/^LD_PRELOAD=//p')
+        if [ -n "$library" ] && ! env LD_PRELOAD="$library" true 2>&1 | (! grep -q .); then
+            echo "paper: no $library here; rows of $1 with it are left out" >&2
+            continue
+        fi
+        measure "$1" "$2" "${settings[@]}"
+    done
+}
+
 mkdir -p results/raw results/tables results/figures
 for suite in results/paper/*.suite; do
     rows=results/raw/$(basename "$suite" .suite).jsonl
@@ -26,10 +47,10 @@ for suite in results/paper/*.suite; do
         echo "paper: no$lack here; $rows stays as it is" >&2
         continue
     fi
-    start=$(date +%s) status=0
+    start=$(date +%s)
     rm -f "$rows.new"
-    "$memplan" bench "$suite" -q -o "$rows.new" || status=$?
-    [ "$status" -le 1 ] || exit "$status" # 1: rows that are not ok, which say why
+    measure "$suite" "$rows.new"
+    measure_again "$suite" "$rows.new"
     mv "$rows.new" "$rows"
     echo "paper: $rows, $(wc -l <"$rows") rows, $(($(date +%s) - start)) s"
 done

@@ -16,5 +16,5 @@ plot table every ::1 using (strcol(2) ne '-' ? $3 / $2 : NaN):(-$0):(1 - $3 / $2
      table every ::1 using (strcol(2) ne '-' ? 1 : NaN):(-$0):ytic(upto(':', strcol(1))) with points pt 7 ps 1.0 lc rgb dark \
          title 'all updates last', \
      table every ::1 using (strcol(2) ne '-' ? $3 / $2 : NaN):(-$0) with points pt 4 ps 1.2 lw 1.8 lc rgb '#d55e00' \
-         title 'the least order', \
+         title 'the order searched for', \
      NaN with lines dashtype 2 lw 1.4 lc rgb ink title 'a third less'

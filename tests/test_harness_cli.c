@@ -37,6 +37,17 @@ static int run(const char *arguments)
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
+/* The same with a variable of the environment. */
+static int run_with(const char *variable, const char *value, const char *arguments)
+{
+    int status;
+
+    setenv(variable, value, 1);
+    status = run(arguments);
+    unsetenv(variable);
+    return status;
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -603,8 +614,19 @@ static void runs_report_what_they_did(void **state)
     folder_put_text("compare.suite", "--compare malloc\n--backends ref\n" SMALL "\n");
     assert_int_equal(run("bench @/compare.suite --planners pool --repeat 2 -q -o @/compare.jsonl"), 0);
     assert_int_equal(run("table malloc --rows @/compare.jsonl --tsv"), 0);
-    assert_non_null(strstr(out, "arena / malloc\n"));
+    assert_non_null(strstr(out, "arena over malloc\n"));
     assert_null(strstr(out, "\t-"));
+    /* the same beside a malloc of other settings is a run of its own, and a column; what is not there is not compared with */
+    assert_int_equal(run_with("MALLOC_TRIM_THRESHOLD_", "1000000",
+                              "bench @/compare.suite --planners pool --repeat 2 -q -o @/compare.jsonl"),
+                     0);
+    assert_int_equal(run("table malloc --rows @/compare.jsonl --tsv"), 0);
+    assert_non_null(strstr(out, "arena over malloc\t~arena over trim_threshold=1000000\n" SMALL "\t"));
+    assert_null(strstr(out, "\t-"));
+    assert_int_equal(
+        run_with("LD_PRELOAD", "libnowhere.so.7", "run " SMALL " -p pool -b ref --compare malloc --repeat 1"),
+        4);
+    assert_non_null(strstr(err, "'libnowhere.so.7', which is not loaded"));
     /* what one backend gave is what the other must give; what another seed gave is not */
     assert_int_equal(run("run mnist_conv:batch=1 -p pool -b ref --repeat 1 --dump @/dump -q"), 0);
     assert_int_equal(run("run mnist_conv:batch=1 -p owl -b cpu --repeat 1 --expect @/dump/prob.npy"), 0);

@@ -314,6 +314,12 @@ static void test_touched_picture(void **state)
     ",\"naive_bytes\":4194304,\"measured_bytes\":" planned                                                   \
     ",\"run_ns\":[3000000,1000000,2000000],\"outputs\":\"equal\",\"plan_ns\":1500000}\n"
 
+/* 4 MiB over a bound of 1 MiB, or as said, under a seed. */
+#define SEEDED(graph, seed, planned)                                                                         \
+    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph                                                     \
+    "\",\"safety\":\"serial\",\"planner\":\"p\",\"seed\":" seed ",\"planned_bytes\":" planned                \
+    ",\"bound_bytes\":1048576,\"naive_bytes\":4194304}\n"
+
 #define PROBLEM(graph, planner, safety, hash, planned, bound)                                                \
     "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"problem_hash\":\"" hash                       \
     "\",\"safety\":\"" safety "\",\"planner\":\"" planner "\",\"planned_bytes\":" planned                    \
@@ -323,15 +329,33 @@ static void test_touched_picture(void **state)
     "least\tinference parallel: mean\tinference parallel: most\ttraining serial: least\ttraining serial: "   \
     "mean\ttraining serial: most\ttraining parallel: least\ttraining parallel: mean\ttraining parallel: "    \
     "most\n"
+#define FAILED(graph, planner, status)                                                                       \
+    "{\"status\":\"" status "\",\"schema\":1,\"graph\":\"" graph                                             \
+    "\",\"safety\":\"serial\",\"planner\":\"" planner "\"}\n"
+
 #define SWITCHED(graph, planner, planned, in_place, order, concat, optimise, safety, copied)                 \
     "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"safety\":\"" safety "\",\"order\":\"" order   \
     "\",\"planner\":\"" planner "\",\"in_place\":" in_place ",\"concat\":\"" concat                          \
     "\",\"optimise\":" optimise ",\"planned_bytes\":" planned                                                \
     ",\"naive_bytes\":8388608,\"copied_bytes\":" copied "}\n"
 
+#define ORDERED(graph, order, planned)                                                                       \
+    "{\"status\":\"ok\",\"schema\":1,\"graph\":\"" graph "\",\"safety\":\"serial\",\"order\":\"" order       \
+    "\",\"order_bound_bytes\":1048576,\"order_proof\":\"cut\",\"planner\":\"p\",\"planned_bytes\":" planned  \
+    "}\n"
+
 static const struct {
     const char *kind, *rows, *tsv;
 } tables[] = {
+    {"orders",
+     ORDERED("g:batch=1", "given", "2097152") ORDERED("g:batch=1", "best", "1048576")
+         ORDERED("h:batch=1", "given", "4194304") ORDERED("h:batch=1", "best", "1048576")
+             ORDERED("i", "given", "1048576") ORDERED("i", "best", "1048576"),
+     "graph\tprogram MiB\tsearched MiB\tleast over orders with concats copied MiB\tby\tless\t~search ms\n"
+     "g:batch=1\t2.000\t1.000\t1.000\tcut, concats copied\t50.0 %\t-\nh:batch=1\t4.000\t1.000\t1.000\tcut, "
+     "concats copied\t75.0 %\t-\n"
+     "i\t1.000\t1.000\t1.000\tcut, concats copied\t0.0 %\t-\nmean\t-\t-\t-\t-\t41.7 %\t-\n"
+     "mean without h\t-\t-\t-\t-\t25.0 %\t-\nOLLA, as published\t-\t-\t-\t-\t33.3 %\t-\n"},
     {"safety",
      SIDE("../l/A.7.csv", "p", "serial", "true", "2097152", "1048576")
          SIDE("../l/A.7.csv", "q", "serial", "true", "1048576", "1048576")
@@ -352,12 +376,13 @@ static const struct {
      "planner\tgraphs\tat the bound\tmean above bound\tmost above bound\ton\t~plan ms\n"
      "p\t3\t1\t25.00 %\t50.00 %\th\t4.500\n"},
     {"overview",
-     PROBLEM("g", "p", "serial", "h1", "1048576", "1048576")
-         PROBLEM("g", "q", "serial", "h1", "1572864", "1048577")
-             PROBLEM("a:mode=train", "q", "parallel", "h2", "3145728", "2097152")
-                 PROBLEM("b:mode=train", "q", "parallel", "h3", "2097152", "2097152"),
-     OVERVIEW "p\t0 of 1\t-0.00 %\t-0.00 %\t-\t-\t-\t-\t-\t-\t-\t-\t-\n"
-              "q\t0 of 1\t50.00 %\t50.00 %\t-\t-\t-\t-\t-\t-\t1 of 2\t25.00 %\t50.00 %\n"},
+     FAILED("f", "q", "crash") FAILED("f", "p", "unavailable")
+         PROBLEM("g", "p", "serial", "h1", "1048576", "1048576")
+             PROBLEM("g", "q", "serial", "h1", "1572864", "1048577")
+                 PROBLEM("a:mode=train", "q", "parallel", "h2", "3145728", "2097152")
+                     PROBLEM("b:mode=train", "q", "parallel", "h3", "2097152", "2097152"),
+     OVERVIEW "q\t0 of 2 (1 failed)\t50.00 %\t50.00 %\t-\t-\t-\t-\t-\t-\t1 of 2\t25.00 %\t50.00 %\n"
+              "p\t0 of 1\t-0.00 %\t-0.00 %\t-\t-\t-\t-\t-\t-\t-\t-\t-\n"},
     {"families",
      PROBLEM("resnet7", "p", "serial", "h1", "1572864", "1048576")
          PROBLEM("gru:mode=train", "p", "parallel", "h2", "1048576", "1048576")
@@ -380,33 +405,41 @@ static const struct {
      "graph\tkind\tnothing shared MiB\tplanned MiB\tsharing\tin place\tviews\tconcat\tcopies less "
      "MiB\torder\tfusion\tagain\tseveral\tparallel\n"
      "g\tinference\t8.000\t2.000\t75.0 %\t50.0 %\t-\t0\t1.000\t50.0 %\t25.0 %\t-\t75.0 %\t+100.00 %\n"},
+    {"passes",
+     SWITCHED("../l/g.1.csv", "p", "2097152", "true", "given", "auto", "null", "serial", "null")
+         SWITCHED("../l/g.1.csv", "q", "1048576", "true", "given", "auto", "null", "serial", "null")
+             SWITCHED("h", "p", "3145728", "true", "given", "auto", "\"all\"", "serial", "null"),
+     "graph\tas it is MiB\tall MiB\ng\t1.000\t-\nh\t-\t3.000\n"},
     {"executed",
      SIDE("g", "none", "serial", "true", "4194304", "1048576")
          SIDE("g", "p", "serial", "true", "1048576", "1048576"),
      "graph\tplanner\tplanned MiB\tmeasured MiB\tdifference\toutputs\t~run ms\t~beside none\n"
      "g\tnone\t4.000\t4.000\t0\tequal\t2.000\t1.00\ng\tp\t1.000\t1.000\t0\tequal\t2.000\t1.00\n"},
-    {"published", SIDE("../l/A.7.csv", "p", "serial", "true", "2097152", "1048576"),
-     "graph\tsafety\tplanner\tquantity\tpublished\tours\tdifference\tsource\tnote\n"
-     "A\tserial\tp\tplanned_kib\t1024\t2048\t+100.00 "
-     "%\tbook\t\nA\tserial\tp\tnaive_mib\t4.00\t4.00\t0\tbook\t\n"
-     "A\tserial\tp\tover_bound\t4.0\t2.0\t-50.00 %\tbook\tx\n"},
+    {"published",
+     SEEDED("../l/A.7.csv", "7", "3145728") SEEDED("../l/A.7.csv", "1", "2097152")
+         SEEDED("../l/A.7.csv", "2", "5242880"),
+     "graph\tsafety\tplanner\tquantity\ttheirs\tours\tour median\tdifference\tsource\torigin\tnote\n"
+     "A\tserial\tp\tplanned_kib\t1024\t2048\t3072\t+100.00 %\tbook\tpublished: a book\t\n"
+     "A\tserial\tp\tnaive_mib\t4.00\t4.00\t4.00\t0\tbook\tcomputed by us\t\n"
+     "A\tserial\tp\tover_bound\t4.0\t2.0\t3.0\t-50.00 %\tbook\treported by them\tx\n"},
 };
 
 static void test_tables(void **state)
 {
     (void)state;
-    put("results/published.tsv",
-        "# a "
-        "book\ngraph\tsafety\tplanner\tquantity\tvalue\tsource\tnote\nA\tserial\tp\tplanned_"
-        "kib\t1024\tbook\t\n"
-        "A\tserial\tp\tnaive_mib\t4.00\tbook\t\nA\tparallel\tp\tnaive_mib\t4.00\tbook\t\n"
-        "A\tserial\tp\tover_bound\t4.0\tbook\tx\n");
+    put("results/published.tsv", "# a "
+                                 "book\ngraph\tsafety\tplanner\tquantity\tvalue\tsource\torigin\tnote\n"
+                                 "A\tserial\tp\tplanned_kib\t1024\tbook\tpublished: a book\t\n"
+                                 "A\tserial\tp\tnaive_mib\t4.00\tbook\tcomputed by us\t\n"
+                                 "A\tparallel\tp\tnaive_mib\t4.00\tbook\tcomputed by us\t\n"
+                                 "A\tserial\tp\tover_bound\t4.0\tbook\treported by them\tx\n");
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         char arguments[200];
 
         put("rows.jsonl", tables[i].rows);
         snprintf(arguments, sizeof arguments, "table %s --tsv -r rows.jsonl", tables[i].kind);
-        assert_int_equal(run(arguments), 0);
+        if (run(arguments) != 0)
+            fail_msg("memplan %s: %s", arguments, said);
         assert_string_equal(said, tables[i].tsv);
     }
 }

@@ -1,4 +1,4 @@
-/* Loops planned without a copy: the published figures of the NNC allocator (ALGORITHMS, golden values), reached or beaten, and the
+/* Loops planned without a copy: the figures of the NNC allocator as it was run (ALGORITHMS, golden values), reached or beaten, and the
  * least that each program can do with. */
 #include "tests/test.h"
 

@@ -1,4 +1,4 @@
-/* NNC: production's recorded problems and plans, published ratios on lists, invariants on random problems. */
+/* NNC: production's recorded problems and plans, its ratios on lists, invariants on random problems. */
 #include "tests/test.h"
 
 #include "graphs/analysis/before.h"

@@ -1,4 +1,4 @@
-/* Owl's published figures of two networks, from its layers: operations, bytes of all outputs, planned bytes,
+/* Two networks from Owl's layers beside a simulation of Owl's rule: operations, bytes of all outputs, planned bytes,
  * blocks. */
 #include "tests/test.h"
 
@@ -12,7 +12,7 @@ static const struct {
     uint32_t n_ops, n_blocks; /* n_ops: with fma */
     double sum, sum_with_fma; /* of all outputs [10^6 byte] */
     double planned;           /* [10^6 byte] */
-    uint64_t paper_bytes;     /* measured here; not published */
+    uint64_t paper_bytes;     /* measured here, not simulated */
 } figures[] = {
     {"resnet50:form=owl", 447, 6, 314.2, 271.8, 8.03, 9637800},
     {"inception_v3:form=owl", 789, 9, 272.8, 236.9, 10.18, 11544104},

@@ -1,6 +1,6 @@
 /* incremental.c -- a second evaluation of what depends on changed inputs, behind the first. See incremental.h.
  *
- * Idea     Owl's computation graph evaluates again only what an assignment invalidates (L. Wang, J. Zhao, "Functional Design of
+ * Idea     Owl's computation graph evaluates again only what an assignment invalidates (P. Vandenhove, "Functional Design of
  *          Computation Graph"). There nodes that may be needed again are excluded from sharing one by one; here both
  *          evaluations are one graph, so that orders, planners, the verifier and every backend take it like any other.
  * Updates  Weights are written over in place, so the first evaluation leaves those alone that the change decides about: their

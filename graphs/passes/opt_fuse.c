@@ -192,6 +192,67 @@ out:
     return st;
 }
 
+/* ---- batch norm by itself ---- */
+
+/* Scale, bias, mean and variance of a batch norm; *known: all are of that type, and have contents. */
+static mpl_status norm_contents(mpl_match *m, mpl_op op, mpl_type type, void *data[FILTER], bool *known)
+{
+    mpl_status st = MPL_OK;
+
+    *known = true;
+    for (uint32_t k = SCALE; k <= VARIANCE && *known; k++) {
+        mpl_value v = mpl_op_input(m->g, op, 1 + k);
+
+        *known = m->g->value_type[v] == type && m->g->value_bytes[v] > 0;
+        if (*known)
+            MPL_TRY(contents(m, v, &data[k]));
+        *known = *known && data[k] != NULL;
+    }
+out:
+    return st;
+}
+
+/* (x - mean) * scale / sqrt(variance + epsilon) + bias is x * a + b by channel. */
+mpl_status mpl_match_bn_fma(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_value x = mpl_op_input(g, op, 0);
+    mpl_type type = (mpl_type)g->value_type[x];
+    mpl_shape shape = g->value_shape[x];
+    void *data[FILTER] = {NULL};
+    bool known;
+
+    if (g->op_kind[op] != MPL_OP_batch_norm || shape.rank < 2 ||
+        !mpl_type_in(type, MPL_SET(f32) | MPL_SET(f64)))
+        goto out;
+    MPL_TRY(norm_contents(m, op, type, data, &known));
+    if (!known)
+        goto out;
+    for (uint32_t i = 0; i < shape.rank; i++)
+        shape.dim[i] = i == 1 ? shape.dim[i] : 1;
+    for (int k = 0; k < 2; k++)
+        MPL_TRY(mpl_edit_fresh(m->ctx, type, &shape, false, &edit->fresh[k]));
+    for (int64_t c = 0; c < shape.dim[1]; c++) {
+        double factor = mpl_get(type, data[SCALE], c) / sqrt(mpl_get(type, data[VARIANCE], c) +
+                                                             mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
+
+        mpl_put(type, edit->fresh[0].data, c, factor);
+        mpl_put(type, edit->fresh[1].data, c,
+                mpl_get(type, data[BIAS], c) - mpl_get(type, data[MEAN], c) * factor);
+    }
+    *edit = (mpl_edit){.kind = MPL_EDIT_REPLACE,
+                       .op_kind = MPL_OP_fma,
+                       .from = MPL_NONE,
+                       .n_in = 3,
+                       .in = {x, MPL_FRESH(0), MPL_FRESH(1)},
+                       .fresh = {edit->fresh[0], edit->fresh[1]}};
+out:
+    for (uint32_t k = SCALE; k < FILTER; k++)
+        mpl_free(m->ctx, data[k]);
+    return st;
+}
+
 /* ---- arithmetic with a number for each channel into what it stands behind ---- */
 
 /* v is one number, or one for each channel, where it is broadcast to `whole`. */

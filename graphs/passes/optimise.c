@@ -35,7 +35,7 @@ static bool set_word(const char *word, size_t n, mpl_pass_set *set)
     for (int i = 0; i < MPL_N_PASSES; i++) {
         bool named = same_word(word, n, mpl_pass_table[i].name);
 
-        set->on[i] = set->on[i] || named || same_word(word, n, "all");
+        set->on[i] = set->on[i] || named || (same_word(word, n, "all") && i != MPL_PASS_bn_fma);
         known = known || named;
     }
     return known;
@@ -73,7 +73,8 @@ out:
 
 bool mpl_pass_set_reads_weights(const mpl_pass_set *set)
 {
-    return set->on[MPL_PASS_bn_scale] || set->on[MPL_PASS_conv_bn] || set->on[MPL_PASS_conv_scale];
+    return set->on[MPL_PASS_bn_scale] || set->on[MPL_PASS_conv_bn] || set->on[MPL_PASS_conv_scale] ||
+           set->on[MPL_PASS_bn_fma];
 }
 
 /* ---- questions about a graph ------------------------------------------------------------------------------------ */

@@ -3,7 +3,7 @@
  * A pass looks at a finished graph and notes edits, each of which says what the outputs of an operation are in terms of earlier
  * values of that graph: so edits hold whichever others are made. Then a new graph is built. Operations in
  * blocks of control flow are left alone; what they capture follows the edits. Names of inputs and outputs stay.
- * Patterns: those of the Owl library's optimiser (L. Wang, J. Zhao, "Functional Design of Computation Graph"), common
+ * Patterns: those of the Owl library's optimiser (P. Vandenhove, "Functional Design of Computation Graph"), common
  * subexpressions, constants, batch norm into weights. */
 #ifndef MPL_OPTIMISE_H
 #define MPL_OPTIMISE_H
@@ -30,7 +30,8 @@ typedef struct mpl_pass_set {
     bool unsafe; /* what does not hold for every float, too */
 } mpl_pass_set;
 
-/* "none", "all", or names of passes and "unsafe", with commas; "all,unsafe" is all there is. MPL_EINPUT: another name, with those
+/* "none", "all", or names of passes and "unsafe", with commas; "all,unsafe" is all there is but bn_fma, which takes
+ * an operator apart that libraries have whole. MPL_EINPUT: another name, with those
  * there are; unsafe without a pass. */
 mpl_status mpl_pass_set_parse(mpl_ctx *ctx, const char *text, mpl_pass_set *out);
 

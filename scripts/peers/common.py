@@ -7,6 +7,7 @@ PAPER.md's tables from it.
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -59,6 +60,21 @@ def mib(size):
 
 def ratio(ours, theirs):
     return f"{ours / theirs:.3f}" if theirs else "-"
+
+
+def resident():
+    """Peak resident set of this process so far. [byte]"""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def with_workspaces(row):
+    """The arena of values and that of the operations' workspaces. [byte]"""
+    return row["planned_bytes"] + row["workspace_bytes"]
+
+
+def packed(row):
+    """Weights that were reordered once and are kept beside the others. [byte]"""
+    return (row["holds"] or {}).get("packed", 0)
 
 
 def say(text):

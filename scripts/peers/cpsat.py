@@ -4,13 +4,14 @@
   scripts/peers/cpsat.py [LIST.csv | GRAPH ..]      a graph's buffers are exported by memplan
 
 CP-SAT gets the usual model: a rectangle a buffer, fixed in time, NoOverlap2D, the height minimised, between the most that is
-alive at once and what greedy_size needs. Both get the same seconds and threads; `claim` says what each could prove. Needs
+alive at once and what greedy_size needs; sizes, and both ends of the height, divided by the sizes' greatest common divisor. Both get the same seconds and threads; `claim` says what each could prove. Needs
 ortools.
 """
 
 import csv
 import glob
 import json
+import math
 import os
 import sys
 import tempfile
@@ -51,6 +52,9 @@ def measure(path, upper_bound, seconds, threads):
             self.at = time.perf_counter() - start
 
     buffers = read_list(path)
+    unit = math.gcd(*(size for _, _, size in buffers))
+    buffers = [(lower, upper, size // unit) for lower, upper, size in buffers]
+    upper_bound //= unit  # a plan of greedy_size is a sum of sizes, too
     model = cp_model.CpModel()
     height = model.new_int_var(peak_live(buffers), upper_bound, "height")
     times, places = [], []
@@ -70,8 +74,8 @@ def measure(path, upper_bound, seconds, threads):
     took = time.perf_counter() - start
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     print(json.dumps({
-        "bytes": round(solver.objective_value) if found else None,
-        "bound": round(solver.best_objective_bound),
+        "bytes": round(solver.objective_value) * unit if found else None,
+        "bound": round(solver.best_objective_bound) * unit,
         "claim": {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "feasible"}.get(status, "unknown"),
         "seconds": took,
         "first": watch.at,

@@ -5,7 +5,11 @@
 
 ONNX Runtime's arena is what its BFC arena took from the system in three runs (from its log), without what it reserved for
 weights: as it comes, and with arena_extend_strategy=kSameAsRequested, the frugal one. Its pattern is the one block that it asks
-for from the second run on, once it has seen what the first allocated. The programs run in turns, a process each; a time is the
+for from the second run on, once it has seen what the first allocated. Its convolutions take their workspaces from that arena;
+memplan's arena is of values alone, so a column adds its workspaces. Weights that memplan packs once have a column; ONNX Runtime
+packs its own, too, into what it reserved. Resident sets are of
+whole processes, peak, with their libraries, Python and the weights; memplan's ran the network with nothing shared as well, to
+compare outputs. The programs run in turns, a process each; a time is the
 median of the rounds' medians. Needs onnxruntime and numpy.
 """
 
@@ -24,7 +28,7 @@ ZOO = ["resnet50", "mobilenet_v2", "squeezenet", "inception_v3"]
 
 
 def measure(path, threads, strategy):
-    """One session; prints {"ns": [..]}, the log goes to standard error, a line "run N" before each of the first runs."""
+    """One session; prints {"resident", "ns": [..]}, the log goes to standard error, a line "run N" before each of the first runs."""
     import numpy as np
     import onnxruntime as ort
 
@@ -53,7 +57,7 @@ def measure(path, threads, strategy):
         start = time.perf_counter_ns()
         session.run(None, feeds)
         times.append(time.perf_counter_ns() - start)
-    print(json.dumps({"ns": times}))
+    print(json.dumps({"resident": common.resident(), "ns": times}))
 
 
 def arena_bytes(log):
@@ -67,7 +71,7 @@ def arena_bytes(log):
 
 def peer(path, threads, strategy="default"):
     result, log = common.itself(__file__, path, str(threads), strategy)
-    return result["ns"], arena_bytes(log)
+    return result["ns"], (*arena_bytes(log), result["resident"])
 
 
 def compare(program, graph, rounds, folder, extra):
@@ -76,17 +80,17 @@ def compare(program, graph, rounds, folder, extra):
         path = os.path.join(folder, re.sub(r"\W", "_", graph) + ".onnx")
         common.command([program, "export", graph, "--format", "onnx", "-o", path])
     ours, theirs = {1: [], 2: []}, {1: [], 2: []}
-    planned = arena = 0
     for _ in range(rounds):
         for threads in (1, 2):
             row = common.memplan(program, "run", graph, "--backend", "cpu", "--threads", str(threads), "--repeat",
                                  str(RUNS), *extra)
             ours[threads].append(common.median(row["run_ns"]))
-            planned = row["planned_bytes"]
-            times, (arena, _) = peer(path, threads)
+            times, (arena, _, held) = peer(path, threads)
             theirs[threads].append(common.median(times))
-    _, (frugal, pattern) = peer(path, 1, "frugal")
-    line = [common.case_name(graph), common.mib(planned)]
+    _, (frugal, pattern, _) = peer(path, 1, "frugal")
+    planned, whole = row["planned_bytes"], common.with_workspaces(row)
+    line = [common.case_name(graph), common.mib(planned), common.mib(whole), common.ratio(whole, arena),
+            common.mib(common.packed(row)), common.mib(row["rss_bytes"]), common.mib(held)]
     for theirs_bytes in (arena, frugal, pattern):
         line += [common.mib(theirs_bytes), common.ratio(planned, theirs_bytes)]
     for threads in (1, 2):
@@ -106,7 +110,8 @@ def main():
         for graph in args.cases:
             common.say(f"ort: {graph}")
             lines.append(compare(args.memplan, graph, args.rounds, folder, args.run.split()))
-    heads = ["graph", "planned MiB", "arena MiB", "planned over arena", "frugal arena MiB", "planned over frugal",
+    heads = ["graph", "planned MiB", "with workspaces MiB", "with workspaces over arena",
+             "packed weights MiB", "resident MiB", "ORT resident MiB", "arena MiB", "planned over arena", "frugal arena MiB", "planned over frugal",
              "pattern MiB", "planned over pattern", "~run ms", "~ORT ms", "~run over ORT", "~run ms 2 threads", "~ORT ms 2 threads", "~run over ORT 2 threads"]
     common.write_table(common.table_path(args.output, "ort"), heads, lines)
 

@@ -4,7 +4,10 @@
   scripts/peers/pytorch.py [NAME ..]      networks that torchvision and memplan's zoo both have
 
 Inference (batch 1) and a training step with SGD (batch 4): what the CPU allocator holds at most above what it held before the
-run (weights), from the profiler's allocations one after the other. Networks of one name differ in details between torchvision
+run (weights), from the profiler's allocations one after the other. These are what operations ask PyTorch's allocator for:
+results, and what a convolution reorders for itself (its input, its filter), each time; memplan's arena is of values alone, so a
+column adds its workspaces, and another has the weights that it packs once. Resident sets are of whole processes, peak, with their libraries,
+Python and the weights; memplan's ran the network with nothing shared as well, to compare outputs. Networks of one name differ in details between torchvision
 and the zoo (PAPER.md says where). Needs torch and torchvision.
 """
 
@@ -35,7 +38,7 @@ def most_alive(profile):
 
 
 def measure(name, mode, threads):
-    """Prints {"bytes", "ns": [..]}."""
+    """Prints {"bytes", "resident", "ns": [..]}."""
     import torch
     import torchvision
     from torch.profiler import ProfilerActivity, profile
@@ -61,6 +64,7 @@ def measure(name, mode, threads):
         update.step()
 
     run()
+    held = common.resident()  # before the profiler takes memory of its own
     if train:
         update.zero_grad(set_to_none=True)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
@@ -70,7 +74,7 @@ def measure(name, mode, threads):
         start = time.perf_counter_ns()
         run()
         times.append(time.perf_counter_ns() - start)
-    print(json.dumps({"bytes": most_alive(seen), "ns": times}))
+    print(json.dumps({"bytes": most_alive(seen), "resident": held, "ns": times}))
 
 
 def compare(program, name, rounds):
@@ -86,7 +90,9 @@ def compare(program, name, rounds):
     peer_training, _ = common.itself(__file__, name, "train", "2")
     a, b = common.median(ours_run), common.median(theirs_run)
     return [name, side, common.mib(row["planned_bytes"]), common.mib(peer["bytes"]),
-            common.ratio(row["planned_bytes"], peer["bytes"]), common.mib(training["planned_bytes"]),
+            common.ratio(row["planned_bytes"], peer["bytes"]), common.mib(common.with_workspaces(row)),
+            common.ratio(common.with_workspaces(row), peer["bytes"]), common.mib(common.packed(row)),
+            common.mib(row["rss_bytes"]), common.mib(peer["resident"]), common.mib(training["planned_bytes"]),
             common.mib(peer_training["bytes"]), common.ratio(training["planned_bytes"], peer_training["bytes"]),
             f"{a / 1e6:.1f}", f"{b / 1e6:.1f}", common.ratio(a, b)]
 
@@ -100,8 +106,8 @@ def main():
             raise common.Failed(f"no network '{name}': {', '.join(NAMES)}")
         common.say(f"pytorch: {name}")
         lines.append(compare(args.memplan, name, args.rounds))
-    heads = ["graph", "pictures", "planned MiB", "PyTorch MiB", "planned over PyTorch", "training planned MiB",
-             "training PyTorch MiB", "training planned over PyTorch", "~run ms", "~PyTorch ms", "~run over PyTorch"]
+    heads = ["graph", "pictures", "planned MiB", "PyTorch MiB", "planned over PyTorch", "with workspaces MiB",
+             "with workspaces over PyTorch", "packed weights MiB", "resident MiB", "PyTorch resident MiB", "training planned MiB", "training PyTorch MiB", "training planned over PyTorch", "~run ms", "~PyTorch ms", "~run over PyTorch"]
     common.write_table(common.table_path(args.output, "pytorch"), heads, lines)
 
 
