@@ -296,19 +296,19 @@ docs: $O/memplan
 
 # install-into FOLDER,PREFIX: FOLDER is PREFIX, or PREFIX within what a packager collects.
 define install-into
-	$(Q)install -D $O/memplan $1/bin/memplan
-	$(Q)mkdir -p $1/share/man/man1 && $O/memplan list man >$1/share/man/man1/memplan.1
-	$(Q)install -D -m 644 harness/memplan.h $1/include/memplan.h
-	$(Q)install -D -m 644 harness/plugin.h $1/include/memplan/plugin.h
-	$(Q)install -D $(SO) $1/lib/libmemplan.so.$(VERSION)
-	$(Q)ln -sf libmemplan.so.$(VERSION) $1/lib/$(SONAME) && ln -sf $(SONAME) $1/lib/libmemplan.so
-	$(Q)install -D -m 644 $O/lib/libmemplan.a $1/lib/libmemplan.a
-	$(Q)mkdir -p $1/lib/pkgconfig && printf '%s\n' 'prefix=$2' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' \
+	$(Q)install -D $O/memplan "$1/bin/memplan"
+	$(Q)mkdir -p "$1/share/man/man1" && $O/memplan list man >"$1/share/man/man1/memplan.1"
+	$(Q)install -D -m 644 harness/memplan.h "$1/include/memplan.h"
+	$(Q)install -D -m 644 harness/plugin.h "$1/include/memplan/plugin.h"
+	$(Q)install -D $(SO) "$1/lib/libmemplan.so.$(VERSION)"
+	$(Q)ln -sf libmemplan.so.$(VERSION) "$1/lib/$(SONAME)" && ln -sf $(SONAME) "$1/lib/libmemplan.so"
+	$(Q)install -D -m 644 $O/lib/libmemplan.a "$1/lib/libmemplan.a"
+	$(Q)mkdir -p "$1/lib/pkgconfig" && printf '%s\n' 'prefix=$2' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' \
 	    'Name: memplan' 'Description: plans the memory of neural networks' 'Version: $(VERSION)' \
-	    'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lmemplan' 'Libs.private: $(LIBLIBS)' \
-	    >$1/lib/pkgconfig/memplan.pc
-	$(Q)install -D -m 644 planners/example/first_fit_plugin.c $1/share/doc/memplan/first_fit_plugin.c
-	$(Q)install -D -m 644 harness/example/library.c $1/share/doc/memplan/library.c
+	    'Cflags: -I"$${includedir}"' 'Libs: -L"$${libdir}" -lmemplan' 'Libs.private: $(LIBLIBS)' \
+	    >"$1/lib/pkgconfig/memplan.pc"
+	$(Q)install -D -m 644 planners/example/first_fit_plugin.c "$1/share/doc/memplan/first_fit_plugin.c"
+	$(Q)install -D -m 644 harness/example/library.c "$1/share/doc/memplan/library.c"
 endef
 
 install: all $O/lib/libmemplan.a

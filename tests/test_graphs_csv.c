@@ -24,6 +24,7 @@ static const struct {
     {"id,lower,upper\n", "1: no column 'size'"},
     {"\n\nlower,upper,size\n", "3: no column 'id'"},
     {"a,b,c\n", "1: no column 'id'"},
+    {"\xef\xbb\xbfid,lower,upper,size\na,0,1,1\n", "1: begins with a UTF-8 byte-order mark"},
     {"id,lower,start,upper,size\n", "1: two columns give the lower"},
     {HEAD, "1: no buffer"},
     {HEAD "a,0,1\n", "2: 3 fields; the header names 4"},

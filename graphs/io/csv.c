@@ -289,6 +289,8 @@ mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint6
         MPL_FAIL(ctx, MPL_EINPUT, "%s:1: %zu bytes; a buffer list may have 2^31 - 1", path, size);
     if (memchr(text, '\0', size) != NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s:1: holds a zero byte; this is no text file", path);
+    if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: begins with a UTF-8 byte-order mark; save it without one", path);
     r.at = text, r.end = text + size;
     MPL_TRY(read_header(&r));
     while (next_line(&r, &line))
