@@ -374,12 +374,17 @@ const mpl_order_kind *mpl_order_find(const char *name); /* NULL: there is none *
 mpl_status mpl_peak_live(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *peak, uint64_t *live,
                          uint32_t *peak_step);
 
-/* The bound of either safety: peak live bytes, or the heaviest antichain. member[n] (may be NULL) receives 1 for a set
- * of pairwise conflicting buffers whose sizes add up to it, the witness: sizes in whole slots of the pool's least alignment, less
+/* The bound of either safety: peak live bytes, or the heaviest antichain, raised to the next end that alignments allow: a pool ends
+ * where one of its buffers does, and that begins at a multiple of its alignment. member[n] (may be NULL) receives 1 for a set
+ * of pairwise conflicting buffers whose sizes add up to it before it is raised, the witness: sizes in whole slots of the pool's least alignment, less
  * the largest rest of a last slot among them. All 0 where one operation may overwrite fewer inputs than it has outputs to
  * put there: then pairs remain among the live, and the bound stands without a witness. */
 mpl_status mpl_lower_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes,
                            uint8_t *member);
+
+/* The same before it is raised. */
+mpl_status mpl_witness_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes,
+                             uint8_t *member);
 
 /* Sum of all buffers of one pool, each rounded up to its alignment: nothing shared. [byte] */
 mpl_status mpl_naive_bytes(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes);

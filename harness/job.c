@@ -544,6 +544,7 @@ mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_b
                            const uint64_t *workspace_bytes, mpl_job *job)
 {
     mpl_status st = MPL_OK;
+    uint64_t peak;
 
     problem_fini(ctx, job);
     job->backend = backend;
@@ -557,10 +558,9 @@ mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_b
         MPL_TRY(graph_problem(ctx, options, job));
     }
     MPL_TRY(mpl_naive_bytes(ctx, job->problem, 0, &job->naive_bytes));
-    if (job->problem->before != NULL)
-        MPL_TRY(mpl_antichain(ctx, job->problem, 0, &job->bound_bytes, NULL));
-    else
-        MPL_TRY(mpl_peak_live(ctx, job->problem, 0, &job->bound_bytes, NULL, &job->peak_step));
+    MPL_TRY(mpl_lower_bound(ctx, job->problem, 0, &job->bound_bytes, NULL));
+    if (job->problem->before == NULL)
+        MPL_TRY(mpl_peak_live(ctx, job->problem, 0, &peak, NULL, &job->peak_step));
     job->bound_kind = job->problem->before != NULL ? "antichain" : "peak_live";
     if (job->given != NULL) {
         job->given->text = job->text;

@@ -239,7 +239,7 @@ static mpl_status write_witness(const mpl_problem *p, uint32_t pool, uint64_t wi
 
     *done = false;
     MPL_TRY(mpl_new(proof->ctx, member, p->n));
-    MPL_TRY(mpl_lower_bound(proof->ctx, p, pool, &live, member));
+    MPL_TRY(mpl_witness_bound(proof->ctx, p, pool, &live, member));
     for (mpl_buffer b = 0; b < p->n; b++)
         if (member[b] && (lowest == MPL_NONE || fixed_at(p, b) < fixed_at(p, lowest)))
             lowest = b;

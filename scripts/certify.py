@@ -22,17 +22,15 @@ def need(truth, why):
 def ids(mask):
     """The buffers of a set, which is an integer with a bit for each."""
     while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+        yield (mask & -mask).bit_length() - 1
+        mask &= mask - 1
 
 def whole(value, what, most=(1 << 63) - 1):
     need(type(value) is int and 0 <= value <= most, f"{what} is no number from 0 to {most}")
     return value
 
 def rows(value, width, what):
-    right = type(value) is list and all(type(row) is list and len(row) == width for row in value)
-    need(right, f"{what} is no list of {width} numbers each")
+    need(type(value) is list and all(type(row) is list and len(row) == width for row in value), f"{what} is no table")
     return [[whole(number, what) for number in row] for row in value]
 
 def limit(one):
@@ -163,7 +161,9 @@ def check_clique(p, clique, bound):
         need(everyone & ~(p.conflict[b] & ~p.partner[b]) == 1 << b, f"{b} may share memory")
     grain = min(p.align[b] for b in ids(p.members[0]))
     rest = [-p.bytes[b] % grain for b in clique]
-    need(sum(p.bytes[b] for b in clique) + sum(rest) - max(rest) == bound, "the clique proves another bound")
+    low = sum(p.bytes[b] for b in clique) + sum(rest) - max(rest)
+    ends = (p.bytes[b] - min(0, p.bytes[b] - low) // p.align[b] * p.align[b] for b in ids(p.members[0]))
+    need(low <= bound <= min(ends), "the clique proves another bound")
 
 class State:
     """Section 3. body[i] is the set of all that ever shared i's offset."""

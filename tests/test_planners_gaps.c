@@ -58,7 +58,7 @@ static void count_steps(void **state)
         }
         assert_int_equal(peak, most);
         assert_int_equal(live[where], peak);
-        assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &bound, member));
+        assert_ok(&ctx, mpl_witness_bound(&ctx, p, 0, &bound, member));
         assert_int_equal(bound, peak);
         for (mpl_buffer b = 0; b < p->n; b++)
             assert_int_equal(member[b], p->pool[b] == 0 && plain_needed(p, b, where));

@@ -37,17 +37,34 @@ static uint64_t proved_bytes(const mpl_problem *p, uint32_t pool, const uint8_t 
     return sum - rest;
 }
 
-mpl_status mpl_lower_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes,
-                           uint8_t *member)
+/* The least end at `bytes` or above: a pool ends where one of its buffers does, and that begins at a multiple of its alignment. */
+static uint64_t next_end(const mpl_problem *p, uint32_t pool, uint64_t bytes)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == pool) {
+            uint64_t above = bytes > p->bytes[b] ? bytes - p->bytes[b] : 0;
+
+            least =
+                mpl_min_u64(least, p->bytes[b] + ((above + p->align[b] - 1) & ~(uint64_t)(p->align[b] - 1)));
+        }
+    return least < UINT64_MAX ? least : bytes;
+}
+
+mpl_status mpl_witness_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes,
+                             uint8_t *member)
 {
     mpl_status st = MPL_OK;
+    uint8_t *own = NULL;
     uint32_t step;
 
     if (p->before != NULL)
         return mpl_antichain(ctx, p, pool, bytes, member);
     MPL_TRY(mpl_peak_live(ctx, p, pool, bytes, NULL, &step));
-    if (member == NULL)
-        return MPL_OK;
+    if (member == NULL) /* a set may prove more than the sum of what is live */
+        MPL_TRY(mpl_new(ctx, own, p->n));
+    member = member != NULL ? member : own;
     for (mpl_buffer b = 0; b < p->n; b++)
         member[b] = p->pool[b] == pool && is_needed(p, b, step);
     drop_outputs(p, step, member);
@@ -55,6 +72,18 @@ mpl_status mpl_lower_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, ui
         memset(member, 0, p->n * sizeof *member);
     else
         *bytes = proved_bytes(p, pool, member); /* what was dropped may have had the largest rest */
+out:
+    mpl_free(ctx, own);
+    return st;
+}
+
+mpl_status mpl_lower_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes,
+                           uint8_t *member)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_witness_bound(ctx, p, pool, bytes, member));
+    *bytes = next_end(p, pool, *bytes);
 out:
     return st;
 }
