@@ -24,7 +24,7 @@ typedef struct mpl_certified {
  * bound by clique or refutation, `infeasible` by a refutation within a pool's capacity. `feasible` and `unknown` need no
  * certificate. MPL_EINVALID with one line: the claim is not proved, or the first wrong record of the refutation. MPL_EINPUT:
  * the problem is broken. A clique costs O(n + pairs) where all of it is needed at one step, and one of 2^28 comparisons or more is
- * refused where not; a text that asks for more than 1,024 steps a byte of it and of the problem, times their logarithm, is
+ * refused where not; a text that asks for more than 128 steps a byte of it and of the problem, times their logarithm, is
  * refused. CERTIFICATES.md has the rules. */
 mpl_status mpl_certify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_certified *out);
 

@@ -15,6 +15,8 @@ caught_by() {
     done
 }
 
+# Not here, since nothing false follows from them: `o` tears a body (whoever goes, it is a relaxation), or rounds sizes after a
+# split (all offsets are multiples of the grain there, too).
 c=planners/certify.c
 fault "f1: a witness of another pool" planners/verify.c 's/        if (p->pool\[b\] != 0)$/        if (false)/'
 fault "f2: a set keeps what a branch of a pair proved" $c 's/    while (c->n_joined > pair->n_joined) {/    while (false) {/'
@@ -38,10 +40,8 @@ fault "first: who is of another pool" $c 's/\.active = p->pool\[b\] == proof->po
 fault "rivals: any two of a pair" $c 's/return pair == NULL || pair->apart > 0;/return true;/'
 fault "rivals: apart for good" $c 's/        there->apart--, back->apart--;/        ;/'
 fault "d: nobody is left out" $c '/^static void rule_drop/,/^}/s/active = false/active = c->st == MPL_OK/'
-fault "o: a body is torn" $c 's/(i->body == queue\[k\].body || rivals(c, i, &queue\[k\]))/rivals(c, i, \&queue[k])/'
 fault "o: all stay" $c '/^static void rule_connected/,/^}/s/    foreach (c, i)$/    if (false) foreach (c, i)/'
 fault "o: rounded to the greatest align" $c 's/(c->p->align\[queue\[k\].id\] < grain)/(k == 0 || c->p->align[queue[k].id] > grain)/'
-fault "o: rounded after a split" $c 's/queue\[n\].size = c->moved ? queue\[n\].size : /queue[n].size = /'
 fault "c: no look at rivals" $c 's/            if (!rivals(c, i, &c->item\[w/            if (false \&\& !rivals(c, i, \&c->item[w/'
 fault "c: the last word of a set alone" $c '/^static void rule_set/,/^}/s/for (size_t w = 0;/for (size_t w = c->n_words;/'
 fault "s: too late" $c 's/    if (c->moved)$/    if (false)/'

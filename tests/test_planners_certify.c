@@ -255,7 +255,7 @@ static const struct cheat {
      {{0, 2, 2, 1, -1}, {0, 1, 1, 1, -1}, {1, 2, 1, 1, 0}}},
     {"m: a buffer may lie higher",
      4,
-     "c0,0 c1,0 b0,3 p0 d0 d1 u2 k z3 p1 d0 d1 m0 n z1",
+     "c0,0 c1,0 b0,3 p0 d1 u2 k z3 p1 d0 m0 n z1",
      4,
      {{0, 2, 2, 1, -1}, {0, 1, 2, 1, -1}, {1, 3, 2, 1, -1}, {2, 3, 1, 1, 2}}},
 };
@@ -392,6 +392,8 @@ static const struct claimed {
     {"infeasible, without a capacity", MPL_INFEASIBLE, MPL_NO_CAPACITY, 0, 0, 0, 4, "c0,0 c1,0 x0,0",
      MPL_EINVALID},
     {"infeasible, in a pool that has none", MPL_INFEASIBLE, 4, 0, 0, 1, 3, "z2", MPL_EINVALID},
+    {"infeasible, another pool's buffer is too large", MPL_INFEASIBLE, 5, 0, 0, 0, 5, "z2", MPL_EINVALID},
+    {"infeasible, proved of a pool that has room", MPL_INFEASIBLE, 5, 0, 0, 1, 5, "z2", MPL_EINVALID},
     {"infeasible, no such pool", MPL_INFEASIBLE, 4, 0, 0, 2, 4, "z2", MPL_EINVALID},
     {"infeasible, another pool's buffer", MPL_INFEASIBLE, 5, 0, 0, 0, 5, "c0,0 c1,0 x2,0", MPL_EINVALID},
     {"infeasible, beyond what can be counted", MPL_INFEASIBLE, INT64_MAX, 0, 0, 0, INT64_MAX,
@@ -423,6 +425,161 @@ static void claims_need_their_certificates(void **state)
         mpl_plan_free(&ctx, plan);
         mpl_problem_free(&ctx, p);
     }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Two bytes at multiples of 4 need 5: that 3 are too few says nothing of 100. */
+static void no_capacity_is_enough_beyond_ample(void **state)
+{
+    small from = {.n = 2, .death = {1, 1}, .size = {1, 1}, .align = {4, 4}, .fixed = {-1, -1}};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (uint32_t within = 3; within <= 5; within++) {
+        mpl_problem *p = problem_of(&ctx, &from);
+        mpl_plan *plan = refuted(&ctx, p, within, "c0,0 c1,0 o0 x0,0");
+        mpl_certified proved;
+
+        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), within < 5 ? MPL_OK : MPL_EINVALID);
+        p->pool_capacity[0] = 100;
+        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), MPL_EINVALID);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* A witness proves what its buffers need of pool 0, and nothing else. */
+static void witnesses_are_of_pool_0(void **state)
+{
+    static const struct {
+        const char *what;
+        uint32_t n;
+        mpl_buffer witness[3];
+        uint64_t bound, death; /* of the second buffer */
+        mpl_status st;
+    } rows[] = {
+        {"both", 2, {0, 1}, 5, 2, MPL_OK},
+        {"of another pool", 1, {2}, 6, 2, MPL_EINVALID},
+        {"of another pool, beside", 2, {0, 2}, 8, 2, MPL_EINVALID},
+        {"two that do not meet", 2, {0, 1}, 5, 1, MPL_EINVALID},
+        {"one twice", 2, {1, 1}, 6, 2, MPL_EINVALID},
+        {"less than is claimed", 1, {0}, 5, 2, MPL_EINVALID},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        mpl_problem *p = two_pools(&ctx);
+        mpl_plan *plan = NULL;
+        mpl_certified proved;
+
+        p->birth[0] = rows[k].death == 1 ? 1 : 0;
+        p->death[1] = (uint32_t)rows[k].death;
+        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+        plan->claim = MPL_OPTIMAL;
+        plan->bound_bytes = rows[k].bound;
+        plan->offset[1] = rows[k].bound - 3; /* as high as the bound says */
+        assert_ok(&ctx, mpl_new(&ctx, plan->witness, 3));
+        memcpy(plan->witness, rows[k].witness, sizeof rows[k].witness);
+        plan->n_witness = rows[k].n;
+        if (mpl_certify(&ctx, p, plan, &proved) != rows[k].st)
+            fail_msg("%s: %s", rows[k].what, ctx.message);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Pool 0 over two memories: a refutation knows one, and a cost is proved by prices alone. */
+static void memories_are_not_the_pool(void **state)
+{
+    static const struct {
+        const char *what;
+        mpl_claim claim;
+        const char *steps;
+        uint64_t capacity[2], price[2], cost, cost_bound;
+        uint32_t memory;
+        mpl_status st;
+    } rows[] = {
+        {"infeasible", MPL_INFEASIBLE, "c0,0 c1,0 x0,0", {4, 4}, {1, 1}, 5, 5, 0, MPL_EINVALID},
+        {"infeasible, one memory as large",
+         MPL_INFEASIBLE,
+         "c0,0 c1,0 x0,0",
+         {4, 9},
+         {1, 1},
+         5,
+         5,
+         0,
+         MPL_EINVALID},
+        {"optimal: all in the cheapest", MPL_OPTIMAL, NULL, {9, 9}, {1, 2}, 5, 5, 0, MPL_OK},
+        {"optimal: free", MPL_OPTIMAL, NULL, {9, 9}, {0, 2}, 0, 0, 0, MPL_OK},
+        {"optimal: all in the dearest", MPL_OPTIMAL, NULL, {9, 9}, {1, 2}, 10, 10, 1, MPL_EINVALID},
+        {"optimal: a free one has room", MPL_OPTIMAL, NULL, {9, 9}, {0, 9}, 45, 45, 1, MPL_EINVALID},
+        {"optimal: the cheap one has no room", MPL_OPTIMAL, NULL, {1, 9}, {1, 2}, 10, 10, 1, MPL_OK},
+        {"feasible: all in the dearest", MPL_FEASIBLE, NULL, {9, 9}, {1, 2}, 10, 10, 1, MPL_OK},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        mpl_problem *p = two_pools(&ctx);
+        mpl_plan *plan = NULL;
+        mpl_certified proved;
+
+        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+        assert_ok(&ctx, mpl_plan_spread(&ctx, plan, 2));
+        plan->claim = rows[k].claim;
+        plan->offset[1] = 2;
+        plan->spread.memory[0] = plan->spread.memory[1] = rows[k].memory;
+        for (int m = 0; m < 2; m++)
+            plan->spread.capacity[m] = rows[k].capacity[m], plan->spread.price[m] = rows[k].price[m];
+        plan->spread.cost = rows[k].cost, plan->spread.cost_bound = rows[k].cost_bound;
+        plan->refutation.within = p->pool_capacity[0] = 4;
+        if (rows[k].steps != NULL)
+            assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, rows[k].steps));
+        else
+            p->pool_capacity[0] = MPL_NO_CAPACITY;
+        if (mpl_certify(&ctx, p, plan, &proved) != rows[k].st)
+            fail_msg("%s: %s", rows[k].what, ctx.message);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* What a text asks for is bounded by its size. */
+static void work_is_bounded(void **state)
+{
+    enum { MANY = 150, RECORDS = 6000 };
+    char *steps;
+    size_t n = 0;
+    mpl_ctx ctx;
+    mpl_problem *p = NULL;
+    mpl_plan *plan;
+    mpl_certified proved;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_problem_new(&ctx, "many", MANY, &p));
+    p->n_steps = 1;
+    for (mpl_buffer b = 0; b < MANY; b++)
+        p->bytes[b] = b + 1, p->death[b] = 1;
+    assert_ok(&ctx, mpl_new(&ctx, steps, 16 * (MANY + RECORDS)));
+    for (uint32_t b = 0; b < MANY; b++)
+        n += (size_t)sprintf(steps + n, "c%u,0 ", b);
+    for (uint32_t k = 0; k < RECORDS; k++) /* each is right, and looks at every two */
+        n += (size_t)sprintf(steps + n, "o0 ");
+    sprintf(steps + n, "x0,0");
+    plan = refuted(&ctx, p, 160, steps);
+    assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), MPL_EINVALID);
+    assert_non_null(strstr(ctx.message, "more work than its size allows"));
+    mpl_plan_free(&ctx, plan);
+    mpl_free(&ctx, steps);
+    mpl_problem_free(&ctx, p);
     assert_int_equal(ctx.n_live, 0);
 }
 
@@ -598,10 +755,15 @@ int main(void)
         cmocka_unit_test(loose_texts_are_refused),
         cmocka_unit_test(splits_and_children_are_neighbours),
         cmocka_unit_test(claims_need_their_certificates),
+        cmocka_unit_test(no_capacity_is_enough_beyond_ample),
+        cmocka_unit_test(witnesses_are_of_pool_0),
+        cmocka_unit_test(memories_are_not_the_pool),
+        cmocka_unit_test(work_is_bounded),
         cmocka_unit_test(other_problems),
         cmocka_unit_test(mutants_prove_nothing_false),
         cmocka_unit_test(memory_runs_out),
     };
 
+    cmocka_set_test_filter(getenv("MPL_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

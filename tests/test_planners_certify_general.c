@@ -60,6 +60,27 @@ static const struct cheat {
      "0123",
      4,
      {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}, {1, 1, 2}}},
+    {"s: a set that grew in a split within the first child",
+     3,
+     "s2,3 s0,1 z2 c0,0 s2,3 z2 c1,0 z2 c1,0 x0,0",
+     "02031213",
+     "0123",
+     4,
+     {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}, {1, 1, 2}}},
+    {"s: a set from before that grew within an inner second child",
+     3,
+     "c0,0 s2,3 s0,1 z2 c1,0 z2 x0,0",
+     "02031213",
+     "0123",
+     4,
+     {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}, {1, 1, 2}}},
+    {"s: apart within the first child alone",
+     3,
+     "s2,3 s0,1 z2 z2 c0,0 c1,0 x0,0",
+     "02031213",
+     "0123",
+     4,
+     {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}, {1, 1, 2}}},
     {"s: too late, twins have changed places",
      4,
      "c1,0 c2,0 b0,2 p2 s0,1 z1 c0,1 c1,1 x0,1 n z1",
@@ -376,5 +397,6 @@ int main(void)
         cmocka_unit_test(memory_runs_out),
     };
 
+    cmocka_set_test_filter(getenv("MPL_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
