@@ -151,6 +151,28 @@ static void cheats_are_refused(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Whatever the first child of a pair went through, the second begins where the pair was met: other pairs still matter. */
+static void second_children_begin_anew(void **state)
+{
+    small from = {.n = 4, .size = {4, 4, 4, 4}, .align = {1, 1, 1, 1}, .fixed = {-1, -1, -1, -1}};
+    mpl_ctx ctx;
+    mpl_problem *p;
+    mpl_plan *plan;
+    mpl_certified proved;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    couples("02031213", from.arc);
+    couples("0123", from.pair);
+    p = problem_of(&ctx, &from);
+    plan = refuted(&ctx, p, 3, "s0,1 c2,0 b0,2 p2 z3 n z2 s2,3 z2 z2");
+    assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
+    assert_int_equal(proved.n_steps, 10);
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* ---- no capacity is enough ------------------------------------------------------------------------------------- */
 
 static mpl_plan *planned(mpl_ctx *ctx, const char *planner, const mpl_problem *p)
@@ -391,9 +413,8 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cheats_are_refused),
-        cmocka_unit_test(clashes_are_certified),
-        cmocka_unit_test(mutants_prove_nothing_false),
+        cmocka_unit_test(cheats_are_refused),    cmocka_unit_test(second_children_begin_anew),
+        cmocka_unit_test(clashes_are_certified), cmocka_unit_test(mutants_prove_nothing_false),
         cmocka_unit_test(memory_runs_out),
     };
 

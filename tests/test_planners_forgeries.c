@@ -307,7 +307,7 @@ static mpl_plan *copied(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *from
     if (from->n_witness > 0) {
         assert_ok(ctx, mpl_new(ctx, plan->witness, p->n + (size_t)1));
         memcpy(plan->witness, from->witness, from->n_witness * sizeof *plan->witness);
-        plan->n_witness = from->n_witness;
+        plan->n_witness = from->n_witness < p->n ? from->n_witness : p->n; /* a file has no more */
     }
     if (from->spread.n > 0) {
         assert_ok(ctx, mpl_plan_spread(ctx, plan, from->spread.n));
