@@ -9,7 +9,7 @@
 #define BEYOND         (INT64_C(1) << 61)  /* an est that no top reaches */
 #define MOST_SUMS      (INT64_C(1) << 18)  /* of one record 'r' */
 #define MOST_KEPT      (1u << 23)          /* buffers of all states that are kept at a time */
-#define STEPS_PER_BYTE 128                /* and bit of the size: the work that a text may ask for */
+#define STEPS_PER_BYTE 128                 /* and bit of the size: the work that a text may ask for */
 
 typedef struct item {
     mpl_buffer id, body, next; /* buffers of one body share their offset; next: they form a ring */
