@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "harness/command.h"
+#include "harness/early.h"
 #include "harness/measure.h"
 #include "harness/train.h"
 
@@ -14,6 +15,7 @@ typedef struct outcome {
     int64_t *
         other_ns; /* [repeat] of a device whose runs alternate, those that are replayed; of --compare, the others */
     void *outputs;
+    mpl_early early;
     double error; /* against the run that shares nothing */
     double expect_error;
     mpl_measured measured;
@@ -41,6 +43,7 @@ static mpl_status run_planned(mpl_ctx *ctx, const mpl_options *options, const mp
     MPL_TRY(mpl_exec_facts_get(exec, &o->measured.facts));
     o->measured.rss_bytes = mpl_rss_peak(); /* before another copy of the graph is made */
     MPL_TRY(mpl_outputs_get(exec, job->source.graph, o->outputs));
+    MPL_TRY(mpl_early_new(ctx, exec, job->source.graph, &o->early));
 out:
     mpl_malloced_free(ctx, malloced);
     mpl_exec_free(ctx, exec);
@@ -87,9 +90,9 @@ out:
     return st;
 }
 
-/* --expect: checked before anything runs, compared after. */
+/* --expect: checked before anything runs (outputs and rows NULL), compared after. */
 static mpl_status compare_expected(mpl_ctx *ctx, const mpl_graph *g, const mpl_bindings *expect,
-                                   const void *outputs, double *worst)
+                                   const void *outputs, const uint64_t *rows, double *worst)
 {
     mpl_status st = MPL_OK;
     char want[200], got[200];
@@ -100,13 +103,18 @@ static mpl_status compare_expected(mpl_ctx *ctx, const mpl_graph *g, const mpl_b
         uint32_t i;
         uint64_t n = 0;
         mpl_value v;
+        mpl_shape shape;
 
         MPL_TRY(find_output(ctx, g, &expect->item[k], &i));
         v = g->output[i];
-        if (t->type != g->value_type[v] || !mpl_shape_equal(&t->shape, &g->value_shape[v]))
-            MPL_FAIL(ctx, MPL_EINPUT, "--expect: output '%s' is %s%s; the file has %s%s", g->value_name[v],
-                     mpl_type_name(g->value_type[v]), mpl_shape_text(&g->value_shape[v], want),
-                     mpl_type_name(t->type), mpl_shape_text(&t->shape, got));
+        shape = mpl_early_shape(g, rows, i);
+        if (outputs == NULL && mpl_early_may(g, i) && t->shape.rank > 0 && t->shape.dim[0] < shape.dim[0])
+            shape.dim[0] = t->shape.dim[0]; /* how many rows there are is known behind the run */
+        if (t->type != g->value_type[v] || !mpl_shape_equal(&t->shape, &shape))
+            MPL_FAIL(ctx, outputs == NULL ? MPL_EINPUT : MPL_EINVALID,
+                     "--expect: output '%s' is %s%s; the file has %s%s", g->value_name[v],
+                     mpl_type_name(g->value_type[v]), mpl_shape_text(&shape, want), mpl_type_name(t->type),
+                     mpl_shape_text(&t->shape, got));
         if (outputs == NULL || !mpl_shape_count(&t->shape, &n))
             continue;
         *worst = fmax(*worst, mpl_compare(t->type, n, mpl_outputs_at(g, outputs, i), t->data));
@@ -116,7 +124,8 @@ out:
 }
 
 /* DIR/NAME.npy of each output. */
-static mpl_status dump_outputs(mpl_ctx *ctx, const mpl_graph *g, const char *folder, const void *outputs)
+static mpl_status dump_outputs(mpl_ctx *ctx, const mpl_graph *g, const char *folder, const void *outputs,
+                               const uint64_t *rows)
 {
     mpl_status st = MPL_OK;
     char path[4096], name[MPL_FILE_NAME];
@@ -125,7 +134,7 @@ static mpl_status dump_outputs(mpl_ctx *ctx, const mpl_graph *g, const char *fol
         MPL_FAIL(ctx, MPL_EINPUT, "%s: cannot make the folder: %s", folder, strerror(errno));
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         mpl_value v = g->output[i];
-        mpl_tensor t = {(mpl_type)g->value_type[v], g->value_shape[v],
+        mpl_tensor t = {(mpl_type)g->value_type[v], mpl_early_shape(g, rows, i),
                         (void *)(uintptr_t)mpl_outputs_at(g, outputs, i)};
 
         if (snprintf(path, sizeof path, "%s/%s.npy", folder, mpl_file_name(g->value_name[v], i, name)) >=
@@ -178,6 +187,8 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
     if (expected)
         printf("expected: %s (largest relative error %.3g)\n",
                o->expect_error <= MPL_REL_TOLERANCE ? "within 1e-4" : "differ", o->expect_error);
+    if (o->early.text[0] != '\0')
+        printf("early     %s\n", o->early.text);
     if (job->twice.n_ops > 0)
         printf(
             "again     %u of %u operations, equal to a whole evaluation, bit for bit; %.3f MiB kept for it\n",
@@ -219,6 +230,8 @@ static mpl_status report(mpl_ctx *ctx, mpl_options *options, const mpl_job *job,
     }
     mpl_record_text(row, MPL_FIELD_outputs, mpl_outputs_word(o->error));
     mpl_record_real(row, MPL_FIELD_max_rel_error, o->error);
+    if (o->early.text[0] != '\0')
+        mpl_record_text(row, MPL_FIELD_ended_early, o->early.text);
     if (options->json) {
         MPL_TRY(mpl_record_write(ctx, row, &options->result));
     } else if (!options->quiet) {
@@ -249,7 +262,7 @@ static mpl_status execute(mpl_ctx *ctx, const mpl_options *options, const mpl_jo
     mpl_device *dev = NULL;
 
     MPL_TRY(mpl_measure_options(ctx, options, &exec_options));
-    MPL_TRY(compare_expected(ctx, g, expect, NULL, &o->expect_error));
+    MPL_TRY(compare_expected(ctx, g, expect, NULL, NULL, &o->expect_error));
     MPL_TRY(mpl_inputs_make(ctx, options, job, &inputs));
     MPL_TRY(mpl_new(ctx, o->run_ns, options->repeat));
     MPL_TRY(mpl_new(ctx, o->other_ns, options->repeat));
@@ -263,9 +276,9 @@ static mpl_status execute(mpl_ctx *ctx, const mpl_options *options, const mpl_jo
     MPL_TRY(compare_unshared(ctx, job, &exec_options, &inputs, dev, o));
     if (job->twice.n_ops > 0)
         MPL_TRY(mpl_again_check(ctx, options, job, &inputs, dev, o->outputs));
-    MPL_TRY(compare_expected(ctx, g, expect, o->outputs, &o->expect_error));
+    MPL_TRY(compare_expected(ctx, g, expect, o->outputs, o->early.rows, &o->expect_error));
     if (options->dump != NULL)
-        MPL_TRY(dump_outputs(ctx, g, options->dump, o->outputs));
+        MPL_TRY(dump_outputs(ctx, g, options->dump, o->outputs, o->early.rows));
 out:
     if (dev != NULL)
         job->backend->close(dev);
@@ -300,6 +313,7 @@ out:
     mpl_free(ctx, o.run_ns);
     mpl_free(ctx, o.other_ns);
     mpl_free(ctx, o.outputs);
+    mpl_early_fini(ctx, &o.early);
     mpl_bindings_fini(ctx, &expect);
     mpl_plan_free(ctx, plan);
     mpl_record_free(ctx, row);

@@ -449,6 +449,8 @@ static mpl_status leave_while(mpl_exec *exec, mpl_op op)
     }
     for (uint32_t i = 0; i + 1 + n < g->block_n_results[b]; i++)
         MPL_TRY(clear_rows(exec, op, i));
+    if (exec->control->round[b] < exec->control->fewest[b])
+        exec->control->fewest[b] = exec->control->round[b];
     exec->control->open[op] = 0;
 out:
     return st;
@@ -670,11 +672,17 @@ void mpl_control_reset(mpl_exec *exec)
         return;
     if (exec->g->n_ops > 0)
         memset(c->open, 0, exec->g->n_ops);
+    memset(c->fewest, 0xff, exec->g->n_blocks * sizeof *c->fewest);
     if (exec->n_arrivals > 0)
         memset(c->arrived, 0, exec->n_arrivals);
     c->copied_bytes = c->carried_bytes = 0;
     c->work = c->block_work != NULL ? c->block_work[0] : 0;
     mpl_witness_reset(exec);
+}
+
+uint64_t mpl_exec_fewest_rounds(const mpl_exec *exec, mpl_op op)
+{
+    return exec->control->fewest[mpl_op_first_body(exec->g, op)];
 }
 
 /* ---- what arrives from outside ------------------------------------------------------------------------------------- */

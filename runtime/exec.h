@@ -57,6 +57,10 @@ mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *
 /* Copies graph output i to host memory. */
 mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data);
 
+/* The rounds of loop `op` in the last run; of a loop in a block, that was run more than once, the fewest; UINT64_MAX if it was not
+ * run. Rows that a loop stacks are zero behind them. */
+uint64_t mpl_exec_fewest_rounds(const mpl_exec *exec, mpl_op op);
+
 #define MPL_MOST_HOWS 24
 
 typedef struct mpl_how_count {

@@ -68,9 +68,11 @@ typedef struct mpl_control {
     mpl_spot *to;      /* the same: where they have to be */
     uint8_t *pending;  /* the same: still to be copied */
 
-    uint8_t *open;           /* [n_ops] a `while` or case that was entered and not left */
-    uint64_t *round;         /* [n_blocks] the round that a loop is in; behind it: how many there were */
-    uint64_t *limit;         /* [n_blocks] rounds that it may have */
+    uint8_t *open;   /* [n_ops] a `while` or case that was entered and not left */
+    uint64_t *round; /* [n_blocks] the round that a loop is in; behind it: how many there were */
+    uint64_t *limit; /* [n_blocks] rounds that it may have */
+    uint64_t
+        *fewest; /* [n_blocks] rounds of the loop that ended earliest in this run; UINT64_MAX: none ended */
     uint32_t *branch;        /* [n_ops] that a case took last; MPL_NONE: none */
     mpl_needs *needs;        /* where something arrives, or is checked; else NULL */
     uint32_t *arrival_begin; /* [n_steps + 1] into arrival: what has to arrive before a step at the latest */

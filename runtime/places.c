@@ -108,6 +108,7 @@ mpl_status mpl_control_new(mpl_exec *exec, const mpl_value_map *map)
     MPL_TRY(mpl_new(ctx, c->open, g->n_ops));
     MPL_TRY(mpl_new(ctx, c->round, g->n_blocks));
     MPL_TRY(mpl_new(ctx, c->limit, g->n_blocks));
+    MPL_TRY(mpl_new(ctx, c->fewest, g->n_blocks));
     MPL_TRY(mpl_new(ctx, c->branch, g->n_ops));
     MPL_TRY(mpl_new(ctx, c->op_copied_bytes, g->n_ops));
     for (uint32_t b = 0; b < g->n_blocks; b++) {
@@ -128,35 +129,21 @@ void mpl_control_free(mpl_ctx *ctx, mpl_control *c)
 {
     if (c == NULL)
         return;
-    void *arrays[] = {c->place,
-                      c->item,
-                      c->known,
-                      c->in_copied,
-                      c->result_copied,
-                      c->holder,
-                      c->value_place,
-                      c->member_begin,
-                      c->member,
-                      c->slot_begin,
-                      c->slot,
-                      c->final_begin,
-                      c->final_item,
-                      c->staging,
-                      c->from,
-                      c->to,
-                      c->pending,
-                      c->open,
-                      c->round,
-                      c->limit,
-                      c->branch,
-                      c->op_copied_bytes,
-                      c->block_work,
-                      c->nowhere,
-                      c->arrival_of,
-                      c->arrival_begin,
-                      c->arrival,
-                      c->arrived,
-                      c};
+    void *arrays[] = {c->place,         c->item,
+                      c->known,         c->in_copied,
+                      c->result_copied, c->holder,
+                      c->value_place,   c->member_begin,
+                      c->member,        c->slot_begin,
+                      c->slot,          c->final_begin,
+                      c->final_item,    c->staging,
+                      c->from,          c->to,
+                      c->pending,       c->open,
+                      c->round,         c->limit,
+                      c->branch,        c->op_copied_bytes,
+                      c->block_work,    c->nowhere,
+                      c->arrival_of,    c->arrival_begin,
+                      c->arrival,       c->arrived,
+                      c->fewest,        c};
 
     mpl_program_free(ctx, c->program);
     mpl_needs_free(ctx, c->needs);

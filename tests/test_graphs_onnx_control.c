@@ -324,6 +324,34 @@ static void make_rows(void)
     ADD_OUT("rows");
 }
 
+/* A branch with an If that nobody reads, which so has no output, and a constant behind it: the branch ends in a value that no
+ * operation makes, and the If stands nowhere among the values. */
+static void make_unread(void)
+{
+    static const char *const branch[] = {"then_branch", "else_branch"};
+    message inner[2], outer[2];
+
+    ADD_IN("cond", BOOL, "");
+    ADD_IN("x", FLOAT, "");
+    begin_body();
+    for (int i = 0; i < 2; i++) {
+        begin_body();
+        ADD_NODE("", "Neg", "x", i == 0 ? "p" : "q", "");
+        ADD_OUT(i == 0 ? "p" : "q");
+        inner[i] = end_body();
+    }
+    add(1, owner("", "If", "cond", "unread", "", 2, branch, inner));
+    ADD_NODE("", "Constant", "", "yes", "value_float=1.0f");
+    ADD_OUT("yes");
+    outer[0] = end_body();
+    begin_body();
+    ADD_NODE("", "Abs", "x", "no", "");
+    ADD_OUT("no");
+    outer[1] = end_body();
+    add(1, owner("", "If", "cond", "y", "", 2, branch, outer));
+    ADD_OUT("y");
+}
+
 /* A list that grows, until it is 4 long: rounds of different shapes, the last of which is known by the round alone. */
 static void make_growing(void)
 {
@@ -573,6 +601,14 @@ static void make_shape_by_loop(void)
 }
 
 static const small smalls[] = {
+    {"a branch with an If that nobody reads",
+     make_unread,
+     13,
+     3,
+     0,
+     false,
+     {{"cond", "", 1, {0}}, {"x", "", 1, {-3}}},
+     {{"y", "[]", 1, {3}}}},
     {"loops in loops",
      make_nested,
      13,

@@ -637,6 +637,37 @@ static void runs_report_what_they_did(void **state)
     check_error("run --expect");
 }
 
+/* A loop of 4 rounds at most that ends behind the second: as many rows are written and compared, and who reads all is told. */
+static void rows_of_a_loop_that_ends_early(void **state)
+{
+    static const char text[] =
+        "graph early\ninput x f32 [2]\nweight one f32 [] = splat 1\nweight limit f32 [] = splat 2.2\n"
+        "block body\n  param i i64 []\n  param a f32 [2]\n  b = add(a, one)\n"
+        "  most = reduce_max(b) keepdims=0\n  go = less(most, limit)\nyield go, b, b\n"
+        "last, rows = while body(_, _, x) carried=1 trips=4\nr = neg(rows)\n"
+        "output last\noutput rows\noutput r\n";
+    char head[129] = "";
+    FILE *f;
+
+    (void)state;
+    folder_put_text("early.graph", text);
+    assert_int_equal(run("run @/early.graph -b ref -p pool --repeat 1 --input ramp --dump @/early"), 0);
+    assert_non_null(
+        strstr(out, "ran 2 of 4 rounds, output 'rows' has as many rows, what reads 'rows' sees 4 rows"));
+    f = fopen(in_folder("early/rows.npy"), "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(head, 1, 128, f), 128);
+    fclose(f);
+    assert_non_null(strstr(head + 10, "(2, 2,)"));
+    assert_int_equal(
+        run("run @/early.graph -b ref -p none --repeat 1 --input ramp --expect rows=@/early/rows.npy"), 0);
+    assert_int_equal(
+        run("run @/early.graph -b ref -p none --repeat 1 --input ramp --expect rows=@/early/r.npy"), 1);
+    check_error("run --expect, all rows");
+    assert_int_equal(run("run @/early.graph -b ref -p none --repeat 1 --input ramp --json"), 0);
+    assert_non_null(strstr(out, "\"ended_early\": "));
+}
+
 static void export_and_plot(void **state)
 {
     char svg[1 << 16];
@@ -1048,6 +1079,7 @@ int main(void)
         cmocka_unit_test(failures_are_rows),
         cmocka_unit_test(times_are_drawn),
         cmocka_unit_test(only_executed_rows_are_drawn),
+        cmocka_unit_test(rows_of_a_loop_that_ends_early),
         cmocka_unit_test(folded_weights),
         cmocka_unit_test(weights_outlive_passes),
         cmocka_unit_test(data_folders),

@@ -95,7 +95,6 @@ out:
 
 /* ---- as a while ---------------------------------------------------------------------------------------------- */
 
-/* By value: the graph's own shapes move when a value is added. */
 static mpl_status add_param(const onnx_loop *l, const char *base, mpl_type type, mpl_shape shape,
                             mpl_value *out)
 {

@@ -220,6 +220,7 @@ static mpl_status onnx_lower_softmax_1(onnx_node *n)
     const mpl_attr *given = onnx_get(n, MPL_ATTR_axis);
     int64_t axis = given != NULL ? given->ints[0] : 1;
     uint32_t long_dims = 0;
+    uint64_t count;
     mpl_shape shape;
 
     if (in == MPL_NONE)
@@ -230,6 +231,9 @@ static mpl_status onnx_lower_softmax_1(onnx_node *n)
     axis += axis < 0 ? shape.rank : 0;
     for (uint32_t i = (uint32_t)axis; i < shape.rank; i++)
         long_dims += shape.dim[i] != 1;
+    if (mpl_shape_count(&shape, &count) &&
+        count == 0) /* a reshape's 0 is no dim: and nothing is to be done */
+        return onnx_finish(n, MPL_OP_identity, 1, &in);
     if (axis < shape.rank && (long_dims <= 1 || axis + 1 == shape.rank)) {
         for (int64_t i = axis; i < shape.rank; i++) /* the one that is not 1, if any */
             axis = shape.dim[i] != 1 ? i : axis;

@@ -107,6 +107,7 @@ mpl_status mpl_graph_add_param(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
                                const mpl_shape *shape, mpl_value *out)
 {
     mpl_status st = MPL_OK;
+    const mpl_shape dims = *shape; /* it may be one of the graph's own, which move as the graph grows */
     uint32_t b = g->caps->open;
     char *copy = NULL;
     uint64_t bytes;
@@ -120,7 +121,7 @@ mpl_status mpl_graph_add_param(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
     MPL_TRY(mpl_graph_reserve_values(ctx, g, 1));
     MPL_TRY(mpl_reserve(ctx, g->block_param, g->caps->block_param, (size_t)g->caps->n_params + 1));
     MPL_TRY((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
-    *out = mpl_graph_push_value(g, copy, MPL_PARAMETER, type, shape, bytes, MPL_NONE, b);
+    *out = mpl_graph_push_value(g, copy, MPL_PARAMETER, type, &dims, bytes, MPL_NONE, b);
     g->block_param[g->caps->n_params++] = *out;
     g->block_n_params[b]++;
 out:
@@ -237,16 +238,21 @@ bool mpl_graph_has_loop(const mpl_graph *g)
 
 /* ---- the walk -------------------------------------------------------------------------------------------- */
 
-/* Whether the next operation's first output is the next value; one without outputs comes behind inputs and weights. */
+/* Whether the next operation's first output is the next value; one without outputs comes behind inputs and weights, but before the
+ * end of the block that is open, and before the next one begins. */
 static bool op_is_next(const mpl_graph *g, const mpl_walk *w)
 {
+    uint32_t b = w->next_block;
+
     if (w->next_op == g->n_ops)
         return false;
     for (uint32_t i = g->op_out_begin[w->next_op]; i < g->op_out_begin[w->next_op + 1]; i++)
         if (g->op_out[i] != MPL_NONE)
             return g->op_out[i] == w->next_value;
     return w->next_value == g->n_values || g->value_op[w->next_value] != MPL_NONE ||
-           g->value_role[w->next_value] == MPL_PARAMETER;
+           g->value_role[w->next_value] == MPL_PARAMETER ||
+           (w->open != 0 && g->block_value_end[w->open] == w->next_value) ||
+           (b < g->n_blocks && g->block_value_begin[b] == w->next_value);
 }
 
 mpl_walk mpl_walk_begin(void)

@@ -219,6 +219,7 @@ mpl_status mpl_graph_add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
                                const mpl_shape *shape, mpl_value *out)
 {
     mpl_status st = MPL_OK;
+    const mpl_shape dims = *shape; /* it may be one of the graph's own, which move as the graph grows */
     char *copy = NULL;
     uint64_t bytes;
 
@@ -229,7 +230,7 @@ mpl_status mpl_graph_add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
     if (role == MPL_INPUT)
         MPL_TRY(mpl_reserve(ctx, g->input, g->caps->input, (size_t)g->n_inputs + 1));
     MPL_TRY((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
-    *out = mpl_graph_push_value(g, copy, role, type, shape, bytes, MPL_NONE, 0);
+    *out = mpl_graph_push_value(g, copy, role, type, &dims, bytes, MPL_NONE, 0);
     if (role == MPL_INPUT)
         g->input[g->n_inputs++] = *out;
 out:
