@@ -123,7 +123,7 @@ $B/features.mk: scripts/features.sh scripts/install-deps.sh Makefile
 	$(Q)scripts/install-deps.sh
 	$(Q)CC="$(CC)" scripts/features.sh $B
 
-# Which build this is, the suites and the viewer's page as C strings; rewritten only when they change.
+# Which build this is, the suites, what is carried of results/ and the viewer's page as C strings; rewritten only when they change.
 GENERATED = $(Q)mkdir -p $(@D) && { $1; } >$@.new && { cmp -s $@.new $@ && rm $@.new || mv $@.new $@; }
 $O/gen/version_gen.h: FORCE
 	$(call GENERATED,printf '#define MPL_GEN_%s\n' 'VERSION "$(VERSION)"' \
@@ -136,6 +136,10 @@ $B/gen/suites_gen.h: $(sort $(wildcard harness/suites/*.suite)) Makefile
 	$(call GENERATED,for f in $(filter %.suite,$^); do printf 'SUITE("%s",\n' "$$(basename $$f .suite)"; \
 	    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo ')'; done)
 $O/harness/suite.o: $B/gen/suites_gen.h
+$B/gen/carried_gen.h: results/published.tsv $(sort $(wildcard results/baselines/*.json)) Makefile
+	$(call GENERATED,for f in $(filter results/%,$^); do printf 'CARRIED("%s",\n' "$$f"; \
+	    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo ')'; done)
+$O/harness/carried.o: $B/gen/carried_gen.h
 $B/gen/viewer_gen.h: harness/viewer.html Makefile
 	$(call GENERATED,sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $<)
 $O/harness/viewer.o: $B/gen/viewer_gen.h
@@ -325,6 +329,7 @@ $O/example/by_so: $O/prefix/installed
 $O/example/by_a: $O/prefix/installed
 	$(Q)mkdir -p $(@D) && $(CC) $(FLAGS_$(MODE)) $(WARN) -o $@ $O/prefix/share/doc/memplan/library.c \
 	    $$($(PC) --cflags --static --libs memplan | sed 's/-lmemplan/-l:libmemplan.a/')
+$O/tests/test_harness_alone: | $O/prefix/installed
 $O/tests/test_harness_library: | $O/example/by_so $O/example/by_a
 
 # DT_RPATH, not RUNPATH: it also serves the libraries that our libraries need. The tests of backends go along: the

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "graphs/base/file.h"
+#include "harness/carried.h"
 #include "harness/gate.h"
 
 static const char head[] = "{\"schema\": 1, \"kind\": \"baseline\", \"plans\": [", tail[] = "]}";
@@ -35,7 +36,7 @@ mpl_status mpl_baseline_read(mpl_ctx *ctx, const char *path, mpl_rows *rows)
     uint32_t number = 1;
     bool ended = false;
 
-    MPL_TRY(mpl_file_read(ctx, path, &text, &size));
+    MPL_TRY(mpl_carried_read(ctx, path, &text, &size));
     if (strncmp(text, head, sizeof head - 1) != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "%.200s:1: no baseline: the first line should be %s", path, head);
     for (char *line = strchr(text, '\n'), *end; line != NULL && !ended; line = end) {

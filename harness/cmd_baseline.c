@@ -240,6 +240,7 @@ static mpl_status default_path(mpl_ctx *ctx, const mpl_options *options, const c
         MPL_FAIL(ctx, MPL_EINPUT, "baseline: of several arguments; name the file with -o");
     for (int i = (int)strlen("results/baselines/"); i < n; i++)
         path[i] = isalnum((unsigned char)path[i]) || strchr("._-", path[i]) != NULL ? path[i] : '_';
+    MPL_TRY(mpl_folders_make(ctx, path));
 out:
     return st;
 }

@@ -135,6 +135,8 @@ mpl_status mpl_cmd_paper(mpl_ctx *ctx, mpl_options *options)
     char *text = NULL, *filled = NULL, *faults = NULL;
     size_t size;
 
+    if (options->args.n == 0 && access(path, F_OK) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "paper: no %s here: it is made in the folder of memplan's sources", path);
     MPL_TRY(mpl_file_read(ctx, path, &text, &size));
     if (strlen(text) != size)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: no text", path);

@@ -1,9 +1,12 @@
 /* cmd_table.c -- memplan table: rows as a table. */
 #include <errno.h>
+#include <unistd.h>
 
 #include "graphs/base/file.h"
 #include "harness/command.h"
 #include "harness/table.h"
+
+#define MAIN_ROWS "results/raw/main.jsonl"
 
 mpl_status mpl_cmd_table(mpl_ctx *ctx, mpl_options *options)
 {
@@ -15,8 +18,10 @@ mpl_status mpl_cmd_table(mpl_ctx *ctx, mpl_options *options)
 
     if (kind == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "no table '%s'; see memplan list tables", options->args.item[0]);
+    if (options->rows.n == 0 && !kind->rowless && access(MAIN_ROWS, F_OK) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "table: no " MAIN_ROWS " here, which memplan bench writes; --rows FILE names others");
     if (options->rows.n == 0 && !kind->rowless)
-        MPL_TRY(mpl_rows_read(ctx, "results/raw/main.jsonl", &rows));
+        MPL_TRY(mpl_rows_read(ctx, MAIN_ROWS, &rows));
     for (uint32_t i = 0; i < options->rows.n; i++)
         MPL_TRY(mpl_rows_read(ctx, options->rows.item[i], &rows));
     MPL_TRY(mpl_rows_last(ctx, &rows));

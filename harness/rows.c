@@ -62,8 +62,7 @@ out:
     return st;
 }
 
-/* mkdir -p of the folder that holds path. */
-static mpl_status make_folders(mpl_ctx *ctx, const char *path)
+mpl_status mpl_folders_make(mpl_ctx *ctx, const char *path)
 {
     mpl_status st = MPL_OK;
     char *copy = mpl_strdup(ctx, path);
@@ -117,7 +116,7 @@ mpl_status mpl_row_file_open(mpl_ctx *ctx, const char *path, mpl_row_file *file)
     mpl_status st = MPL_OK;
 
     *file = (mpl_row_file){.fd = -1, .path = path};
-    MPL_TRY(make_folders(ctx, path));
+    MPL_TRY(mpl_folders_make(ctx, path));
     if ((file->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) < 0)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: cannot be written: %s", path, strerror(errno));
     if (!locked(file->fd))

@@ -29,6 +29,9 @@ uint32_t mpl_rows_mixed(const mpl_rows *rows);
 #define MPL_MIXED_SIZE 340
 const char *mpl_rows_mixed_text(const mpl_rows *rows, uint32_t i, char *text);
 
+/* mkdir -p of the folder that holds `path`. MPL_EINPUT. */
+mpl_status mpl_folders_make(mpl_ctx *ctx, const char *path);
+
 typedef struct mpl_row_file {
     int fd; /* -1: closed */
     const char *path;

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "graphs/base/file.h"
+#include "harness/carried.h"
 #include "harness/grid.h"
 #include "harness/table.h"
 
@@ -130,7 +130,7 @@ static mpl_status read_lines(mpl_ctx *ctx, line_taker *take, void *arg)
     size_t size;
     uint32_t number = 0;
 
-    MPL_TRY(mpl_file_read(ctx, PUBLISHED, &text, &size));
+    MPL_TRY(mpl_carried_read(ctx, PUBLISHED, &text, &size));
     for (line = text; line != NULL && *line != '\0'; line = rest) {
         char *column[N_COLUMNS];
 

@@ -129,12 +129,56 @@ static void diff_begins_with_a_summary(void **state)
     assert_string_equal(out, "a.json and a.json: the same\n");
 }
 
+/* Every command in a folder that was empty: what the program needs it carries, or it names the file that is missing. */
+static void needs_no_project(void **state)
+{
+    static const struct {
+        const char *arguments, *says;
+        int status;
+    } table[] = {
+        {"list graphs", "resnet50", 0},
+        {"list suites", "smoke", 0},
+        {"list man", ".TH MEMPLAN", 0},
+        {"show mlp", "bound", 0},
+        {"plan mlp -o plan.json", "verified", 0},
+        {"verify mlp plan.json", "verified", 0},
+        {"certify plan.json", "certified", 0},
+        {"run mlp --plan plan.json --backend ref", "equal", 0},
+        {"bench two.suite", "rows in results/raw/two.jsonl", 0},
+        {"merge results/raw/two.jsonl -o merged.jsonl", "", 0},
+        {"diff merged.jsonl results/raw/two.jsonl", "the same", 0},
+        {"table planned", "no results/raw/main.jsonl here", 2},
+        {"table planned --rows merged.jsonl", "| greedy_size |", 0},
+        {"table published --rows merged.jsonl", "| published |", 0},
+        {"table networks --rows merged.jsonl", "their process", 0},
+        {"plot mlp -o plan.html", "", 0},
+        {"plot mlp -o plan.svg", "", 0},
+        {"export mlp --format dot", "digraph", 0},
+        {"check mlp -p exact --against smoke", "at the baseline", 0},
+        {"check mlp -p exact --against nothing", "no results/baselines/nothing.json", 2},
+        {"baseline update mlp --planners exact", "results/baselines/mlp.json: 1 plans", 0},
+        {"check mlp -p exact --against mlp", "at the baseline", 0},
+        {"paper --check", "no PAPER.md here", 2},
+    };
+
+    (void)state;
+    folder_put_text("two.suite", "--planners greedy_size\n--backends none\nmlp\nresnet50\n");
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (run(table[i].arguments) != table[i].status)
+            fail_msg("memplan %s: not exit status %d: '%s'", table[i].arguments, table[i].status, err);
+        assert_said(table[i].status == 0 ? out : err, table[i].says);
+    }
+}
+
+/* The installed program, beside the one under test. */
 static int begin(void **state)
 {
     const char *given = getenv("MEMPLAN") != NULL ? getenv("MEMPLAN") : "build/debug/memplan";
+    char path[4096];
 
     (void)state;
-    return realpath(given, program) == NULL || folder_make("alone") != 0;
+    snprintf(path, sizeof path, "%.*s/prefix/bin/memplan", (int)(strrchr(given, '/') - given), given);
+    return realpath(path, program) == NULL || folder_make("alone") != 0;
 }
 
 static int end(void **state)
@@ -146,6 +190,7 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(needs_no_project),
         cmocka_unit_test(run_needs_no_backend),
         cmocka_unit_test(waiting_threads_sleep),
         cmocka_unit_test(json_of_failures),
