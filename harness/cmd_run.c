@@ -199,6 +199,10 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
            o->measured.facts.measured_bytes, (double)o->measured.facts.measured_bytes / 1048576);
     printf("workspace %12" PRIu64 " bytes\nweights   %12" PRIu64 " bytes, %" PRIu64 " more reordered\n",
            o->measured.facts.workspace_bytes, o->measured.facts.weight_bytes, o->measured.facts.packed_bytes);
+    printf("copied    %12" PRIu64 " bytes in a run", o->measured.facts.copied_bytes);
+    if (o->measured.facts.copied_bytes > 0)
+        printf(", of them %" PRIu64 " carried from round to round", o->measured.facts.loop_carry_bytes);
+    printf("\n");
     printf("process   %12" PRIu64 " bytes  %10.3f MiB at most, %.3f MiB before the run was prepared\n",
            o->measured.rss_bytes, (double)o->measured.rss_bytes / 1048576,
            (double)o->measured.before_bytes / 1048576);

@@ -443,6 +443,7 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
     mpl_status st = MPL_OK;
     mpl_job job = {.text = graph, .safety = MPL_SERIAL};
     read_store store = {0};
+    char *program = NULL;
     mpl_recompute_spec recompute;
 
     MPL_TRY(mpl_job_check_options(ctx, options));
@@ -452,6 +453,7 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
     MPL_TRY(mpl_machine_get(ctx, &job.machine));
     MPL_TRY(mpl_bindings_read(ctx, "--input", &options->input, &job.inputs));
     MPL_TRY(fill_read_options(ctx, options, &job.inputs, &store));
+    MPL_TRY(mpl_program_text(ctx, options, &graph, &program));
     MPL_TRY(mpl_source_open(ctx, graph, &store.options, &job.source));
     MPL_TRY(mpl_program_to_ssa(ctx, options, &job.source, &job.is_program, &job.ssa));
     if (job.source.graph != NULL) {
@@ -473,6 +475,7 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
     *out = job;
     memset(&job, 0, sizeof job);
 out:
+    mpl_free(ctx, program);
     read_store_fini(ctx, &store);
     mpl_job_fini(ctx, &job);
     return st;

@@ -18,6 +18,27 @@ out:
     return st;
 }
 
+mpl_status mpl_program_text(mpl_ctx *ctx, const mpl_options *options, const char **graph, char **store)
+{
+    static const char form[] = "%s%cssa=program";
+    mpl_status st = MPL_OK;
+    size_t n = strcspn(*graph, ":"), room = strlen(*graph) + sizeof form;
+    const mpl_zoo_entry *entry = mpl_zoo_find(*graph, n);
+    uint32_t i = 0;
+
+    if (entry == NULL || (options->dump_ssa == NULL && strcmp(options->ssa, "full") == 0))
+        goto out;
+    while (entry->params[i].key != NULL && strcmp(entry->params[i].key, "ssa") != 0)
+        i++;
+    if (entry->params[i].key == NULL || strstr(*graph + n, "ssa=") != NULL)
+        goto out;
+    MPL_TRY(mpl_new(ctx, *store, room));
+    snprintf(*store, room, form, *graph, (*graph)[n] == ':' ? ',' : ':');
+    *graph = *store;
+out:
+    return st;
+}
+
 typedef struct dump {
     mpl_ctx *ctx;
     const char *folder;
@@ -51,7 +72,10 @@ mpl_status mpl_program_to_ssa(mpl_ctx *ctx, const mpl_options *options, mpl_sour
 
     *is_program = source->graph != NULL && source->graph->program;
     if (!*is_program && d.folder != NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "--dump-ssa: this is no program ('program NAME' in .graph text)");
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "--dump-ssa: this is no program: .graph text that begins with 'program NAME', or a network of "
+            "the zoo that has a parameter ssa, named without it");
     if (!*is_program)
         goto out;
     MPL_TRY(mpl_ssa_by_option(ctx, options->ssa, &level));

@@ -304,7 +304,7 @@ out:
 }
 
 const mpl_table_kind mpl_tables[] = {
-    {"runs", "one table a graph: every planner's bytes, gap, times and checks", print_runs, MPL_N_FIELDS,
+    {"runs", "one table a graph: every planner's bytes, gap, times and checks", print_runs, MPL_FIELD_planner,
      false},
     {"planned", "planned memory, planners x graphs [MiB]", print_matrix, MPL_FIELD_planned_bytes, false},
     {"packed", "planned memory with blocks packed into one arena, planners x graphs [MiB]", print_matrix,
@@ -324,7 +324,7 @@ const mpl_table_kind mpl_tables[] = {
     {"networks",
      "a line a graph: all outputs, every planner's bytes, the best, the bound [10^6 B], runs with and "
      "without a plan, published processes",
-     mpl_table_networks, MPL_N_FIELDS, false},
+     mpl_table_networks, MPL_FIELD_planned_bytes, false},
     {"summary", "a line a planner: how many graphs it plans at their bound, how far above it the others",
      mpl_table_summary, MPL_N_FIELDS, false},
     {"overview",
@@ -337,35 +337,35 @@ const mpl_table_kind mpl_tables[] = {
      "a line a graph: how much less memory it needs by sharing, in-place pairs, views, concats, order, "
      "fusion, "
      "recomputation; what parallel safety costs",
-     mpl_table_savings, MPL_N_FIELDS, false},
+     mpl_table_savings, MPL_FIELD_planned_bytes, false},
     {"passes", "a line a graph, a column for each --optimise: the least planned memory of any planner [MiB]",
-     mpl_table_passes, MPL_N_FIELDS, false},
+     mpl_table_passes, MPL_FIELD_planned_bytes, false},
     {"safety", "the best plans of any planner, serial and parallel", mpl_table_sides, MPL_FIELD_safety,
      false},
     {"in_place", "the best plans of any planner, in-place pairs offered and not", mpl_table_sides,
      MPL_FIELD_in_place, false},
-    {"executed", "a line a run: planned and measured bytes, outputs, time", mpl_table_executed, MPL_N_FIELDS,
-     false},
+    {"executed", "a line a run: planned and measured bytes, outputs, time", mpl_table_executed,
+     MPL_FIELD_outputs, false},
     {"malloc",
      "a line a graph of bench --compare malloc: the arena beside one malloc a buffer, of each malloc in the "
      "rows; a ratio is the median over pairs of runs",
-     mpl_table_malloc, MPL_N_FIELDS, false},
+     mpl_table_malloc, MPL_FIELD_malloc_ns, false},
     {"switches",
      "a line a run: order, concats, loops, changed inputs, what they cost in memory and copies, beside the "
      "first run of "
      "the graph",
-     mpl_table_switches, MPL_N_FIELDS, false},
+     mpl_table_switches, MPL_FIELD_planned_bytes, false},
     {"orders",
      "a line a graph: planned memory in the order that it has and in one that was searched for, the least "
      "over orders with concats copied, what is saved, on average too, with and without the graph that saves "
      "most, beside OLLA's claim",
      mpl_table_orders, MPL_N_FIELDS, false},
     {"recompute", "training graphs with and without operations that run again: memory, work, time",
-     mpl_table_recompute, MPL_N_FIELDS, false},
+     mpl_table_recompute, MPL_FIELD_recompute, false},
     {"views", "programs of views and writes, a line a way of making SSA of them: copies, kernels, peak, time",
      mpl_table_views, MPL_N_FIELDS, false},
     {"gpu", "a line a run on a GPU: planned memory, what was asked of it and taken, outputs, times both ways",
-     mpl_table_gpu, MPL_N_FIELDS, false},
+     mpl_table_gpu, MPL_FIELD_device_memory, false},
     {"allocators",
      "runs on a GPU beside allocators that take the same requests as they come: the device's own, and a "
      "model "
