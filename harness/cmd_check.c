@@ -5,6 +5,7 @@
 
 #include "graphs/base/file.h"
 #include "harness/carried.h"
+#include "graphs/base/size.h"
 #include "harness/command.h"
 #include "harness/gate.h"
 #include "harness/grid.h"
@@ -28,11 +29,6 @@ typedef struct gate {
     verdict verdict;
     char summary[700];
 } gate;
-
-static double mib(uint64_t bytes)
-{
-    return (double)bytes / 1048576;
-}
 
 /* The most that is within the tolerance of `bytes`. */
 static uint64_t allowed(const gate *g, uint64_t bytes)
@@ -85,7 +81,8 @@ static mpl_status baseline_path(mpl_ctx *ctx, const char *text, char path[400])
         goto out;
     snprintf(path, 400, "results/baselines/%s.json", text);
     if (access(path, F_OK) != 0 && !mpl_is_carried(path))
-        MPL_FAIL(ctx, MPL_EINPUT, "--against: no file '%.150s', and no %.150s; memplan baseline update makes one", text, path);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--against: no file '%.150s', and no %.150s; memplan baseline update makes one", text, path);
 out:
     return st;
 }
@@ -228,20 +225,21 @@ static void print_report(const gate *g)
            mpl_record_get_text(g->row, MPL_FIELD_safety));
     printf("plan     %s%s%s\n", mpl_shown(g->label), g->import.note[0] != '\0' ? ": " : "",
            mpl_shown(g->import.note));
-    printf("planned  %12" PRIu64 " bytes  %10.3f MiB  verified\n", g->planned_bytes, mib(g->planned_bytes));
+    printf("planned  %12" PRIu64 " bytes  %14s  verified\n", g->planned_bytes,
+           mpl_sized(g->planned_bytes).text);
     if (o->proved)
-        printf("optimum  %12" PRIu64 " bytes  %10.3f MiB  proved by %s", o->best_bytes, mib(o->best_bytes),
-               mpl_shown(o->by));
+        printf("optimum  %12" PRIu64 " bytes  %14s  proved by %s", o->best_bytes,
+               mpl_sized(o->best_bytes).text, mpl_shown(o->by));
     else
-        printf("bound    %12" PRIu64 " bytes  %10.3f MiB  %s; the optimum is not proved", o->bound_bytes,
-               mib(o->bound_bytes), o->bound_kind);
+        printf("bound    %12" PRIu64 " bytes  %14s  %s; the optimum is not proved", o->bound_bytes,
+               mpl_sized(o->bound_bytes).text, o->bound_kind);
     printf(", gap %s\n", mpl_gap_text(g->planned_bytes, o->bound_bytes, gap));
     if (!o->proved && o->best_bytes != UINT64_MAX)
-        printf("best     %12" PRIu64 " bytes  %10.3f MiB  found by %s%s\n", o->best_bytes, mib(o->best_bytes),
-               mpl_shown(o->by), o->by_clock ? ", ended by the clock" : "");
+        printf("best     %12" PRIu64 " bytes  %14s  found by %s%s\n", o->best_bytes,
+               mpl_sized(o->best_bytes).text, mpl_shown(o->by), o->by_clock ? ", ended by the clock" : "");
     if (g->baseline_bytes > 0)
-        printf("baseline %12" PRIu64 " bytes  %10.3f MiB  %s, change %s\n", g->baseline_bytes,
-               mib(g->baseline_bytes), mpl_shown(g->options->against),
+        printf("baseline %12" PRIu64 " bytes  %14s  %s, change %s\n", g->baseline_bytes,
+               mpl_sized(g->baseline_bytes).text, mpl_shown(g->options->against),
                mpl_gap_text(g->planned_bytes, g->baseline_bytes, gap));
 }
 

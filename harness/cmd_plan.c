@@ -2,15 +2,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "graphs/base/size.h"
 #include "harness/command.h"
 #include "harness/grid.h"
 #include "harness/job.h"
 #include "planners/ilp.h"
-
-static double mib(uint64_t bytes)
-{
-    return (double)bytes / 1048576;
-}
 
 /* The memories of pool 0 where it has several: nobody compares their bytes with a bound. */
 static void print_memories(const mpl_spread *spread)
@@ -19,8 +15,8 @@ static void print_memories(const mpl_spread *spread)
 
     for (uint32_t k = 0; k < spread->n; k++) {
         snprintf(capacity, sizeof capacity, "%" PRIu64, spread->capacity[k]);
-        printf("memory %" PRIu32 " %12" PRIu64 " bytes  %10.3f MiB  of %s, %" PRIu64 " a byte\n", k,
-               spread->bytes[k], mib(spread->bytes[k]),
+        printf("memory %" PRIu32 " %12" PRIu64 " bytes  %14s  of %s, %" PRIu64 " a byte\n", k,
+               spread->bytes[k], mpl_sized(spread->bytes[k]).text,
                spread->capacity[k] == MPL_NO_CAPACITY ? "any number" : capacity, spread->price[k]);
     }
     printf("cost     %12" PRIu64 ", bound %" PRIu64 ", gap %s\n", spread->cost, spread->cost_bound,
@@ -35,9 +31,10 @@ static void print_order(const mpl_job *job, const mpl_record *row, uint64_t plan
     char gap[32];
 
     if (found->ns > 0)
-        printf("order    %12" PRIu64 " bytes  %10.3f MiB  %s; %s over %s, gap %s\n", found->live_bytes,
-               mib(found->live_bytes), mpl_record_get_text(row, MPL_FIELD_order), mpl_order_proof(job),
-               mpl_order_scope(job), mpl_gap_text(found->live_bytes, found->bound_bytes, gap));
+        printf("order    %12" PRIu64 " bytes  %14s  %s; %s over %s, gap %s\n", found->live_bytes,
+               mpl_sized(found->live_bytes).text, mpl_record_get_text(row, MPL_FIELD_order),
+               mpl_order_proof(job), mpl_order_scope(job),
+               mpl_gap_text(found->live_bytes, found->bound_bytes, gap));
     if (!mpl_record_is(row, MPL_FIELD_order_kept, "given"))
         return;
     printf("kept     the given order: ");
@@ -70,20 +67,20 @@ static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_re
            job->problem->n_steps, mpl_record_get_text(row, MPL_FIELD_safety));
     print_order(job, row, planned);
     printf("planner  %s\n", mpl_shown(mpl_record_get_text(row, MPL_FIELD_planner)));
-    printf("planned  %12" PRIu64 " bytes  %10.3f MiB  verified, %s\n", planned, mib(planned),
+    printf("planned  %12" PRIu64 " bytes  %14s  verified, %s\n", planned, mpl_sized(planned).text,
            mpl_claim_name(plan->claim));
     if (packed != planned)
-        printf("packed   %12" PRIu64 " bytes  %10.3f MiB  blocks in one arena\n", packed, mib(packed));
+        printf("packed   %12" PRIu64 " bytes  %14s  blocks in one arena\n", packed, mpl_sized(packed).text);
     if (plan->spread.n > 0)
         print_memories(&plan->spread);
     else
-        printf("bound    %12" PRIu64 " bytes  %10.3f MiB  %s, gap %s\n", bound, mib(bound),
+        printf("bound    %12" PRIu64 " bytes  %14s  %s, gap %s\n", bound, mpl_sized(bound).text,
                mpl_record_get_text(row, MPL_FIELD_bound_kind), mpl_gap_text(planned, bound, gap));
-    printf("naive    %12" PRIu64 " bytes  %10.3f MiB  nothing shared\n", job->naive_bytes,
-           mib(job->naive_bytes));
+    printf("naive    %12" PRIu64 " bytes  %14s  nothing shared\n", job->naive_bytes,
+           mpl_sized(job->naive_bytes).text);
     for (uint32_t k = 1; k < plan->n_pools; k++)
-        printf("pool     %12" PRIu64 " bytes  %10.3f MiB  %s\n", plan->pool_bytes[k],
-               mib(plan->pool_bytes[k]), mpl_shown(job->problem->pool_name[k]));
+        printf("pool     %12" PRIu64 " bytes  %14s  %s\n", plan->pool_bytes[k],
+               mpl_sized(plan->pool_bytes[k]).text, mpl_shown(job->problem->pool_name[k]));
     print_stop(row);
     if (mpl_record_get_int(row, MPL_FIELD_plan_ns, &plan_ns))
         printf("time     %.3f ms\n", (double)plan_ns / 1e6);
@@ -159,8 +156,8 @@ static void show_progress(void *arg, uint64_t planned, uint64_t bound)
     char gap[32];
 
     (void)arg;
-    fprintf(stderr, "\r\033[Kbest %.3f MiB, bound %.3f MiB, gap %s; Ctrl-C takes the best", mib(planned),
-            mib(bound), mpl_gap_text(planned, bound, gap));
+    fprintf(stderr, "\r\033[Kbest %s, bound %s, gap %s; Ctrl-C takes the best", mpl_sized(planned).text,
+            mpl_sized(bound).text, mpl_gap_text(planned, bound, gap));
 }
 
 /* Plans; the first Ctrl-C ends the search with what it has, the second the program. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "graphs/base/size.h"
 #include "harness/command.h"
 #include "harness/early.h"
 #include "harness/measure.h"
@@ -157,12 +158,12 @@ static void print_device(const mpl_measured *m)
         printf("%s%" PRIu32 " %s", i == 0 ? "computes  " : ", ", f->how[i].n, f->how[i].name);
     printf("\n");
     if (m->allocators.on_device)
-        printf("requests  %.3f MiB at once; cudaMalloc %.3f MiB, cudaMallocAsync %.3f MiB, a caching "
-               "allocator %.3f MiB\n",
-               (double)m->allocators.model.requested_bytes / 1048576,
-               (double)m->allocators.own[MPL_REPLAY_PLAIN].peak_bytes / 1048576,
-               (double)m->allocators.own[MPL_REPLAY_POOL].peak_bytes / 1048576,
-               (double)m->allocators.model.reserved_bytes / 1048576);
+        printf("requests  %s at once; cudaMalloc %s, cudaMallocAsync %s, a caching "
+               "allocator %s\n",
+               mpl_sized(m->allocators.model.requested_bytes).text,
+               mpl_sized(m->allocators.own[MPL_REPLAY_PLAIN].peak_bytes).text,
+               mpl_sized(m->allocators.own[MPL_REPLAY_POOL].peak_bytes).text,
+               mpl_sized(m->allocators.model.reserved_bytes).text);
 }
 
 static void print_outcome(const mpl_job *job, const mpl_record *row, const outcome *o, bool expected)
@@ -190,28 +191,27 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const outco
     if (o->early.text[0] != '\0')
         printf("early     %s\n", o->early.text);
     if (job->twice.n_ops > 0)
-        printf(
-            "again     %u of %u operations, equal to a whole evaluation, bit for bit; %.3f MiB kept for it\n",
-            job->twice.n_again, job->twice.n_ops, (double)job->twice.kept_bytes / 1048576);
-    printf("planned   %12" PRIu64 " bytes  %10.3f MiB\n", o->measured.facts.arena_bytes,
-           (double)o->measured.facts.arena_bytes / 1048576);
-    printf("measured  %12" PRIu64 " bytes  %10.3f MiB resident in the arena\n",
-           o->measured.facts.measured_bytes, (double)o->measured.facts.measured_bytes / 1048576);
+        printf("again     %u of %u operations, equal to a whole evaluation, bit for bit; %s kept for it\n",
+               job->twice.n_again, job->twice.n_ops, mpl_sized(job->twice.kept_bytes).text);
+    printf("planned   %12" PRIu64 " bytes  %14s\n", o->measured.facts.arena_bytes,
+           mpl_sized(o->measured.facts.arena_bytes).text);
+    printf("measured  %12" PRIu64 " bytes  %14s resident in the arena\n", o->measured.facts.measured_bytes,
+           mpl_sized(o->measured.facts.measured_bytes).text);
     printf("workspace %12" PRIu64 " bytes\nweights   %12" PRIu64 " bytes, %" PRIu64 " more reordered\n",
            o->measured.facts.workspace_bytes, o->measured.facts.weight_bytes, o->measured.facts.packed_bytes);
     printf("copied    %12" PRIu64 " bytes in a run", o->measured.facts.copied_bytes);
     if (o->measured.facts.copied_bytes > 0)
         printf(", of them %" PRIu64 " carried from round to round", o->measured.facts.loop_carry_bytes);
     printf("\n");
-    printf("process   %12" PRIu64 " bytes  %10.3f MiB at most, %.3f MiB before the run was prepared\n",
-           o->measured.rss_bytes, (double)o->measured.rss_bytes / 1048576,
-           (double)o->measured.before_bytes / 1048576);
+    printf("process   %12" PRIu64 " bytes  %14s at most, %s before the run was prepared\n",
+           o->measured.rss_bytes, mpl_sized(o->measured.rss_bytes).text,
+           mpl_sized(o->measured.before_bytes).text);
     printf("time      %.3f ms (median of %" PRIu64 ")\n", (double)median / 1e6, repeat);
     if (mpl_record_median(row, MPL_FIELD_replay_ns, &median))
         printf("replayed  %.3f ms as a CUDA graph\n", (double)median / 1e6);
     if (mpl_record_median(row, MPL_FIELD_malloc_ns, &median))
-        printf("malloc    %.3f ms with one malloc a buffer, %.3f MiB at once\n", (double)median / 1e6,
-               (double)o->measured.malloc_bytes / 1048576);
+        printf("malloc    %.3f ms with one malloc a buffer, %s at once\n", (double)median / 1e6,
+               mpl_sized(o->measured.malloc_bytes).text);
     if (o->measured.facts.math[0] != '\0')
         print_device(&o->measured);
 }

@@ -4,17 +4,13 @@
 #include <unistd.h>
 
 #include "graphs/analysis/before.h"
+#include "graphs/base/size.h"
 #include "harness/command.h"
 #include "harness/grid.h"
 #include "harness/measure.h"
 #include "harness/program.h"
 
 enum { WIDTH = 64, HEIGHT = 8, LARGEST = 5 };
-
-static double mib(uint64_t bytes)
-{
-    return (double)bytes / 1048576;
-}
 
 /* Operations by kind, most frequent first. */
 static mpl_status show_graph(mpl_ctx *ctx, const mpl_graph *g)
@@ -43,8 +39,8 @@ static mpl_status show_graph(mpl_ctx *ctx, const mpl_graph *g)
         role_bytes[g->value_role[v]] += g->value_bytes[v];
     }
     for (int k = 0; k < MPL_N_ROLES && (k != MPL_PARAMETER || g->n_blocks > 1); k++)
-        printf("%-12s %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB\n", role[k], n_role[k], role_bytes[k],
-               mib(role_bytes[k]));
+        printf("%-12s %6" PRIu32 "  %14" PRIu64 " bytes  %14s\n", role[k], n_role[k], role_bytes[k],
+               mpl_sized(role_bytes[k]).text);
     for (uint32_t i = 0; i < g->n_bound; i++)
         printf("bound        input '%s' decided shapes and was folded\n", mpl_shown(g->bound_input[i]));
 out:
@@ -68,8 +64,8 @@ static mpl_status show_training(mpl_ctx *ctx, const mpl_graph *g)
     }
     for (mpl_part k = MPL_PART_GRADIENT; k < MPL_N_PARTS; k++)
         if (n[k] > 0)
-            printf("%-12s %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB, %s\n", mpl_part_name(k), n[k],
-                   bytes[k], mib(bytes[k]),
+            printf("%-12s %6" PRIu32 "  %14" PRIu64 " bytes  %14s, %s\n", mpl_part_name(k), n[k], bytes[k],
+                   mpl_sized(bytes[k]).text,
                    k == MPL_PART_STATE ? "weights that the optimiser keeps" : "which updates read");
 out:
     mpl_free(ctx, part);
@@ -96,8 +92,8 @@ static mpl_status show_pools(mpl_ctx *ctx, const mpl_problem *p)
                 bytes += p->bytes[b];
             }
         MPL_TRY(mpl_lower_bound(ctx, p, k, &bound, NULL));
-        printf("pool         %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB of %s, bound %.3f MiB\n", n, bytes,
-               mib(bytes), mpl_shown(p->pool_name[k]), mib(bound));
+        printf("pool         %6" PRIu32 "  %14" PRIu64 " bytes  %14s of %s, bound %s\n", n, bytes,
+               mpl_sized(bytes).text, mpl_shown(p->pool_name[k]), mpl_sized(bound).text);
     }
 out:
     return st;
@@ -146,7 +142,7 @@ static void show_curve(const uint64_t *live, uint32_t n_steps, uint64_t peak)
     printf("\nlive bytes over %" PRIu32 " steps\n", n_steps);
     for (uint32_t row = HEIGHT; row-- > 0;) {
         if (row == HEIGHT - 1)
-            printf("%8.3f MiB |", mib(peak));
+            printf("%12s |", mpl_sized(peak).text);
         else
             printf("%14s", "|");
         for (uint32_t c = 0; c < columns; c++) {
@@ -234,12 +230,11 @@ static void show_order(const mpl_options *options, const mpl_job *job)
     const mpl_order_found *found = &job->order_found;
     char gap[32];
 
-    printf("order               %14" PRIu64 " bytes  %10.3f MiB %s %s\n", found->live_bytes,
-           mib(found->live_bytes), strncmp(options->order, "joint", 5) == 0 ? "placed in" : "live at once in",
-           options->order);
-    printf("least order         %14" PRIu64 " bytes  %10.3f MiB, %s over %s, gap %s; %" PRIu64
-           " ticks, %.3f s\n",
-           found->bound_bytes, mib(found->bound_bytes), mpl_order_proof(job), mpl_order_scope(job),
+    printf("order               %14" PRIu64 " bytes  %14s %s %s\n", found->live_bytes,
+           mpl_sized(found->live_bytes).text,
+           strncmp(options->order, "joint", 5) == 0 ? "placed in" : "live at once in", options->order);
+    printf("least order         %14" PRIu64 " bytes  %14s, %s over %s, gap %s; %" PRIu64 " ticks, %.3f s\n",
+           found->bound_bytes, mpl_sized(found->bound_bytes).text, mpl_order_proof(job), mpl_order_scope(job),
            mpl_gap_text(found->live_bytes, found->bound_bytes, gap), found->ticks, (double)found->ns / 1e9);
 }
 
@@ -291,8 +286,8 @@ static mpl_status show_parallel(mpl_ctx *ctx, const mpl_job *job)
 
     MPL_TRY(mpl_interference_get(ctx, job->problem, &facts));
     printf("interference %" PRIu64 " pairs, density %.3f, most of one buffer %" PRIu32 ", widest %" PRIu32
-           " buffers, heaviest clique %.3f MiB\n",
-           facts.pairs, facts.density, facts.max_degree, facts.width, mib(facts.clique_bytes));
+           " buffers, heaviest clique %s\n",
+           facts.pairs, facts.density, facts.max_degree, facts.width, mpl_sized(facts.clique_bytes).text);
 out:
     return st;
 }
@@ -331,14 +326,14 @@ static mpl_status show_workspaces(mpl_ctx *ctx, const mpl_options *options, cons
     }
     if (has_workspace_pool(job->problem))
         MPL_TRY(mpl_lower_bound(ctx, job->problem, job->problem->n_pools - 1, &peak, NULL));
-    printf("workspaces   %6" PRIu32 " operations of %s need one, the largest %.3f MiB", n, job->backend->name,
-           mib(largest));
+    printf("workspaces   %6" PRIu32 " operations of %s need one, the largest %s", n, job->backend->name,
+           mpl_sized(largest).text);
     if (has_workspace_pool(job->problem))
-        printf("; their pool %.3f MiB, %.1f %% of both peaks", mib(peak),
+        printf("; their pool %s, %.1f %% of both peaks", mpl_sized(peak).text,
                100 * (double)peak / (double)mpl_max_u64(peak + job->bound_bytes, 1));
     else if (strcmp(options->workspaces, "plan") == 0) {
         MPL_TRY(peak_without(ctx, options, job, &peak));
-        printf("; the peak is %.3f MiB without any, they are %.1f %% of it", mib(peak),
+        printf("; the peak is %s without any, they are %.1f %% of it", mpl_sized(peak).text,
                100 * (double)(job->bound_bytes - peak) / (double)mpl_max_u64(job->bound_bytes, 1));
     }
     printf("\n");
@@ -390,11 +385,11 @@ static mpl_status show_allocators(mpl_ctx *ctx, const mpl_job *job, mpl_device *
     mpl_allocators a;
 
     MPL_TRY(mpl_allocators_play(ctx, job->problem, job->backend, dev, &a));
-    printf("allocators   a caching one as PyTorch's (a model) would hand out %.3f MiB and reserve %.3f MiB\n",
-           mib(a.model.allocated_bytes), mib(a.model.reserved_bytes));
+    printf("allocators   a caching one as PyTorch's (a model) would hand out %s and reserve %s\n",
+           mpl_sized(a.model.allocated_bytes).text, mpl_sized(a.model.reserved_bytes).text);
     for (int mode = MPL_REPLAY_PLAIN; mode <= MPL_REPLAY_POOL && a.on_device; mode++)
-        printf("             %s took %.3f MiB, its calls %.3f ms\n", names[mode], mib(a.own[mode].peak_bytes),
-               (double)a.own[mode].ns / 1e6);
+        printf("             %s took %s, its calls %.3f ms\n", names[mode],
+               mpl_sized(a.own[mode].peak_bytes).text, (double)a.own[mode].ns / 1e6);
 out:
     return st;
 }
@@ -445,7 +440,7 @@ static mpl_status show_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_
         &point, &n));
     printf("algorithms   with workspaces among the values, bound by how many operations take slower ones:\n");
     for (uint32_t i = 0; i < n; i += i + 1 < n && n > LARGEST ? (n + LARGEST - 2) / (LARGEST - 1) : 1)
-        printf("             %10.3f MiB  %4" PRIu32 " slower\n", mib(point[i].bound_bytes),
+        printf("             %14s  %4" PRIu32 " slower\n", mpl_sized(point[i].bound_bytes).text,
                point[i].n_slower);
 out:
     mpl_free(ctx, point);
@@ -508,10 +503,10 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
         MPL_TRY(show_graph(ctx, job.source.graph));
     if (job.source.graph != NULL)
         MPL_TRY(show_training(ctx, job.source.graph));
-    printf("buffers      %6" PRIu32 "  %14" PRIu64 " bytes  %10.3f MiB if nothing is shared\n",
-           job.problem->n, job.naive_bytes, mib(job.naive_bytes));
-    printf("bound               %14" PRIu64 " bytes  %10.3f MiB, %s\n", job.bound_bytes, mib(job.bound_bytes),
-           job.bound_kind);
+    printf("buffers      %6" PRIu32 "  %14" PRIu64 " bytes  %14s if nothing is shared\n", job.problem->n,
+           job.naive_bytes, mpl_sized(job.naive_bytes).text);
+    printf("bound               %14" PRIu64 " bytes  %14s, %s\n", job.bound_bytes,
+           mpl_sized(job.bound_bytes).text, job.bound_kind);
     MPL_TRY(show_pools(ctx, job.problem));
     if (job.order_found.ns > 0)
         show_order(options, &job);

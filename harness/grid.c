@@ -1,6 +1,8 @@
 /* grid.c -- tables as text. See grid.h. */
 #include "harness/grid.h"
 
+#include "graphs/base/size.h"
+
 #include <stdarg.h>
 
 #include "harness/quote.h"
@@ -112,7 +114,14 @@ const char *mpl_gap_text(uint64_t bytes, uint64_t bound, char *text)
 
 mpl_status mpl_grid_mib(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t bytes)
 {
-    return known ? mpl_grid_cell(ctx, grid, "%.3f", (double)bytes / 1048576) : mpl_grid_cell(ctx, grid, "-");
+    const mpl_size size = mpl_sized(bytes);
+    size_t number = strcspn(size.text, " ");
+
+    if (!known)
+        return mpl_grid_cell(ctx, grid, "-");
+    if (bytes > 0 && strcmp(size.text + number, " bytes") == 0)
+        return mpl_grid_cell(ctx, grid, "%s", size.text);
+    return mpl_grid_cell(ctx, grid, "%.3f", (double)bytes / 1048576);
 }
 
 mpl_status mpl_grid_gap(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t bytes, uint64_t bound)

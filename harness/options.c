@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "graphs/base/names.h"
+#include "graphs/base/size.h"
 #include "harness/command.h"
 
 #define C(name) (1u << MPL_CMD_##name)
@@ -110,20 +111,14 @@ out:
 
 mpl_status mpl_parse_bytes(mpl_ctx *ctx, const char *what, const char *text, uint64_t *out)
 {
-    static const char *const unit[] = {"", "KiB", "MiB", "GiB"};
     mpl_status st = MPL_OK;
-    char *end = NULL;
-    unsigned long long value;
-    int u = 0;
+    const char *end;
+    uint64_t bytes;
 
-    errno = 0;
-    value = strtoull(text, &end, 10);
-    while (u < 4 && strcmp(end, unit[u]) != 0)
-        u++;
-    if (!isdigit((unsigned char)text[0]) || errno != 0 || u == 4 || value > (uint64_t)INT64_MAX >> (10 * u))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%s' is no number of bytes (digits, then nothing, KiB, MiB or GiB)",
-                 what, text);
-    *out = (uint64_t)value << (10 * u);
+    if (!mpl_size_read(text, &end, &bytes) || *end != '\0')
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: '%.100s' is no number of bytes (digits, then nothing, KiB, MiB or GiB)", what, text);
+    *out = bytes;
 out:
     return st;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "graphs/base/size.h"
 #include "harness/cells.h"
 
 const char *mpl_planner_label(const mpl_record *row, char *text)
@@ -170,8 +171,7 @@ static mpl_status print_group(mpl_ctx *ctx, const mpl_rows *rows, uint32_t first
             mpl_record_text_or(r, MPL_FIELD_backend, "planned only"));
     print_apart(rows, r, tsv ? "\t" : ", ", to);
     if (naive > 0 && !tsv)
-        fprintf(to, ": bound %.3f MiB, nothing shared %.3f MiB", (double)bound / 1048576,
-                (double)naive / 1048576);
+        fprintf(to, ": bound %s, nothing shared %s", mpl_sized(bound).text, mpl_sized(naive).text);
     fputs(tsv ? "\n" : "\n\n", to);
     mpl_grid_print(to, &grid, tsv);
 out:

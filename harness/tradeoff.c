@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "graphs/base/file.h"
+#include "graphs/base/size.h"
 #include "harness/gnuplot.h"
 #include "harness/cells.h"
 #include "harness/quote.h"
@@ -33,8 +34,8 @@ static mpl_status add_point(mpl_ctx *ctx, curve *c, const mpl_recompute_found *f
 
     p.work = all > 0 ? (all + (double)f->facts.extra_work) / all : 1;
     if (!quiet)
-        printf("peak live %12.3f MiB  work %.3f  %" PRIu32 " operations again, %.3f of a forward part\n",
-               p.mib, p.work, f->facts.n_again,
+        printf("peak live %16s  work %.3f  %" PRIu32 " operations again, %.3f of a forward part\n",
+               mpl_sized(f->peak_bytes).text, p.work, f->facts.n_again,
                (double)f->facts.extra_work / (double)mpl_max_u64(f->facts.forward_work, 1));
     MPL_TRY(mpl_reserve(ctx, c->point, c->cap, (size_t)c->n + 1));
     c->point[c->n++] = p;
@@ -188,8 +189,8 @@ static mpl_status read_points(mpl_ctx *ctx, const mpl_options *options, const ch
     c->measured = true;
     qsort(c->point, c->n, sizeof *c->point, by_memory);
     for (const point *p = c->point; p < c->point + c->n && !options->quiet; p++)
-        printf("planned %12.3f MiB  run %10.3f ms  work %.3f  %s\n", p->mib, p->ms, p->work,
-               mpl_shown(p->how));
+        printf("planned %16s  run %10.3f ms  work %.3f  %s\n", mpl_sized((uint64_t)(p->mib * MIB + 0.5)).text,
+               p->ms, p->work, mpl_shown(p->how));
     snprintf(c->source, sizeof c->source, "measured on %s, plans of %s",
              mpl_record_get_text(first, MPL_FIELD_backend), mpl_planner_label(first, planner));
 out:

@@ -10,6 +10,7 @@
  *          the other pools are placed by greedy_size. Nothing may be fixed in pool 0. */
 #include "planners/spill_priv.h"
 
+#include "graphs/base/size.h"
 #include "planners/sort.h"
 
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static mpl_status parse_list(mpl_run *run, const char *key, bool open, uint64_t 
     const char *at = mpl_run_param(run, key);
 
     for (*n = 0; at != NULL; (*n)++) {
-        char *end = NULL;
+        const char *end = at;
 
         if (*n == MPL_SPILL_MEMORIES)
             MPL_FAIL(run->ctx, MPL_EINPUT, "planner spill: %s=: more than %d memories", key,
@@ -46,10 +47,11 @@ static mpl_status parse_list(mpl_run *run, const char *key, bool open, uint64_t 
             value[*n] = MPL_NO_CAPACITY;
             at++;
         } else {
-            value[*n] = at[0] >= '0' && at[0] <= '9' ? strtoull(at, &end, 10) : UINT64_MAX;
-            if (value[*n] > INT64_MAX || (*end != '\0' && *end != '/'))
-                MPL_FAIL(run->ctx, MPL_EINPUT, "planner spill: %s=: '%.30s' is no whole number below 2^63",
-                         key, at);
+            if (!mpl_size_read(at, &end, &value[*n]) || (*end != '\0' && *end != '/'))
+                MPL_FAIL(
+                    run->ctx, MPL_EINPUT,
+                    "planner spill: %s=: '%.30s' is no whole number below 2^63 (KiB, MiB or GiB may follow)",
+                    key, at);
             at = end;
         }
         at = *at == '/' ? at + 1 : NULL;
@@ -66,10 +68,9 @@ static mpl_status parse_memories(mpl_run *run, mpl_spill *s)
     MPL_TRY(parse_list(run, "capacities", true, s->capacity, &s->n));
     MPL_TRY(parse_list(run, "cost", false, s->price, &n_prices));
     if (s->n == 0)
-        MPL_FAIL(
-            run->ctx, MPL_EINPUT,
-            "planner spill: which memories? capacities=65536/1048576/- and cost=1/4/16, near ones first; "
-            "'-': the last has no limit");
+        MPL_FAIL(run->ctx, MPL_EINPUT,
+                 "planner spill: which memories? capacities=64KiB/1MiB/- and cost=1/4/16, near ones first; "
+                 "'-': the last has no limit");
     if (mpl_run_param(run, "cost") == NULL)
         for (; n_prices < s->n; n_prices++)
             s->price[n_prices] = n_prices;

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static char program[4096];
 static char out[1 << 17], err[1 << 14]; /* of the last run */
@@ -162,12 +163,98 @@ static void needs_no_project(void **state)
     };
 
     (void)state;
-    folder_put_text("two.suite", "--planners greedy_size\n--backends none\nmlp\nresnet50\n");
+    folder_put_text("two.suite", "--planners greedy_size,nnc_2019\n--backends none\nmlp\nresnet50\n");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (run(table[i].arguments) != table[i].status)
             fail_msg("memplan %s: not exit status %d: '%s'", table[i].arguments, table[i].status, err);
         assert_said(table[i].status == 0 ? out : err, table[i].says);
     }
+}
+
+static void tables_of_other_rows_are_errors(void **state)
+{
+    static const struct {
+        const char *arguments, *says;
+    } table[] = {
+        {"table planned --rows none.jsonl", "of 0 rows none has planned_bytes"},
+        {"table planned --rows bare.jsonl", "of 1 rows none has planned_bytes"},
+        {"table run_time --rows planned.jsonl", "of 1 rows none has run_ns"},
+        {"table executed --rows planned.jsonl", "of 1 rows none has outputs"},
+        {"table malloc --rows planned.jsonl", "none has malloc_ns"},
+        {"table gpu --rows planned.jsonl", "none has device_memory"},
+        {"table recompute --rows planned.jsonl", "none has recompute"},
+        {"table peers --rows planned.jsonl", "none of 1 rows fits"},
+        {"table published --rows planned.jsonl --tsv", "none of 1 rows fits"},
+        {"table views --rows planned.jsonl -o table.md", "none of 1 rows fits"},
+    };
+
+    (void)state;
+    folder_put_text("one.suite", "--planners greedy_size\n--backends none\nmlp\n");
+    folder_put_text("none.jsonl", "");
+    folder_put_text("bare.jsonl", "{\"schema\": 1}\n");
+    assert_int_equal(run("bench one.suite -q -o planned.jsonl"), 0);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (run(table[i].arguments) != 2)
+            fail_msg("memplan %s is no error", table[i].arguments);
+        assert_said(err, table[i].says);
+        assert_string_equal(out, "");
+        assert_ptr_equal(strchr(err, '\n'), err + strlen(err) - 1);
+    }
+    assert_int_not_equal(access(in_folder("table.md"), F_OK), 0);
+}
+
+static void programs_of_the_zoo_show_their_steps(void **state)
+{
+    (void)state;
+    assert_int_equal(run("show offset2bbox:batch=2 --dump-ssa steps"), 0);
+    assert_said(out, "program      4 views, 8 writes");
+    folder_read("steps/0-program.graph", out, sizeof out);
+    assert_said(out, "mul_into(");
+    folder_read("steps/4-fused.graph", out, sizeof out);
+    assert_null(strstr(out, "_into("));
+    assert_int_equal(run("plan offset2bbox --ssa copy -o copy.json"), 0); /* --ssa is not passed over */
+    assert_int_equal(run("plan offset2bbox -o full.json"), 0);
+    assert_int_equal(run("diff copy.json full.json -q"), 1);
+    assert_int_equal(run("run offset2bbox:ssa=copy --planner exact"), 0);
+    assert_int_equal(run("verify offset2bbox copy.json"), 0);
+    assert_int_equal(run("show mlp --dump-ssa steps"), 2);
+}
+
+static void sizes_are_read_and_shown_alike(void **state)
+{
+    static const struct {
+        const char *arguments, *says;
+    } table[] = {
+        {"plan mlp:layers=1,input=4,hidden=4,classes=2,batch=1 -p none", "     136 bytes  verified"},
+        {"plan mlp -p spill:capacities=6MiB/-", "of 6291456"},
+        {"plan mlp -p spill:capacities=3KiB/1GiB,cost=1/2", "of 3072"},
+        {"plan mlp --capacity 8KiB", "verified"},
+        {"plan resnet50:mode=train,image=64 --recompute sqrt:512MiB", "verified"},
+        {"run mlp", "copied               0 bytes in a run\n"},
+        {"run lstm:form=while,steps=4,layers=1,hidden=8 --loop copy", " carried from round to round"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (run(table[i].arguments) != 0)
+            fail_msg("memplan %s: '%s'", table[i].arguments, err);
+        assert_said(out, table[i].says);
+        assert_null(strstr(out, " 0.000 MiB"));
+    }
+    assert_null(strstr(strstr(out, "copied"), " of them 0 carried"));
+    assert_int_equal(run("plan mlp -p spill:capacities=6MB/-"), 2);
+    assert_int_equal(run("plan mlp -p spill:capacities=99999999999GiB/-"), 2);
+    assert_int_equal(run("plan mlp -p spill:capacities=6MiB/-,cost=1MiB/x"), 2);
+}
+
+static void bench_takes_p(void **state)
+{
+    (void)state;
+    folder_put_text("mlp.suite", "mlp\n");
+    assert_int_equal(run("bench mlp.suite -p pool -p none --backends none --json -o p.jsonl"), 0);
+    assert_said(out, "\"planner\":\"pool\"");
+    assert_said(out, "\"planner\":\"none\"");
+    assert_null(strstr(out, "greedy_size"));
 }
 
 /* The installed program, beside the one under test. */
@@ -195,6 +282,10 @@ int main(void)
         cmocka_unit_test(waiting_threads_sleep),
         cmocka_unit_test(json_of_failures),
         cmocka_unit_test(diff_begins_with_a_summary),
+        cmocka_unit_test(tables_of_other_rows_are_errors),
+        cmocka_unit_test(programs_of_the_zoo_show_their_steps),
+        cmocka_unit_test(sizes_are_read_and_shown_alike),
+        cmocka_unit_test(bench_takes_p),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

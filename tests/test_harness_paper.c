@@ -363,7 +363,7 @@ static const struct {
                  SIDE("b", "p", "serial", "true", "1048576", "1"),
      "graph\tserial bound MiB\tserial best MiB\tserial by\tparallel bound MiB\tparallel best MiB\tparallel "
      "by\tparallel over "
-     "serial\nA\t1.000\t1.000\tq\t2.000\t3.000\tp\t3.000\nb\t0.000\t1.000\tp\t-\t-\t-\t-\n"},
+     "serial\nA\t1.000\t1.000\tq\t2.000\t3.000\tp\t3.000\nb\t1 bytes\t1.000\tp\t-\t-\t-\t-\n"},
     {"in_place",
      SIDE("g", "p", "serial", "false", "2097152", "1048576")
          SIDE("g", "p", "serial", "true", "1048576", "1048576"),

@@ -5,8 +5,9 @@
  * two (streams.c). A run can be captured once and replayed as a CUDA graph. Its time is that between two events. */
 #include "runtime/cuda/device.h"
 
-#include <errno.h>
 #include <stdlib.h>
+
+#include "graphs/base/size.h"
 
 #define MOST_ARENAS       64
 #define DEFAULT_STREAMS   4
@@ -72,21 +73,10 @@ static mpl_status check(mpl_device *dev, int code, const char *what, const char 
 
 static mpl_status read_bytes(mpl_ctx *ctx, const char *key, const char *text, uint64_t *out)
 {
-    static const struct {
-        const char *unit;
-        unsigned shift;
-    } units[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
-    char *end = NULL;
-    unsigned long long n;
+    const char *end;
 
-    errno = 0;
-    n = strtoull(text, &end, 10);
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (end != text && errno == 0 && strcmp(end, units[i].unit) == 0 &&
-            n <= UINT64_MAX >> units[i].shift) {
-            *out = (uint64_t)n << units[i].shift;
-            return MPL_OK;
-        }
+    if (mpl_size_read(text, &end, out) && *end == '\0')
+        return MPL_OK;
     return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
                     "cuda: %s=%s is no number of bytes (KiB, MiB or GiB may follow)", key, text);
 }
