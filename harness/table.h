@@ -11,8 +11,9 @@ typedef struct mpl_table_kind {
     const char *about;
     mpl_status (*print)(mpl_ctx *ctx, const struct mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                         bool tsv);
-    mpl_field field; /* what the cells of planners x graphs show; of others, what a row must have for the table to be of it */
-    bool rowless;    /* computed, whatever the rows are: none are read */
+    mpl_field
+        field; /* what the cells of planners x graphs show; of others, what a row must have for the table to be of it */
+    bool rowless; /* computed, whatever the rows are: none are read */
 } mpl_table_kind;
 
 extern const mpl_table_kind mpl_tables[]; /* ends with name NULL */

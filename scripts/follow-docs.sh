@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Follows the ADDING.md pages and the tutorial to the letter in a copy of the tree: writes each block that names a file, runs each
+# Follows the ADDING.md pages, the tutorial and the page on programs to the letter in a copy of the tree: writes each block that names a file, runs each
 # block of shell, looks for each line of a block of `says` in what the last one printed, page after page, and then asks whether
 # what was added is there and runs.
 #
@@ -20,7 +20,7 @@ git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' 
     [ -e "$f" ] || continue
     cmp -s "$f" "$folder/$f" || install -D -m "$(stat -c %a "$f")" "$f" "$folder/$f"
 done
-pages=$(git ls-files --cached --others --exclude-standard '*ADDING.md' '*TUTORIAL.md' | sort)
+pages=$(git ls-files --cached --others --exclude-standard '*ADDING.md' '*TUTORIAL.md' '*PROGRAMS.md' | sort)
 cd "$folder" || exit 1
 
 # blocks PAGE: writes every fenced block to $work/NUMBER, its head to $work/NUMBER.head
@@ -65,7 +65,7 @@ verdict() {
 for page in $pages; do
     lines=$(grep -c '' "$page")
     case $page in
-    *ADDING.md) [ "$lines" -le 80 ]; verdict "$page: $lines lines are at most a page" $? ;;
+    *ADDING.md | *PROGRAMS.md) [ "$lines" -le 80 ]; verdict "$page: $lines lines are at most a page" $? ;;
     esac
     follow "$page"
     verdict "$page: followed" $?
@@ -77,5 +77,8 @@ for added in "list planners:mine" "list graphs:tower" "list backends:twice"; do
 done
 build/memplan run tower --planner mine --backend twice --json | grep -q '"outputs":"equal"'
 verdict "the new graph by the new planner on the new backend" $?
-echo "$passed passed, $failed failed, 0 skipped"
+scripts/printed-commands.sh README.md PAPER.md harness/TUTORIAL.md | tee build/printed.log
+read -r p f skipped < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' build/printed.log)
+passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1}))
+echo "$passed passed, $failed failed, ${skipped:-0} skipped"
 [ "$failed" -eq 0 ]
