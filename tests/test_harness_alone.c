@@ -150,7 +150,7 @@ static void needs_no_project(void **state)
         {"diff merged.jsonl results/raw/two.jsonl", "the same", 0},
         {"table planned", "no results/raw/main.jsonl here", 2},
         {"table planned --rows merged.jsonl", "| greedy_size |", 0},
-        {"table published --rows merged.jsonl", "| published |", 0},
+        {"table published --rows merged.jsonl", "| nnc_2019 | bound_mib |", 0},
         {"table networks --rows merged.jsonl", "their process", 0},
         {"plot mlp -o plan.html", "", 0},
         {"plot mlp -o plan.svg", "", 0},
