@@ -34,22 +34,13 @@ out:
     return st;
 }
 
-/* Characters of a UTF-8 text, which is what a column's width counts. */
-static int width(const char *text)
+static uint32_t column_width(const mpl_grid *grid, uint32_t column)
 {
-    int n = 0;
-
-    for (; *text != '\0'; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
-static int column_width(const mpl_grid *grid, uint32_t column)
-{
-    int widest = 3;
+    uint32_t widest = 3;
 
     for (uint32_t i = column; i < grid->n; i += grid->n_cols)
-        widest = width(grid->cell[i]) > widest ? width(grid->cell[i]) : widest;
+        if (mpl_markdown_width(grid->cell[i]) > widest)
+            widest = mpl_markdown_width(grid->cell[i]);
     return widest;
 }
 
@@ -57,7 +48,7 @@ static void print_rule(FILE *to, const mpl_grid *grid)
 {
     for (uint32_t c = 0; c < grid->n_cols; c++) {
         fputs("|", to);
-        for (int k = column_width(grid, c) + (c == 0 ? 2 : 1); k > 0; k--)
+        for (uint32_t k = column_width(grid, c) + (c == 0 ? 2 : 1); k > 0; k--)
             fputs("-", to);
         fputs(c == 0 ? "" : ":", to);
     }
@@ -76,10 +67,10 @@ void mpl_grid_print(FILE *to, const mpl_grid *grid, bool tsv)
             continue;
         }
         fputs(c == 0 ? "| " : " ", to);
-        for (int k = width(grid->cell[i]), w = column_width(grid, c); c > 0 && k < w; k++)
+        for (uint32_t k = mpl_markdown_width(grid->cell[i]), w = column_width(grid, c); c > 0 && k < w; k++)
             fputc(' ', to);
         mpl_put_markdown(to, grid->cell[i]);
-        for (int k = width(grid->cell[i]), w = column_width(grid, c); c == 0 && k < w; k++)
+        for (uint32_t k = mpl_markdown_width(grid->cell[i]), w = column_width(grid, c); c == 0 && k < w; k++)
             fputc(' ', to);
         fputs(last ? " |\n" : " |", to);
         if (i + 1 == grid->n_cols)

@@ -97,6 +97,19 @@ void mpl_put_markdown(FILE *to, const char *text)
     put_escaped(to, text, markdown_escape);
 }
 
+uint32_t mpl_markdown_width(const char *text)
+{
+    uint32_t width = 0;
+
+    for (uint32_t n; *text != '\0'; text += n > 0 ? n : 1) {
+        const char *instead = markdown_escape(*text);
+
+        n = mpl_text_seen(text);
+        width += n > 0 && instead != NULL ? (uint32_t)strlen(instead) : 1;
+    }
+    return width;
+}
+
 static const char *as_it_is(char c)
 {
     (void)c;

@@ -18,6 +18,8 @@ void mpl_put_script(FILE *to, const char *text);
 void mpl_put_dot(FILE *to, const char *text);
 /* A cell of a markdown table. */
 void mpl_put_markdown(FILE *to, const char *text);
+/* How many characters that writes. */
+uint32_t mpl_markdown_width(const char *text);
 /* A cell of a tab-separated table: what a spreadsheet would take for a formula gets an apostrophe before it. */
 void mpl_put_tsv(FILE *to, const char *text);
 /* A name of a file for the id-th of several texts, different ones for different texts: what is no letter, digit, '_', '-' or '.' is
