@@ -665,7 +665,7 @@ static void rows_of_a_loop_that_ends_early(void **state)
         run("run @/early.graph -b ref -p none --repeat 1 --input ramp --expect rows=@/early/r.npy"), 1);
     check_error("run --expect, all rows");
     assert_int_equal(run("run @/early.graph -b ref -p none --repeat 1 --input ramp --json"), 0);
-    assert_non_null(strstr(out, "\"ended_early\": "));
+    assert_non_null(strstr(out, "\"ended_early\":\"loop"));
 }
 
 static void export_and_plot(void **state)
