@@ -191,6 +191,7 @@ tables() {
     for table in gpu allocators; do
         for rows in "$out"/*.jsonl; do
             [ -s "$rows" ] || continue
+            [ $table = gpu ] || grep -q '"allocators":{' "$rows" || continue
             printf '\n## %s: ' "$(basename "$rows" .jsonl)"
             ours "$memplan" table $table -r "$rows" || bad=1
         done
