@@ -89,7 +89,6 @@ static void try_problem(mpl_ctx *ctx, const mpl_problem *p)
     must(mpl_lower_bound(ctx, p, 0, &bound, NULL) == MPL_OK, ctx);
     try_planner(ctx, p, "nnc_2019");
     try_planner(ctx, p, "nnc_arena");
-    try_planner(ctx, p, "beam");
     try_planner(ctx, p, "exact");
 }
 
