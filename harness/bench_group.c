@@ -383,7 +383,8 @@ static mpl_status fail_all(const group *g, unit *u, mpl_status how)
             continue;
         MPL_TRY(mpl_job_row(b->ctx, &u->options, &u->job, &b->spec[i], &row));
         mpl_record_text(row, MPL_FIELD_suite, b->suite.name);
-        mpl_row_fail(row, mpl_row_status(how), u->why);
+        /* no planner was asked yet: what is wrong is the file, or the options */
+        mpl_row_fail(row, how == MPL_EINPUT ? "input" : mpl_row_status(how), u->why);
         MPL_TRY(mpl_bench_finish_row(b, run_of(g, i), &row));
         mpl_record_free(b->ctx, row);
         row = NULL;

@@ -26,6 +26,9 @@ typedef struct gate {
     uint64_t planned_bytes; /* 0: not verified */
     mpl_optimum optimum;
     uint64_t baseline_bytes; /* 0: held to the optimum */
+    const char *pool;        /* the one that decides the verdict where it is not the first; else NULL */
+    uint64_t pool_bytes;
+    mpl_optimum pool_optimum;
     verdict verdict;
     char summary[700];
 } gate;
@@ -65,6 +68,10 @@ static mpl_status open_subject(gate *g)
         MPL_TRY(mpl_job_plan_by_options(g->ctx, o, graph, &g->job, &g->row, &g->plan));
         g->planned_bytes = g->plan->peak_bytes;
     }
+    if ((g->plan != NULL ? g->plan : g->import.plan)->spread.n > 0)
+        MPL_FAIL(g->ctx, MPL_EUNAVAIL,
+                 "check: a plan over several memories is one of cost, and no optimum of that is known here; "
+                 "certify checks what it claims of it");
     mpl_record_int(g->row, MPL_FIELD_planned_bytes, g->planned_bytes);
 out:
     if (g->row != NULL && g->job.text != NULL && g->job.text != g->name)
@@ -140,48 +147,105 @@ out:
 
 /* ---- the judgement ------------------------------------------------------------------------------------------------- */
 
-/* A plan that is too far above the bound is beyond, but for one case: the search ended between, so that the optimum may be
+/* What is too far above the bound is beyond, but for one case: the search ended between, so that the optimum may be
  * as near as is asked for. */
+static verdict hold(const gate *g, uint64_t bytes, const mpl_optimum *o)
+{
+    if (bytes < o->bound_bytes)
+        return IMPOSSIBLE;
+    if (bytes <= allowed(g, o->bound_bytes))
+        return OK;
+    return o->proved || bytes > allowed(g, o->best_bytes) || g->import.returns_memory ? BEYOND : UNDECIDED;
+}
+
 static verdict judge(const gate *g)
 {
-    const mpl_optimum *o = &g->optimum;
+    if (g->planned_bytes < g->optimum.bound_bytes || g->baseline_bytes == 0)
+        return hold(g, g->planned_bytes, &g->optimum);
+    return g->planned_bytes > allowed(g, g->baseline_bytes) ? BEYOND
+           : g->planned_bytes < g->baseline_bytes           ? IMPROVED
+                                                            : OK;
+}
 
-    if (g->planned_bytes < o->bound_bytes)
-        return IMPOSSIBLE;
-    if (g->baseline_bytes > 0)
-        return g->planned_bytes > allowed(g, g->baseline_bytes) ? BEYOND
-               : g->planned_bytes < g->baseline_bytes           ? IMPROVED
-                                                                : OK;
-    if (g->planned_bytes <= allowed(g, o->bound_bytes))
-        return OK;
-    return o->proved || g->planned_bytes > allowed(g, o->best_bytes) || g->import.returns_memory ? BEYOND
-                                                                                                 : UNDECIDED;
+/* The optimum of pool k: of the same problem with that pool as the first, which is the one that planners are judged by. */
+static mpl_status find_pool_optimum(gate *g, uint32_t k, mpl_optimum *out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = g->job.problem;
+    mpl_problem swapped = *p;
+    mpl_job job = g->job;
+    uint32_t *pool = NULL;
+    uint64_t *capacity = NULL;
+
+    MPL_TRY(mpl_new(g->ctx, pool, p->n));
+    MPL_TRY(mpl_new(g->ctx, capacity, p->n_pools));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        pool[b] = p->pool[b] == k ? 0 : p->pool[b] == 0 ? k : p->pool[b];
+    for (uint32_t i = 0; i < p->n_pools; i++)
+        capacity[i] = p->pool_capacity[i == k ? 0 : i == 0 ? k : i];
+    swapped.pool = pool;
+    swapped.pool_capacity = capacity;
+    job.problem = &swapped;
+    job.bound_kind = p->before != NULL ? "antichain" : "peak_live";
+    MPL_TRY(mpl_lower_bound(g->ctx, p, k, &job.bound_bytes, NULL));
+    *out = (mpl_optimum){job.bound_bytes, job.bound_kind, UINT64_MAX, .by = NULL};
+    MPL_TRY(mpl_optimum_find(g->ctx, g->options, &job, out));
+out:
+    mpl_free(g->ctx, pool);
+    mpl_free(g->ctx, capacity);
+    return st;
+}
+
+/* A plan is at the optimum only if each of its pools is. The first one that is not decides. */
+static mpl_status judge_other_pools(gate *g)
+{
+    mpl_status st = MPL_OK;
+    const mpl_plan *plan = g->plan != NULL ? g->plan : g->import.plan;
+    verdict worst = g->verdict;
+
+    for (uint32_t k = 1; worst == OK && g->baseline_bytes == 0 && k < plan->n_pools; k++) {
+        MPL_TRY(mpl_lower_bound(g->ctx, g->job.problem, k, &g->pool_optimum.bound_bytes, NULL));
+        if (plan->pool_bytes[k] <= allowed(g, g->pool_optimum.bound_bytes))
+            continue;
+        MPL_TRY(find_pool_optimum(g, k, &g->pool_optimum));
+        worst = hold(g, plan->pool_bytes[k], &g->pool_optimum);
+        if (worst == OK)
+            continue;
+        g->pool = g->job.problem->pool_name[k];
+        g->pool_bytes = plan->pool_bytes[k];
+    }
+    g->verdict = worst;
+out:
+    return st;
 }
 
 static void write_summary(gate *g)
 {
-    const mpl_optimum *o = &g->optimum;
+    const mpl_optimum *o = g->pool != NULL ? &g->pool_optimum : &g->optimum;
+    uint64_t bytes = g->pool != NULL ? g->pool_bytes : g->planned_bytes;
     bool held = g->baseline_bytes > 0;
     uint64_t reference = held ? g->baseline_bytes : o->bound_bytes;
     const char *what = held ? "baseline" : o->proved ? "optimum" : "bound";
-    char gap[32], relation[64], tail[160] = "";
+    char gap[32], relation[64], tail[160] = "", pool[80] = "";
 
-    mpl_gap_text(g->planned_bytes, reference, gap);
-    snprintf(relation, sizeof relation, "%s %s", g->planned_bytes == reference ? "at" : gap + 1,
-             g->planned_bytes == reference  ? "the"
-             : g->planned_bytes > reference ? "above the"
-                                            : "below the");
+    if (g->pool != NULL)
+        snprintf(pool, sizeof pool, "pool '%.60s', ", g->pool);
+    mpl_gap_text(bytes, reference, gap);
+    snprintf(relation, sizeof relation, "%s %s", bytes == reference ? "at" : gap + 1,
+             bytes == reference  ? "the"
+             : bytes > reference ? "above the"
+                                 : "below the");
     if (g->verdict == UNDECIDED)
         snprintf(tail, sizeof tail, "; the search ended, the best plan known has %" PRIu64 " bytes",
-                 mpl_min_u64(o->best_bytes, g->planned_bytes));
+                 mpl_min_u64(o->best_bytes, bytes));
     else if (g->verdict == IMPOSSIBLE)
         snprintf(tail, sizeof tail,
                  "; no plan can be below the %s of %" PRIu64
                  " bytes: what proved it, or what verified this, is wrong",
                  o->proved ? "proven optimum" : "bound", o->bound_bytes);
     snprintf(g->summary, sizeof g->summary,
-             "check: %s: %.150s by %s: %" PRIu64 " bytes, %s %s of %" PRIu64 " (allowed %g %%)%s",
-             verdict_name[g->verdict], g->name, g->label, g->planned_bytes, relation, what, reference,
+             "check: %s: %.150s by %s: %s%" PRIu64 " bytes, %s %s of %" PRIu64 " (allowed %g %%)%s",
+             verdict_name[g->verdict], g->name, g->label, pool, bytes, relation, what, reference,
              (double)g->parts / 10000, tail);
 }
 
@@ -311,6 +375,7 @@ static mpl_status check(gate *g)
     MPL_TRY(st);
     MPL_TRY(find_reference(g));
     g->verdict = judge(g);
+    MPL_TRY(judge_other_pools(g));
     write_summary(g);
     fill_row(g);
     st = outcome(g);

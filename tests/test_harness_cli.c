@@ -780,7 +780,7 @@ static void failures_are_rows(void **state)
     mpl_ctx ctx;
     mpl_rows rows = {0};
     char path[600];
-    static const char *const status[] = {"garbage", "ok", "ok", "ok"};
+    static const char *const status[] = {"input", "ok", "ok", "ok"};
 
     (void)state;
     mpl_ctx_init(&ctx);
