@@ -105,7 +105,7 @@ static mpl_status add_plan(update *u, const char *path)
     char name[200];
 
     MPL_TRY(mpl_gate_open_plan(u->ctx, u->options, NULL, path, name, &import, &row, &job));
-    MPL_TRY(mpl_job_verify(u->ctx, &job, import.plan));
+    MPL_TRY(mpl_job_verify_file(u->ctx, &job, import.plan));
     MPL_TRY(mpl_job_plan_fields(u->ctx, &job, import.plan, row));
     MPL_TRY(mpl_optimum_find(u->ctx, u->options, &job, &optimum));
     optimum.proved = optimum.proved && !import.returns_memory;

@@ -58,7 +58,7 @@ static mpl_status open_subject(gate *g)
     if (o->plan != NULL) {
         snprintf(g->name, sizeof g->name, "%s", o->plan);
         MPL_TRY(mpl_gate_open_plan(g->ctx, o, graph, o->plan, g->name, &g->import, &g->row, &g->job));
-        MPL_TRY(mpl_job_verify(g->ctx, &g->job, g->import.plan));
+        MPL_TRY(mpl_job_verify_file(g->ctx, &g->job, g->import.plan));
         MPL_TRY(mpl_job_plan_fields(g->ctx, &g->job, g->import.plan, g->row));
         g->planned_bytes = mpl_gate_bytes(&g->import, g->import.plan);
     } else {

@@ -11,7 +11,7 @@ mpl_status mpl_cmd_verify(mpl_ctx *ctx, mpl_options *options)
     mpl_job job = {0};
 
     MPL_TRY(mpl_job_open_plan(ctx, options, graph, path, &file, &row, &job));
-    st = mpl_job_verify(ctx, &job, file.plan);
+    st = mpl_job_verify_file(ctx, &job, file.plan);
     if (st == MPL_OK)
         MPL_TRY(mpl_job_plan_fields(ctx, &job, file.plan, row));
     else if (st == MPL_EINVALID)

@@ -164,6 +164,8 @@ mpl_status mpl_job_plan_again(mpl_ctx *ctx, const mpl_options *options, const mp
                               int64_t *self_ns);
 /* The independent verifier; under parallel, the graph's own reachability too. */
 mpl_status mpl_job_verify(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan);
+/* The same for a plan from a file, whose claim and bound are kept only where its certificate, or the problem, proves them. */
+mpl_status mpl_job_verify_file(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan);
 /* The byte fields of a row from a verified plan. */
 mpl_status mpl_job_plan_fields(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan, mpl_record *row);
 /* A row's status for a failure of ours. */

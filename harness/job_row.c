@@ -6,6 +6,7 @@
 #include "harness/foreign.h"
 #include "harness/measure.h"
 #include "harness/version.h"
+#include "planners/certify.h"
 #include "planners/verify.h"
 
 enum { TIMED = 5 }; /* plans timed where one is quick */
@@ -249,6 +250,37 @@ out:
     return st;
 }
 
+/* Whether what the plan claims beyond the problem's own bound is proved by what stands beside it. */
+static mpl_status is_proved(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan, bool *proved)
+{
+    mpl_status st = MPL_OK;
+    mpl_certified found = {0};
+
+    st = mpl_certify(ctx, job->problem, plan, &found);
+    *proved = st == MPL_OK && (plan->claim != MPL_FEASIBLE || plan->bound_bytes <= job->bound_bytes ||
+                               found.bound >= plan->bound_bytes);
+    if (st == MPL_EINVALID)
+        st = MPL_OK;
+    return st;
+}
+
+mpl_status mpl_job_verify_file(mpl_ctx *ctx, const mpl_job *job, mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    bool proved;
+
+    MPL_TRY(mpl_job_verify(ctx, job, plan));
+    MPL_TRY(is_proved(ctx, job, plan, &proved));
+    if (proved)
+        goto out;
+    plan->claim = MPL_FEASIBLE;
+    plan->bound_bytes = 0;
+    plan->spread.cost_bound = 0;
+    MPL_TRY(mpl_plan_bound(ctx, job->problem, plan));
+out:
+    return st;
+}
+
 /* One call of the planner under the options; what fails stands in the row. */
 static mpl_status plan_once(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                             const mpl_planner_spec *spec, mpl_record *row, mpl_run *run, mpl_plan **plan)
@@ -484,7 +516,7 @@ mpl_status mpl_job_plan_by_options(mpl_ctx *ctx, mpl_options *options, const cha
         MPL_FAIL(ctx, MPL_EINPUT, "one of --planner P and --plan FILE is needed, not both");
     if (options->plan != NULL) {
         MPL_TRY(mpl_job_open_plan(ctx, options, graph, options->plan, &file, row, job));
-        MPL_TRY(mpl_job_verify(ctx, job, file.plan));
+        MPL_TRY(mpl_job_verify_file(ctx, job, file.plan));
         MPL_TRY(mpl_job_plan_fields(ctx, job, file.plan, *row));
         put_build(*row);
         put_machine(&job->machine, *row);

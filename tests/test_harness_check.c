@@ -213,6 +213,39 @@ static void verdicts(void **state)
     assert_string_equal(out, "");
 }
 
+/* A plan far above the bound whose file says that it is optimal: no row says so, nor that so much is needed. */
+static void claims_of_files_are_proved(void **state)
+{
+    static char text[16384], forged[16384];
+    static const char *const command[] = {"verify mlp @/forged.json --json",
+                                          "check --plan @/forged.json --against optimum --json",
+                                          "run mlp --plan @/forged.json --backend ref --repeat 1 --json"};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_int_equal(run("plan mlp -p none --backend ref -q -o @/honest.json"), 0);
+    folder_read("honest.json", text, sizeof text);
+    put_changed("forged.json", text, "\"claim\":\"feasible\"", "\"claim\":\"optimal\"");
+    folder_read("forged.json", forged, sizeof forged);
+    put_changed("forged.json", forged, "\"bound_bytes\":4096", "\"bound_bytes\":8232");
+    folder_read("forged.json", forged, sizeof forged);
+    put_changed("forged.json", forged, "{\"kind\":\"clique\",\"buffers\":[1,2]}", "null");
+    for (size_t i = 0; i < sizeof command / sizeof *command; i++) {
+        mpl_record *row = NULL;
+        uint64_t bound = 0;
+
+        run(command[i]);
+        assert_non_null(strchr(out, '\n'));
+        *strchr(out, '\n') = '\0';
+        assert_ok(&ctx, mpl_record_read(&ctx, "row", out, strlen(out), &row));
+        assert_string_equal(mpl_record_get_text(row, MPL_FIELD_claim), "feasible");
+        assert_true(mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound));
+        assert_int_equal(bound, 4096);
+        mpl_record_free(&ctx, row);
+    }
+}
+
 /* A list whose search has no budget: above the bound, and nobody knows whether it could be below. */
 static void undecided_is_three(void **state)
 {
@@ -384,6 +417,7 @@ int main(void)
         cmocka_unit_test(production_plans),
         cmocka_unit_test(damaged_plans),
         cmocka_unit_test(verdicts),
+        cmocka_unit_test(claims_of_files_are_proved),
         cmocka_unit_test(undecided_is_three),
         cmocka_unit_test(what_a_search_proved_counts),
         cmocka_unit_test(rows_and_junit),
