@@ -120,12 +120,10 @@ static bool in_set(const checker *c, mpl_buffer id, int64_t set)
 /* member[] = the active ones of a set. */
 static void find_members(checker *c, int64_t set)
 {
-    const uint64_t *row = c->set + (size_t)set * c->n_words;
-
     c->n_members = 0;
     spend(c, c->n_words);
     for (size_t w = 0; set < (int64_t)c->n_sets && w < c->n_words; w++)
-        for (uint64_t rest = row[w]; rest != 0; rest &= rest - 1) {
+        for (uint64_t rest = c->set[(size_t)set * c->n_words + w]; rest != 0; rest &= rest - 1) {
             item *i = &c->item[w * 64 + (size_t)__builtin_ctzll(rest)];
 
             if (i->active)

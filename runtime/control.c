@@ -62,7 +62,8 @@ static mpl_status spend(mpl_exec *exec, uint32_t b)
 
     if (c->block_work == NULL)
         return MPL_OK;
-    work = c->work += c->block_work[b] + MPL_STEP_WORK + checks_work(exec);
+    work = c->block_work[b] + MPL_STEP_WORK + checks_work(exec);
+    work += atomic_fetch_add(&c->work, work);
     if (work <= exec->options.work_limit)
         return MPL_OK;
     snprintf(where, sizeof where, "with round %" PRIu64 " of '%.120s'", c->round[b],

@@ -702,47 +702,27 @@ static void judge_cases(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Witnesses of a bound: only buffers of pool 0 that can never share a byte may be named. Of three, 1 may overwrite 0, and 2
- * is in a pool of its own. */
-static void judge_witnesses(void **state)
+typedef struct witness_case {
+    uint32_t n, witness[2]; /* n 0: the end */
+    uint64_t bound;
+    const char *want; /* what the message must hold; NULL: it is right */
+} witness_case;
+
+/* A plan with buffer 1 above the others, under each witness. */
+static void judge_witnesses_of(const plan_case *what, const witness_case *rows)
 {
-    static const plan_case three = {.what = "three",
-                                    .n = 3,
-                                    .bytes = {8, 8, 4},
-                                    .align = {1, 1, 1},
-                                    .pool = {0, 0, 1},
-                                    .death = {2, 3, 3},
-                                    .birth = {0, 1, 0},
-                                    .pair = {0, 1, 1}};
-    static const struct {
-        uint32_t n, witness[2];
-        uint64_t bound;
-        const char *want;
-    } rows[] = {
-        {1, {0}, 8, NULL},
-        {1, {1}, 8, NULL},
-        {2, {0, 1}, 16, "'#0' and '#1', which can share memory"},
-        {1, {2}, 4, "'#2' of pool 'workspace'"},
-        {2, {0, 2}, 12, "'#2'"},
-        {2, {1, 0}, 16, "do not ascend"},
-        {2, {0, 0}, 16, "do not ascend"},
-        {1, {3}, 8, "do not ascend below 3"},
-        {1, {0}, 9, "prove 8 bytes"},
-        {1, {0}, 7, "prove 8 bytes"},
-    };
     mpl_ctx ctx;
     mpl_problem *p;
 
-    (void)state;
     mpl_ctx_init(&ctx);
-    p = case_problem(&ctx, &three);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    p = case_problem(&ctx, what);
+    for (size_t i = 0; rows[i].n > 0; i++) {
         mpl_plan *plan = NULL;
         mpl_status st;
 
         assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
         plan->claim = MPL_FEASIBLE;
-        plan->offset[1] = 8; /* 16 bytes, though 8 would do */
+        plan->offset[1] = 8;
         plan->bound_bytes = rows[i].bound;
         plan->n_witness = rows[i].n;
         assert_ok(&ctx, mpl_new(&ctx, plan->witness, 2));
@@ -756,6 +736,56 @@ static void judge_witnesses(void **state)
     }
     mpl_problem_free(&ctx, p);
     assert_int_equal(ctx.n_live, 0);
+}
+
+/* Witnesses of a bound: only buffers of pool 0 that can never share a byte may be named. Of three, 1 may overwrite 0, and 2
+ * is in a pool of its own. */
+static void judge_witnesses(void **state)
+{
+    static const plan_case three = {.what = "three",
+                                    .n = 3,
+                                    .bytes = {8, 8, 4},
+                                    .align = {1, 1, 1},
+                                    .pool = {0, 0, 1},
+                                    .death = {2, 3, 3},
+                                    .birth = {0, 1, 0},
+                                    .pair = {0, 1, 1}};
+    static const witness_case rows[] = {
+        {1, {0}, 8, NULL},
+        {1, {1}, 8, NULL},
+        {2, {0, 1}, 16, "'#0' and '#1', which can share memory"},
+        {1, {2}, 4, "'#2' of pool 'workspace'"},
+        {2, {0, 2}, 12, "'#2'"},
+        {2, {1, 0}, 16, "do not ascend"},
+        {2, {0, 0}, 16, "do not ascend"},
+        {1, {3}, 8, "do not ascend below 3"},
+        {1, {0}, 9, "prove 8 bytes"},
+        {1, {0}, 7, "prove 8 bytes"},
+        {0},
+    };
+
+    (void)state;
+    judge_witnesses_of(&three, rows);
+}
+
+/* What ends at a step and what begins there are never needed together. */
+static void judge_witnesses_that_touch(void **state)
+{
+    static const plan_case three = {.what = "touching",
+                                    .n = 3,
+                                    .bytes = {8, 8, 8},
+                                    .align = {1, 1, 1},
+                                    .death = {2, 3, 3},
+                                    .birth = {0, 1, 2}};
+    static const witness_case rows[] = {
+        {2, {0, 1}, 16, NULL},
+        {2, {1, 2}, 16, NULL},
+        {2, {0, 2}, 16, "'#0' and '#2', which can share memory"},
+        {0},
+    };
+
+    (void)state;
+    judge_witnesses_of(&three, rows);
 }
 
 /* The first conflict by (step, lower id, higher id), found by comparing every pair; false: there is none. */
@@ -919,8 +949,11 @@ static void sweep_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(judge_cases),  cmocka_unit_test(judge_witnesses),
-        cmocka_unit_test(judge_random), cmocka_unit_test(survive_lost_memory),
+        cmocka_unit_test(judge_cases),
+        cmocka_unit_test(judge_witnesses),
+        cmocka_unit_test(judge_witnesses_that_touch),
+        cmocka_unit_test(judge_random),
+        cmocka_unit_test(survive_lost_memory),
         cmocka_unit_test(sweep_many),
     };
 
