@@ -204,10 +204,12 @@ static mpl_status judge_other_pools(gate *g)
     verdict worst = g->verdict;
 
     for (uint32_t k = 1; worst == OK && g->baseline_bytes == 0 && k < plan->n_pools; k++) {
+        g->pool_optimum = (mpl_optimum){.best_bytes = UINT64_MAX};
         MPL_TRY(mpl_lower_bound(g->ctx, g->job.problem, k, &g->pool_optimum.bound_bytes, NULL));
         if (plan->pool_bytes[k] <= allowed(g, g->pool_optimum.bound_bytes))
             continue;
-        MPL_TRY(find_pool_optimum(g, k, &g->pool_optimum));
+        if (!g->import.returns_memory) /* else no placement is its optimum, as for the first pool */
+            MPL_TRY(find_pool_optimum(g, k, &g->pool_optimum));
         worst = hold(g, plan->pool_bytes[k], &g->pool_optimum);
         if (worst == OK)
             continue;
