@@ -377,7 +377,7 @@ static void rule_place(checker *c)
     c->open.at[c->open.n - 1].a = i->id;
     c->waiting = false;
     foreach (c, j)
-        if (j->active && j->body != i->body && j->est + distance(c, j, i) > i->est && distance(c, i, j) > 0)
+        if (j->active && j->body != i->body && j->est + distance(c, j, i) > i->est)
             raise_est(c, j, i->est + distance(c, i, j));
     foreach (c, j)
         j->active = j->active && j->body != i->body;

@@ -26,7 +26,7 @@ fault "witness: the two of a pair" planners/verify.c 's/if (mpl_bit_has(members,
 fault "witness: who is before another" planners/verify.c 's/        if (behind != 0)/        if (false)/; s/            if (behind != 0)/            if (false)/'
 fault "witness: lives that do not meet" planners/verify.c 's/    \*yes = needed == c->plan->n_witness;/    *yes = true;/'
 fault "witness: rounded to a coarser slot" planners/verify.c 's/p->pool\[b\] == 0 && p->align\[b\] < grain/p->pool[b] == 0 \&\& b == 0/'
-fault "witness: the last slot counts whole" planners/verify.c 's/    if (sum - rest != c->plan->bound_bytes)/    if (sum != c->plan->bound_bytes)/'
+fault "witness: the last slot counts whole" planners/verify.c 's/sum - rest/sum/g'
 fault "prices: a memory without room" $c 's/spread->capacity\[k\] >= p->bytes\[b\]/true/'
 fault "prices: a dearer memory" $c 's/spread->price\[k\] < price/spread->price[k] > 0 \&\& spread->price[k] < price/'
 fault "claim: another pool's bound" $c 's/(proved->pool == 0 ? proved->bound : 0) >= plan/proved->bound >= plan/'
@@ -62,7 +62,6 @@ fault "twins: another est" $c 's/        i->est != j->est || i->top/        i->t
 fault "twins: another top" $c 's/ || i->top != j->top)/)/'
 fault "twins: other rivals" $c 's/k->active && rivals(c, i, k) != rivals(c, j, k)/false/'
 fault "p: >= for >" $c 's/j->est + distance(c, j, i) > i->est/j->est + distance(c, j, i) >= i->est/'
-fault "p: who is no rival" $c 's/ && distance(c, i, j) > 0)/)/'
 fault "p: its own size for what it keeps" $c 's/raise_est(c, j, i->est + distance(c, i, j));/raise_est(c, j, i->est + i->size);/'
 fault "p: the body stays" $c 's/j->active = j->active && j->body != i->body;/j->active = j->active \&\& j != i;/'
 fault "n: outside only" $c 's/for (int inside = 0; inside < 2; inside++)/for (int inside = 0; inside < 1; inside++)/'
@@ -89,6 +88,6 @@ fault "m: before it is refuted" $c 's/number < c->numbered.n && c->numbered.at\[
 fault "m: who is gone" $c 's/(then->active && (!i->active || i->est/(then->active \&\& (i->est/'
 fault "m: a lower est" $c 's/ || i->est < then->est || / || /'
 fault "m: a higher top" $c 's/ || i->top > then->top)/)/'
-fault "text: a buffer that is gone" $c 's/(c->number\[n\] >= c->p->n || !c->item\[c->number\[n\]\].active)/c->number[n] >= c->p->n/'
+fault "text: a buffer that is gone" $c 's/(c->number\[n\] >= c->p->n || !c->item\[c->number\[n\]\].active)/(c->number[n] >= c->p->n)/'
 fault "text: what follows" $c "s/    if (c.st == MPL_OK \&\& \*c.at != '.0')/    if (false)/"
 planted_all

@@ -155,7 +155,7 @@ static const struct cheat {
     struct {
         uint32_t birth, death, size, align;
         int32_t fixed;
-    } item[4];
+    } item[6];
 } cheats[] = {
     {"no text", 5, "", 1, {{0, 1, 1, 1, -1}}},
     {"no such record", 5, "y", 1, {{0, 1, 1, 1, -1}}},
@@ -169,7 +169,7 @@ static const struct cheat {
     {"a split without children", 4, "c0,0 b0,0 p0 z1", 2, {{0, 2, 2, 1, -1}, {1, 2, 1, 1, 1}}},
     {"x: there is room", 5, "c0,0 c1,0 x0,0", 2, {{0, 2, 2, 1, -1}, {0, 2, 3, 1, -1}}},
     {"x: nobody is there", 5, "x0,0", 2, {{0, 2, 2, 1, -1}, {0, 2, 3, 1, -1}}},
-    {"x: lower ones count too", 4, "c0,0 c1,0 b0,2 p0 z1 x0,0", 2, {{0, 1, 3, 1, 1}, {0, 1, 1, 1, 0}}},
+    {"x: lower ones count too", 5, "c0,0 c1,0 x0,0", 2, {{0, 1, 1, 1, 2}, {0, 1, 2, 1, -1}}},
     {"z: there is room", 5, "z0", 1, {{0, 2, 2, 1, -1}}},
     {"a candidate is left out",
      5,
@@ -187,6 +187,11 @@ static const struct cheat {
      "c0,0 c1,0 c2,0 b0,2 p0 b0,3 p1 z2 p2 z1 n z1 n z1",
      3,
      {{0, 1, 2, 1, -1}, {0, 1, 2, 2, -1}, {0, 1, 1, 1, 2}}},
+    {"twins differ in size",
+     10,
+     "c0,0 c1,0 c2,0 u3 b0,2 p1 b0,2 p0 z2 n z0 n x0,0",
+     4,
+     {{0, 1, 2, 1, 0}, {0, 1, 3, 1, -1}, {0, 1, 2, 2, 2}, {0, 1, 2, 1, 7}}},
     {"twins differ in top", 4, "c0,0 c1,0 b0,2 p1 z0 n z0", 2, {{0, 1, 2, 1, 0}, {0, 1, 2, 1, -1}}},
     {"twins differ in neighbours",
      4,
@@ -218,6 +223,7 @@ static const struct cheat {
      3,
      {{0, 1, 2, 1, -1}, {0, 2, 3, 1, -1}, {1, 2, 1, 1, 0}}},
     {"r: at a step where it is not", 5, "c0,0 r1,0,4 z1", 2, {{0, 1, 2, 1, -1}, {0, 1, 3, 1, -1}}},
+    {"r: it is not of the set", 5, "c0,0 r1,0,2 z1", 2, {{0, 1, 2, 1, 0}, {1, 2, 1, 1, 1}}},
     {"u: who does not meet it is dropped", 3, "u0 z1", 2, {{0, 1, 2, 1, -1}, {1, 2, 3, 1, -1}}},
     {"u: another has a higher est", 3, "u0 z1", 2, {{0, 1, 2, 1, -1}, {0, 1, 1, 1, 2}}},
     {"u: alignments break",
@@ -248,9 +254,19 @@ static const struct cheat {
      "c0,0 c1,0 c1,1 c2,1 b0,3 p0 k x1,1 p1 m0 n z0",
      3,
      {{0, 1, 2, 1, -1}, {0, 2, 3, 1, -1}, {1, 2, 2, 1, 3}}},
+    {"m: a buffer is at the top, and gone",
+     7,
+     "c0,0 c1,1 c2,1 c3,1 c4,1 c3,2 c4,2 b0,2 p0 b1,3 p1 u5 k b2,2 p3 z4 n z3 p2 u3 m0 n x3,1 n z0",
+     6,
+     {{0, 1, 1, 1, 0},
+      {1, 3, 1, 1, -1},
+      {1, 2, 2, 1, -1},
+      {0, 3, 2, 1, -1},
+      {0, 3, 2, 2, -1},
+      {2, 3, 2, 2, -1}}},
     {"m: a buffer lies lower",
      3,
-     "c0,0 c1,0 b0,3 p0 d1 k z2 p1 d1 m0 n z1",
+     "c0,0 c1,0 b0,3 p0 d1 k z2 p1 d0 m0 n z1",
      3,
      {{0, 2, 2, 1, -1}, {0, 1, 1, 1, -1}, {1, 2, 1, 1, 0}}},
     {"m: a buffer may lie higher",
