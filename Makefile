@@ -64,7 +64,7 @@ $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.so %.a,$^) $(filter %.a,$^) -lcmocka $(LDLIBS)
 
 $O/tests/test_harness_plugins: $(PLUGIN)
-$O/tests/test_runtime_random_control $O/tests/test_graphs_units $O/tests/test_runtime_cuda_loops: $O/tests/random_control.o
+$(addprefix $O/tests/test_,runtime_random_control graphs_units planners_loops runtime_cuda_loops): $O/tests/random_control.o
 $(addprefix $O/tests/test_runtime_,ops conformance cuda_fake cuda_loops training views control edges): \
     $O/tests/cuda_fake.o $O/tests/cudnn_host.o
 
