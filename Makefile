@@ -64,6 +64,7 @@ $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.so %.a,$^) $(filter %.a,$^) -lcmocka $(LDLIBS)
 
 $O/tests/test_harness_plugins: $(PLUGIN)
+$O/tests/test_planners_judge_control: $O/tests/random_control.o $O/tests/tagged_run.o
 $(addprefix $O/tests/test_,runtime_random_control graphs_units planners_loops runtime_cuda_loops): $O/tests/random_control.o
 $(addprefix $O/tests/test_runtime_,ops conformance cuda_fake cuda_loops training views control edges): \
     $O/tests/cuda_fake.o $O/tests/cudnn_host.o
@@ -216,15 +217,17 @@ views-planted: deps-test $O/tests/test_graphs_views $O/tests/test_graphs_views.o
 concats-planted: deps-test $O/libmemplan.a
 	$(Q)scripts/plant-concat.sh $O
 
-# Plans changed in 100,000 ways, of problems and of graphs: the verifiers' word is that of brute force over all pairs of bytes.
-judge-oracle: deps-test $O/tests/test_planners_judge
+# Plans changed in 100,000 ways, of problems and of graphs: the verifiers' word is that of brute force over all pairs of bytes; of
+# graphs with loops and branches, over all executions.
+judge-oracle: deps-test $O/tests/test_planners_judge $O/tests/test_planners_judge_control
 	$(Q)MPL_JUDGED=100000 $O/tests/test_planners_judge
+	$(Q)MPL_JUDGED=100000 $O/tests/test_planners_judge_control
 
 # Faults drawn by SEED, FAULTS a file, of which a test of the room must notice all but 5 %; goes on where it was interrupted. AGAIN=1:
 # once more those that lived. The smoke form keeps the tool alive.
 MUTATED ?= $(sort $(wildcard planners/verify*.c)) planners/certify.c planners/proof.c harness/gate.c \
     $(addprefix graphs/analysis/,liveness.c cuts.c storage.c) $(sort $(wildcard graphs/analysis/store_*.c)) runtime/exec.c runtime/layout.c
-MUTANTS_NEED := $(addprefix $O/tests/,random_control.o cuda_fake.o cudnn_host.o)
+MUTANTS_NEED := $(addprefix $O/tests/,random_control.o tagged_run.o cuda_fake.o cudnn_host.o)
 mutants: deps-test $O/memplan $(TESTBIN) $(MUTANTS_NEED)
 	$(Q)scripts/mutants.sh $O $B/mutants.tsv $(MUTATED)
 mutants-smoke: deps-test $O/tests/test_planners_judge $O/tests/test_planners_verify $(MUTANTS_NEED)

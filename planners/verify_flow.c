@@ -371,6 +371,21 @@ static mpl_status refuse_elsewhere(const flow *f, mpl_value to)
                     rounds_text(f, rounds));
 }
 
+/* Copies to `to`, at `there`, out of `bytes` bytes at `here`, that stand or not: over its own source in part, nothing stands. */
+static mpl_status copy_at(flow *f, uint64_t *state, mpl_value to, mpl_where there, mpl_where here,
+                          uint64_t bytes, bool standing)
+{
+    mpl_status st = MPL_OK;
+
+    f->spots.n = f->other.n = 0;
+    MPL_TRY(mpl_where_spots(&f->map, there, f->g->value_bytes[to], &f->spots));
+    MPL_TRY(mpl_where_spots(&f->map, here, bytes, &f->other));
+    standing = standing && (!overlap(&f->spots, &f->other) || meet_at_begins(f, &f->other, bytes));
+    st = write_at(f, state, to, there, standing);
+out:
+    return st;
+}
+
 /* `to`, at `there`, takes over `from`, at `here`, that stands or not: copied, or because both lie at one address. */
 static mpl_status hand_on(flow *f, uint64_t *state, mpl_value to, mpl_where there, mpl_where here,
                           bool standing, bool copied)
@@ -383,7 +398,7 @@ static mpl_status hand_on(flow *f, uint64_t *state, mpl_value to, mpl_where ther
     MPL_TRY(settled(f, state, to, there));
     MPL_TRY(mpl_where_same(&f->map, there, here, &same));
     if (copied && !same)
-        return write_at(f, state, to, there, standing);
+        return copy_at(f, state, to, there, here, f->g->value_bytes[to], standing);
     if (!same && here.kind != MPL_WHERE_NOWHERE)
         return refuse_elsewhere(f, to);
     f->killer[to] = MPL_NONE;
@@ -606,7 +621,7 @@ typedef struct loop {
     uint32_t body, n_carried, n_scans, n_rows;
     const mpl_value *in, *out, *param, *result;
     const uint8_t *in_copied, *result_copied;
-    int64_t rounds; /* -1: not known beforehand */
+    int64_t rounds, most; /* -1: not known beforehand; without bound */
 } loop;
 
 static loop loop_of(const flow *f, mpl_op op)
@@ -625,6 +640,7 @@ static loop loop_of(const flow *f, mpl_op op)
     l.n_scans = g->op_in_begin[op + 1] - g->op_in_begin[op] - 2 - l.n_carried;
     l.n_rows = g->op_out_begin[op + 1] - g->op_out_begin[op] - l.n_carried;
     l.rounds = f->map.rounds[op];
+    l.most = f->map.most[op];
     return l;
 }
 
@@ -678,7 +694,7 @@ static mpl_status enter_loop(flow *f, mpl_op op)
     for (uint32_t i = l.n_carried; i < l.n_carried + l.n_rows; i++)
         if (l.out[i] != MPL_NONE && f->g->value_bytes[l.out[i]] > 0) /* from now on rows come */
             MPL_TRY(write_at(f, state, l.out[i], mpl_flow_where(&f->map, l.out[i]), true));
-    if (l.rounds != 0)
+    if (l.most != 0)
         MPL_TRY(arrive(f, f->program->begin_step[l.body], state));
     if (l.rounds <= 0)
         st = leave_loop(f, &l, state, 0);
@@ -715,7 +731,8 @@ static mpl_status begin_round(flow *f, uint32_t body)
         MPL_TRY(mpl_where_slice(&f->map, w, mpl_flow_where(&f->map, l.in[in]), body, f->g->value_bytes[slice],
                                 is_reversed(f, &l, i), &is));
         if (l.in_copied[in] && !is) {
-            MPL_TRY(write_at(f, f->now, slice, w, good));
+            MPL_TRY(copy_at(f, f->now, slice, w, mpl_flow_where(&f->map, l.in[in]),
+                            f->g->value_bytes[l.in[in]], good));
         } else if (!is && f->g->value_bytes[l.in[in]] > 0) {
             MPL_TRY(refuse_elsewhere(f, slice));
         } else {
@@ -745,7 +762,8 @@ static mpl_status stack_rows(flow *f, const loop *l)
         if (!l->result_copied[1 + i] && !is)
             MPL_TRY(refuse_elsewhere(f, out));
         if (l->result_copied[1 + i] && !is) /* one row is written; which one, is not looked at */
-            MPL_TRY(write_at(f, f->now, out, mpl_flow_where(&f->map, out), good));
+            MPL_TRY(copy_at(f, f->now, out, mpl_flow_where(&f->map, out), mpl_flow_where(&f->map, row.result),
+                            row.bytes, good));
         else
             set(f->now, out, good && is);
     }
@@ -962,7 +980,7 @@ static mpl_status end_round(flow *f, uint32_t body)
     MPL_TRY(stack_rows(f, &l));
     MPL_TRY(carry(f, &l, t));
     f->map.round[body] = round + 1;
-    if (!may_end || l.rounds < 0 || round >= f->map.n_first[body]) /* not the last one for certain */
+    if (l.most < 0 || round + 1 < l.most) /* a class goes by its lowest round */
         MPL_TRY(arrive(f, f->program->begin_step[body], f->now));
     if (may_end)
         st = leave_loop(f, &l, f->now, round + 1);

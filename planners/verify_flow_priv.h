@@ -47,6 +47,7 @@ typedef struct mpl_flow_map {
      * lowest round; where a value lies depends on no more, nor does where it lay one or two rounds ago. */
     uint32_t *n_first, *period; /* [n_blocks] of bodies */
     int64_t *rounds; /* [n_ops] of a while: how many, if numbers in the graph alone decide it; else -1 */
+    int64_t *most;   /* [n_ops] of a while: how many those numbers allow; -1: any number */
 
     uint32_t *round; /* [n_blocks] of the loops around the point; MPL_NONE: not in that loop */
     uint32_t *

@@ -93,24 +93,26 @@ uint32_t mpl_flow_class(const mpl_flow_map *m, uint32_t block, uint64_t round)
     return round < first ? (uint32_t)round : first + (uint32_t)((round - first) % m->period[block]);
 }
 
-static int64_t known_rounds(const mpl_graph *g, mpl_op op)
+/* How many rounds numbers in the graph alone allow a loop, and whether nothing else ends it. */
+static void count_rounds(mpl_flow_map *m, mpl_op op)
 {
+    const mpl_graph *g = m->g;
     const mpl_value *in = g->op_in + g->op_in_begin[op];
     uint32_t body = g->op_body[g->op_body_begin[op]];
-    int64_t most = mpl_while_most_rounds(g, op), trips = most;
+    int64_t most = mpl_while_most_rounds(g, op), trips;
+    bool open = in[1] != MPL_NONE || g->block_result[g->block_result_begin[body]] != MPL_NONE;
 
-    if (in[1] != MPL_NONE || g->block_result[g->block_result_begin[body]] != MPL_NONE)
-        return -1;
     for (mpl_op test = g->block_op_begin[body]; test < g->block_op_end[body]; test++)
-        if (g->op_block[test] == body && g->op_kind[test] == MPL_OP_exit_unless)
-            return -1;
-    if (in[0] != MPL_NONE) {
-        if (g->value_role[in[0]] != MPL_WEIGHT || g->value_data[in[0]] == NULL)
-            return -1;
+        open = open || (g->op_block[test] == body && g->op_kind[test] == MPL_OP_exit_unless);
+    if (in[0] != MPL_NONE && g->value_role[in[0]] == MPL_WEIGHT && g->value_data[in[0]] != NULL) {
         memcpy(&trips, g->value_data[in[0]], sizeof trips);
         trips = trips < 0 ? 0 : trips;
+        most = most >= 0 && most < trips ? most : trips;
+    } else {
+        open = open || in[0] != MPL_NONE;
     }
-    return most >= 0 && most < trips ? most : trips;
+    m->most[op] = most;
+    m->rounds[op] = open ? -1 : most;
 }
 
 mpl_status mpl_flow_map_init(mpl_flow_map *m)
@@ -128,8 +130,10 @@ mpl_status mpl_flow_map_init(mpl_flow_map *m)
                      places->value_place[v], places->n);
     MPL_TRY(classify_rounds(m));
     MPL_TRY(mpl_new(m->ctx, m->rounds, m->g->n_ops));
+    MPL_TRY(mpl_new(m->ctx, m->most, m->g->n_ops));
     for (mpl_op op = 0; op < m->g->n_ops; op++)
-        m->rounds[op] = m->g->op_kind[op] == MPL_OP_while ? known_rounds(m->g, op) : -1;
+        if (m->g->op_kind[op] == MPL_OP_while)
+            count_rounds(m, op);
     MPL_TRY(mpl_new(m->ctx, m->round, m->g->n_blocks));
     MPL_TRY(mpl_new(m->ctx, m->taken, m->g->n_ops));
     memset(m->round, 0xff, m->g->n_blocks * sizeof *m->round);
@@ -142,6 +146,7 @@ void mpl_flow_map_fini(mpl_flow_map *m)
     mpl_free(m->ctx, m->n_first);
     mpl_free(m->ctx, m->period);
     mpl_free(m->ctx, m->rounds);
+    mpl_free(m->ctx, m->most);
     mpl_free(m->ctx, m->round);
     mpl_free(m->ctx, m->taken);
 }
@@ -296,6 +301,14 @@ static uint32_t body_of(const mpl_graph *g, mpl_op op)
     return g->op_body[g->op_body_begin[op]];
 }
 
+/* How many ways a loop may have run, by the class of its last round; none is one. */
+static uint32_t ways_to_run(const mpl_flow_map *m, mpl_op op)
+{
+    uint32_t n = mpl_flow_classes(m, body_of(m->g, op));
+
+    return 1 + (m->most[op] >= 0 && (uint64_t)m->most[op] < n ? (uint32_t)m->most[op] : n);
+}
+
 /* Goes on from w as far as is known: to memory, or a slice of some. */
 static mpl_status follow(mpl_flow_map *m, mpl_where *w, question *open)
 {
@@ -320,15 +333,14 @@ static mpl_status follow(mpl_flow_map *m, mpl_where *w, question *open)
             uint32_t round = round_of(m, w, p->of);
 
             if (round == MPL_NONE && m->taken[owner] == 0) {
-                *open = (question){owner, 1 + mpl_flow_classes(m, p->of)};
+                *open = (question){owner, ways_to_run(m, owner)};
                 return MPL_OK;
             }
             if (round == MPL_NONE)
                 round = m->taken[owner] > 1 ? m->taken[owner] - 2 : 0;
             i = cycle_item(p, round);
         } else if (m->taken[p->of] == 0 && (p->kind == MPL_PLACE_BRANCH || m->rounds[p->of] < 0)) {
-            *open = (question){
-                p->of, p->kind == MPL_PLACE_BRANCH ? p->n : 1 + mpl_flow_classes(m, body_of(m->g, p->of))};
+            *open = (question){p->of, p->kind == MPL_PLACE_BRANCH ? p->n : ways_to_run(m, p->of)};
             return MPL_OK;
         } else if (p->kind == MPL_PLACE_BRANCH) {
             i = m->taken[p->of] - 1;

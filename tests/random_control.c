@@ -8,19 +8,27 @@ enum { DEEPEST = 3, MOST_ROUNDS = 4, MOST_VISIBLE = 400, MOST_CARRIED = 6 };
 /* Kinds of values: their type and shape. */
 enum { SMALL, LINE, SQUARE, FLAT, NUMBER, TRUTH, SCALAR, INDEX, N_KINDS };
 
-static const struct kind {
+typedef struct value_kind {
     mpl_type type;
     mpl_shape shape;
-} kinds[N_KINDS] = {
+} value_kind;
+
+static const value_kind usual[N_KINDS] = {
     {MPL_TYPE_f32, {1, {4}}},  {MPL_TYPE_f32, {1, {16}}}, {MPL_TYPE_f32, {2, {8, 4}}},
     {MPL_TYPE_f32, {1, {32}}}, {MPL_TYPE_i64, {0, {0}}},  {MPL_TYPE_bool, {0, {0}}},
     {MPL_TYPE_f32, {0, {0}}},  {MPL_TYPE_i32, {0, {0}}},
+};
+static const value_kind tiny[N_KINDS] = {
+    {MPL_TYPE_f32, {1, {1}}}, {MPL_TYPE_f32, {1, {2}}}, {MPL_TYPE_f32, {2, {2, 2}}},
+    {MPL_TYPE_f32, {1, {4}}}, {MPL_TYPE_i64, {0, {0}}}, {MPL_TYPE_bool, {0, {0}}},
+    {MPL_TYPE_f32, {0, {0}}}, {MPL_TYPE_i32, {0, {0}}},
 };
 
 typedef struct maker {
     mpl_ctx *ctx;
     mpl_graph *g;
     mpl_rng rng;
+    const value_kind *kinds;         /* [N_KINDS] */
     mpl_value visible[MOST_VISIBLE]; /* of all blocks that are open */
     uint32_t n_visible, n_names, depth;
     uint32_t n_left; /* operations that may yet be made */
@@ -45,8 +53,8 @@ static void show(maker *m, mpl_value v)
 
 static bool is_kind(const maker *m, mpl_value v, int kind)
 {
-    return m->g->value_type[v] == kinds[kind].type &&
-           mpl_shape_equal(&m->g->value_shape[v], &kinds[kind].shape);
+    return m->g->value_type[v] == m->kinds[kind].type &&
+           mpl_shape_equal(&m->g->value_shape[v], &m->kinds[kind].shape);
 }
 
 /* A visible value of the kind, the latest more often than others; MPL_NONE: there is none. */
@@ -92,10 +100,10 @@ static mpl_value add_weight(maker *m, int kind, double x)
     char name[16];
     float f = (float)x;
     int64_t i = (int64_t)x;
-    const void *data = kinds[kind].type == MPL_TYPE_i64 ? (const void *)&i : (const void *)&f;
+    const void *data = m->kinds[kind].type == MPL_TYPE_i64 ? (const void *)&i : (const void *)&f;
 
-    assert_ok(m->ctx, mpl_graph_add_const(m->ctx, m->g, name_of(m, 'w', name), kinds[kind].type,
-                                          &kinds[kind].shape, data, true, &out));
+    assert_ok(m->ctx, mpl_graph_add_const(m->ctx, m->g, name_of(m, 'w', name), m->kinds[kind].type,
+                                          &m->kinds[kind].shape, data, true, &out));
     return out;
 }
 
@@ -126,12 +134,12 @@ static void make_plain(maker *m)
         add_op(m, MPL_OP_concat, 2, (mpl_value[]){pick(m, LINE), pick(m, LINE)}, 1,
                (mpl_attr[]){MPL_INT(axis, 0)});
     } else if (below(m, 10) == 0 && (out = pick(m, FLAT)) != MPL_NONE) {
-        int64_t begin = 16 * below(m, 2), end = begin + 16;
+        int64_t part = m->kinds[LINE].shape.dim[0], begin = part * below(m, 2), end = begin + part;
 
         add_op(m, MPL_OP_slice, 1, &out, 2,
                (mpl_attr[]){MPL_INTS(starts, 1, &begin), MPL_INTS(ends, 1, &end)});
     } else if (below(m, 8) == 0 && kind >= SQUARE) {
-        const mpl_shape *to = &kinds[kind == SQUARE ? FLAT : SQUARE].shape;
+        const mpl_shape *to = &m->kinds[kind == SQUARE ? FLAT : SQUARE].shape;
 
         add_op(m, MPL_OP_reshape, 1, &a, 1, (mpl_attr[]){MPL_INTS(shape, to->rank, to->dim)});
     } else if (below(m, 2) == 0) {
@@ -181,7 +189,7 @@ static mpl_value pick_stack(maker *m, int64_t rounds)
             continue;
         memcpy(row.dim, shape->dim + 1, row.rank * sizeof *row.dim);
         for (int kind = 0; kind < NUMBER; kind++)
-            if (mpl_shape_equal(&row, &kinds[kind].shape) && below(m, ++n) == 0)
+            if (mpl_shape_equal(&row, &m->kinds[kind].shape) && below(m, ++n) == 0)
                 found = m->visible[i];
     }
     return found;
@@ -232,9 +240,9 @@ static void open_body(maker *m, loop *l)
     char name[16];
 
     assert_ok(m->ctx, mpl_graph_open_block(m->ctx, m->g, name_of(m, 'b', name), &block));
-    add_param(m, MPL_TYPE_i64, &kinds[NUMBER].shape, &l->param[0]);
+    add_param(m, MPL_TYPE_i64, &m->kinds[NUMBER].shape, &l->param[0]);
     for (uint32_t i = 0; i < l->n_carried; i++)
-        add_param(m, kinds[l->carried[i]].type, &kinds[l->carried[i]].shape, &l->param[1 + i]);
+        add_param(m, m->kinds[l->carried[i]].type, &m->kinds[l->carried[i]].shape, &l->param[1 + i]);
     for (uint32_t i = 0; i < l->n_scans; i++) {
         mpl_shape row = m->g->value_shape[l->in[2 + l->n_carried + i]];
 
@@ -384,22 +392,17 @@ static void add_input(maker *m, mpl_type type, mpl_shape shape)
     show(m, v);
 }
 
-mpl_graph *random_control(mpl_ctx *ctx, uint64_t seed)
+static mpl_graph *make_graph(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops, const value_kind *kinds)
 {
-    return random_control_of(ctx, seed, 60);
-}
-
-mpl_graph *random_control_of(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops)
-{
-    maker m = {.ctx = ctx, .n_left = most_ops};
+    maker m = {.ctx = ctx, .n_left = most_ops, .kinds = kinds};
 
     mpl_rng_init(&m.rng, seed);
     assert_ok(ctx, mpl_graph_new(ctx, "random", &m.g));
     for (int kind = 0; kind < N_KINDS; kind++)
         if (kind != SCALAR)
-            add_input(&m, kinds[kind].type, kinds[kind].shape);
+            add_input(&m, m.kinds[kind].type, m.kinds[kind].shape);
     for (int kind = 0; kind < 2; kind++) {
-        mpl_shape stack = {2, {2 + below(&m, 3), kinds[kind].shape.dim[0]}};
+        mpl_shape stack = {2, {2 + below(&m, 3), m.kinds[kind].shape.dim[0]}};
 
         add_input(&m, MPL_TYPE_f32, stack);
     }
@@ -416,6 +419,21 @@ mpl_graph *random_control_of(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops)
     }
     assert_ok(ctx, mpl_graph_finish(ctx, m.g));
     return m.g;
+}
+
+mpl_graph *random_control(mpl_ctx *ctx, uint64_t seed)
+{
+    return make_graph(ctx, seed, 60, usual);
+}
+
+mpl_graph *random_control_of(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops)
+{
+    return make_graph(ctx, seed, most_ops, usual);
+}
+
+mpl_graph *random_control_tiny(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops)
+{
+    return make_graph(ctx, seed, most_ops, tiny);
 }
 
 void random_control_input(const mpl_graph *g, uint32_t i, uint64_t seed, void *data)

@@ -14,6 +14,8 @@
 mpl_graph *random_control(mpl_ctx *ctx, uint64_t seed);
 /* Of about so many operations. */
 mpl_graph *random_control_of(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops);
+/* The same, of values of 1 to 32 bytes. */
+mpl_graph *random_control_tiny(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops);
 
 /* Contents for input i: what decides about rounds and branches is small. */
 void random_control_input(const mpl_graph *g, uint32_t i, uint64_t seed, void *data);

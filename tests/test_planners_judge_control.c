@@ -1,0 +1,168 @@
+/* The verifier of control flow against all executions: plans of random planners for random graphs with loops and branches, changed,
+ * judged, and run over bytes that carry tags (tagged_run.h).
+ * MPL_JUDGED=N: that many changed plans (make judge-oracle). */
+#include "tests/random_control.h"
+#include "tests/random_problem.h"
+#include "tests/tagged_run.h"
+
+#include "planners/verify.h"
+
+enum { CHANGES = 16, TICKS = 3000 };
+
+typedef struct bench {
+    mpl_ctx ctx;
+    mpl_rng rng;
+    uint64_t seed;
+    mpl_graph *g;
+    mpl_op *order;
+    mpl_problem *p;
+    mpl_value_map *map;
+    mpl_plan *plan;
+    uint32_t accepted, refused, cautious, too_many;
+} bench;
+
+static uint32_t asked(void)
+{
+    const char *text = getenv("MPL_JUDGED");
+
+    return text != NULL ? (uint32_t)strtoul(text, NULL, 10) : 1000;
+}
+
+static mpl_problem_options options_of(bench *b)
+{
+    mpl_problem_options o = mpl_problem_options_default();
+
+    o.loop_copy = random_below(&b->rng, 8) == 0;
+    o.views = random_below(&b->rng, 6) != 0;
+    o.in_place = random_below(&b->rng, 4) != 0;
+    o.pin_outputs = random_below(&b->rng, 3) != 0;
+    o.align = 1u << random_below(&b->rng, 4);
+    return o;
+}
+
+/* A family (or a buffer) a little on, or onto another, or two that change places. */
+static void move(bench *b)
+{
+    const mpl_problem *p = b->p;
+    mpl_buffer x = random_below(&b->rng, p->n), y = random_below(&b->rng, p->n);
+    uint64_t was = b->plan->offset[x], to, by = 1 + random_below(&b->rng, 8);
+    uint32_t how = random_below(&b->rng, 5);
+
+    to = how == 0 ? was + by : how == 1 ? was - mpl_min_u64(was, by) : b->plan->offset[y];
+    for (mpl_buffer a = 0; a < p->n; a++)
+        if (a == x || (p->inside != NULL && p->inside[a] == p->inside[x] && to >= p->inside_at[x]))
+            b->plan->offset[a] = a == x ? to : to - p->inside_at[x] + p->inside_at[a];
+    if (how == 3 && (p->inside == NULL || p->inside[x] == x))
+        b->plan->offset[y] = was;
+}
+
+/* Nothing is accepted that goes wrong; not by the problem either, which knows no more than when a value is needed. */
+static void judge(bench *b)
+{
+    tagged_verdict v = tagged_run(&b->ctx, b->g, b->map, b->p, b->plan);
+    mpl_status st = mpl_verify_places(&b->ctx, b->g, b->map, b->p, b->plan);
+
+    if (v.too_many) {
+        b->too_many++;
+        return;
+    }
+    if (!v.right && st == MPL_OK)
+        fail_msg("seed %" PRIu64 ": accepted, but %s", b->seed, v.why);
+    if (!v.right && mpl_verify(&b->ctx, b->p, b->plan) == MPL_OK)
+        fail_msg("seed %" PRIu64 ": the problem allows it, but %s", b->seed, v.why);
+    b->cautious += v.right && st != MPL_OK;
+    b->accepted += st == MPL_OK, b->refused += st != MPL_OK;
+}
+
+static mpl_plan *drawn_plan(bench *b)
+{
+    uint32_t n = 0;
+    mpl_plan *plan = NULL;
+
+    while (mpl_planners[n] != NULL)
+        n++;
+    while (plan == NULL)
+        plan = plainly_planned(&b->ctx, mpl_planners[random_below(&b->rng, n)], b->p, TICKS);
+    plan->claim = MPL_FEASIBLE;
+    plan->bound_bytes = plan->n_witness = 0;
+    return plan;
+}
+
+static void judge_plans(bench *b)
+{
+    uint64_t *offset;
+
+    b->plan = drawn_plan(b);
+    assert_ok(&b->ctx, mpl_new(&b->ctx, offset, b->p->n));
+    memcpy(offset, b->plan->offset, b->p->n * sizeof *offset);
+    if (mpl_verify_places(&b->ctx, b->g, b->map, b->p, b->plan) != MPL_OK)
+        fail_msg("seed %" PRIu64 ": as it was planned: %s", b->seed, b->ctx.message);
+    for (uint32_t i = 0; i <= CHANGES; i++) {
+        judge(b);
+        if (i % 3 == 0) /* up to three changes on top of each other */
+            memcpy(b->plan->offset, offset, b->p->n * sizeof *offset);
+        move(b);
+    }
+    mpl_free(&b->ctx, offset);
+    mpl_plan_free(&b->ctx, b->plan);
+}
+
+static void judge_graph(bench *b, uint64_t seed)
+{
+    mpl_problem_options o;
+
+    b->seed = seed;
+    mpl_rng_init(&b->rng, seed);
+    o = options_of(b);
+    b->g = random_control_tiny(&b->ctx, seed, 3 + random_below(&b->rng, 12));
+    assert_ok(&b->ctx, mpl_new(&b->ctx, b->order, b->g->n_ops));
+    assert_ok(&b->ctx, mpl_order_of(&b->ctx, b->g, mpl_order_find(seed % 2 ? "given" : "dfs"), b->order));
+    assert_ok(&b->ctx, mpl_problem_from_graph(&b->ctx, b->g, b->order, &o, &b->p, &b->map));
+    if (b->p->n > 0 && b->map->places != NULL)
+        judge_plans(b);
+    mpl_value_map_free(&b->ctx, b->map);
+    mpl_problem_free(&b->ctx, b->p);
+    mpl_free(&b->ctx, b->order);
+    mpl_graph_free(&b->ctx, b->g);
+}
+
+static void plans_of_control_flow(void **state)
+{
+    bench b = {.seed = 0};
+
+    (void)state;
+    mpl_ctx_init(&b.ctx);
+    for (uint64_t seed = 0; b.accepted + b.refused < asked(); seed++)
+        judge_graph(&b, seed);
+    print_message(
+        "%u accepted, %u refused; %u of those would run right in all executions; %u have too many\n",
+        b.accepted, b.refused, b.cautious, b.too_many);
+    assert_true(b.accepted > asked() / 8 && b.refused > asked() / 8);
+    assert_int_equal(b.ctx.n_live, 0);
+}
+
+/* Each found a fault once. */
+static void once_failed(void **state)
+{
+    static const uint64_t seeds[] = {
+        107, /* a branch's result is copied to where it lies itself, in part */
+    };
+    bench b = {.seed = 0};
+
+    (void)state;
+    mpl_ctx_init(&b.ctx);
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
+        judge_graph(&b, seeds[i]);
+    assert_true(b.accepted > 0);
+    assert_int_equal(b.ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plans_of_control_flow),
+        cmocka_unit_test(once_failed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
