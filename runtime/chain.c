@@ -1,6 +1,7 @@
 /* chain.c -- see chain.h. */
 #include "runtime/chain.h"
 
+#include "graphs/ir/layout.h"
 #include "graphs/ops/fused.h"
 #include "graphs/ops/strided_priv.h"
 #include "runtime/chain_priv.h"
@@ -45,15 +46,43 @@ static void add_load(mpl_fused *f, uint32_t input, const mpl_strided *from)
     f->step[f->n_steps++].of = f->n_loads++;
 }
 
-/* Input i broadcast to the dims of the result. */
-static void add_input(mpl_fused *f, const mpl_graph *g, mpl_op op, uint32_t i)
+/* Input i, of these dims, broadcast to those of the result. */
+static void add_input(mpl_fused *f, uint32_t i, const mpl_shape *dims)
 {
-    mpl_strided from = mpl_strided_all(&g->value_shape[mpl_op_input(g, op, i)]);
+    mpl_strided from = mpl_strided_all(dims);
     bool fits = mpl_strided_expand(&from, &f->to.shape);
 
     mpl_assert(fits);
     (void)fits;
     add_load(f, i, &from);
+}
+
+/* Whether input i of clip is left out, or a number that is known before the run. */
+static bool is_known_bound(const mpl_graph *g, mpl_op op, uint32_t i)
+{
+    mpl_value v = mpl_op_input(g, op, i);
+    float bound;
+
+    if (v == MPL_NONE)
+        return true;
+    if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL || g->value_type[v] != MPL_TYPE_f32)
+        return false;
+    memcpy(&bound, g->value_data[v], sizeof bound);
+    return bound == bound;
+}
+
+/* min(max(x, low), high). */
+static void read_clip(const mpl_graph *g, mpl_op op, mpl_fused *f)
+{
+    static const mpl_op_kind kind[] = {MPL_N_OPS, MPL_OP_max, MPL_OP_min};
+
+    for (uint32_t i = 0; i < 3; i++) {
+        if (mpl_op_input(g, op, i) == MPL_NONE)
+            continue;
+        add_input(f, i, i > 0 ? &(mpl_shape){0} : &f->to.shape);
+        if (i > 0)
+            f->step[f->n_steps++].kind = kind[i];
+    }
 }
 
 /* The operation as a chain; false: it is none. */
@@ -65,7 +94,8 @@ static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ch
     const mpl_shape *out;
     mpl_strided box;
 
-    *is_one = arity > 0 || kind == MPL_OP_fused || kind == MPL_OP_access || kind == MPL_OP_assign;
+    *is_one = arity > 0 || kind == MPL_OP_fused || kind == MPL_OP_access || kind == MPL_OP_assign ||
+              (kind == MPL_OP_clip && is_known_bound(g, op, 1) && is_known_bound(g, op, 2));
     if (!*is_one)
         return MPL_OK;
     out = &g->value_shape[g->op_out[g->op_out_begin[op]]];
@@ -79,13 +109,16 @@ static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ch
     } else if (kind == MPL_OP_assign && all_of(g, op, false)) {
         c->has_base = true;
         MPL_TRY(mpl_strided_of(ctx, g, op, out, &c->f.to));
-        add_input(&c->f, g, op, 1);
+        add_input(&c->f, 1, &g->value_shape[mpl_op_input(g, op, 1)]);
     } else if (arity > 0 && g->op_in_begin[op + 1] - g->op_in_begin[op] == arity && all_of(g, op, true) &&
                g->op_attr_begin[op] == g->op_attr_begin[op + 1]) {
         c->f.to = mpl_strided_all(out);
         for (uint32_t i = 0; i < arity; i++)
-            add_input(&c->f, g, op, i);
+            add_input(&c->f, i, &g->value_shape[mpl_op_input(g, op, i)]);
         c->f.step[c->f.n_steps++].kind = kind;
+    } else if (kind == MPL_OP_clip && all_of(g, op, true)) {
+        c->f.to = mpl_strided_all(out);
+        read_clip(g, op, &c->f);
     } else {
         *is_one = false;
     }
@@ -163,28 +196,56 @@ static void lay(mpl_strided *v, const mpl_shape *s, const int64_t *stride, bool 
     (void)turned;
 }
 
+/* How many operands of one operation are more than the bounds of a clip; 0: it is another chain, whose boxes stay as they are. */
+static uint32_t n_operands(const mpl_graph *g, mpl_op op)
+{
+    return g->op_kind[op] == MPL_OP_clip ? 1 : mpl_fused_arity((mpl_op_kind)g->op_kind[op]);
+}
+
 /* Whether nothing is repeated: element by element of operands of the same dims. */
 static bool is_even(const mpl_graph *g, mpl_op op)
 {
-    const mpl_shape *out = &g->value_shape[mpl_op_output(g, op, 0)];
+    uint32_t n = n_operands(g, op);
 
-    if (mpl_fused_arity((mpl_op_kind)g->op_kind[op]) == 0)
-        return false;
-    for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
-        if (!mpl_shape_equal(&g->value_shape[mpl_op_input(g, op, i)], out))
+    for (uint32_t i = 0; i < n; i++)
+        if (!mpl_shape_equal(&g->value_shape[mpl_op_input(g, op, i)],
+                             &g->value_shape[mpl_op_output(g, op, 0)]))
             return false;
-    return true;
+    return n > 0;
+}
+
+/* The chain over images that have their channels last, in the order of memory; a repeated operand may lie plain. False: it is more than
+ * one operation. */
+static bool turn_chain(const mpl_graph *g, mpl_op op, mpl_chain *c)
+{
+    static const uint32_t order[MPL_MAX_RANK] = {0, 2, 3, 1};
+    uint32_t n = n_operands(g, op);
+    bool fits = n > 0 && c->f.to.shape.rank == 4;
+
+    if (fits)
+        lay(&c->f.to, &g->value_shape[mpl_op_output(g, op, 0)], NULL, true);
+    for (uint32_t i = 0; i < c->f.n_loads && fits; i++) {
+        mpl_value v = mpl_op_input(g, op, c->f.load[i].input);
+
+        if (mpl_channels_last(g, v)) {
+            lay(&c->f.load[i].from, &g->value_shape[v], NULL, true);
+            fits = mpl_strided_expand(&c->f.load[i].from, &c->f.to.shape);
+        } else {
+            fits = mpl_strided_permute(&c->f.load[i].from, order);
+        }
+    }
+    return fits;
 }
 
 /* The chain over operands that lie strided; false: it is not even. */
 static bool stride_chain(const mpl_graph *g, mpl_op op, const int64_t *const *stride, bool last, mpl_chain *c)
 {
-    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
-    const mpl_shape *out = &g->value_shape[g->op_out[g->op_out_begin[op]]];
+    uint32_t n_in = mpl_op_n_in(g, op);
+    const mpl_shape *out = &g->value_shape[mpl_op_output(g, op, 0)];
 
     if (!is_even(g, op) || (last && out->rank != 4))
         return false;
-    for (uint32_t i = 0; i < n_in; i++)
+    for (uint32_t i = 0; i < n_operands(g, op); i++)
         lay(&c->f.load[i].from, out, stride[i], last);
     lay(&c->f.to, out, stride[n_in], last);
     return true;
@@ -204,7 +265,7 @@ mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int6
         if (c->f.step[i].kind != MPL_N_OPS)
             c->step[i] = mpl_chain_step_of(c->f.step[i].kind, mpl_chain_widest());
     if (!is_one || (stride != NULL && !stride_chain(g, op, stride, last, c)) ||
-        (stride == NULL && last && !is_even(g, op))) /* dims are not in the order of memory */
+        (stride == NULL && last && !turn_chain(g, op, c)))
         goto out;
     c->n = mpl_count(&c->f.to.shape);
     c->overwrites_all =
@@ -475,4 +536,53 @@ void mpl_chain_run(const mpl_chain *chain, const mpl_op_call *call, uint32_t n_t
         do_range(&j, 0, chain->n);
     else
         GOMP_parallel(do_share, &j, j.n_threads, 0);
+}
+
+/* ---- activations -------------------------------------------------------------------------------------------------- */
+
+typedef struct activation_job {
+    mpl_chain_step *relu, *min; /* min: NULL where there is no upper end */
+    float *y;
+    int64_t n;
+    uint32_t n_threads;
+} activation_job;
+
+static void activate_range(const activation_job *j, int64_t from, int64_t to)
+{
+    float piece[PIECE], six[PIECE];
+
+    for (int64_t k = 0; k < PIECE && j->min != NULL; k++)
+        six[k] = 6;
+    for (int64_t at = from, n; at < to; at += n) {
+        n = to - at < PIECE ? to - at : PIECE;
+        j->relu(piece, j->y + at, j->y + at, n);
+        if (j->min != NULL)
+            j->min(j->y + at, piece, six, n);
+        else
+            memcpy(j->y + at, piece, (size_t)n * sizeof *piece);
+    }
+}
+
+static void activate_share(void *arg)
+{
+    const activation_job *j = arg;
+    int64_t k = omp_get_thread_num();
+
+    activate_range(j, j->n * k / j->n_threads, j->n * (k + 1) / j->n_threads);
+}
+
+void mpl_chain_activate(mpl_activation activation, float *y, int64_t n, uint32_t n_threads)
+{
+    mpl_chain_width width = mpl_chain_widest();
+    activation_job j = {.relu = mpl_chain_step_of(MPL_OP_relu, width), .y = y, .n = n};
+
+    j.min = activation == MPL_ACT_RELU6 ? mpl_chain_step_of(MPL_OP_min, width) : NULL;
+    j.n_threads = n / SHARE < n_threads ? (uint32_t)(n / SHARE) : n_threads;
+#if defined(__SANITIZE_THREAD__)
+    j.n_threads = 1;
+#endif
+    if (j.n_threads <= 1)
+        activate_range(&j, 0, n);
+    else
+        GOMP_parallel(activate_share, &j, j.n_threads, 0);
 }

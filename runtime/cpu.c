@@ -13,6 +13,7 @@
 #include "runtime/images.h"
 #include "runtime/machine.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 void omp_set_num_threads(
@@ -40,6 +41,9 @@ struct mpl_prepared {
     bool is_packed;
     void (*begin)(const mpl_op_call *call);  /* before the primitive, or NULL */
     void (*finish)(const mpl_op_call *call); /* behind the primitive, or NULL */
+    bool drops_nan;                          /* as the recipe has it */
+    mpl_activation activation;               /* of what the primitive made */
+    int64_t n_made;                          /* elements of output 0 that it makes at a time */
     struct mpl_prepared *next;               /* the operation's next primitive, or NULL */
 };
 
@@ -212,6 +216,8 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepare
     *workspace_bytes = mpl_max_u64(*workspace_bytes, bytes);
     p->begin = r->begin;
     p->finish = r->finish;
+    p->drops_nan = r->drops_nan;
+    p->activation = r->activation;
     if (bytes > 0)
         r->arg[r->n_args++] = (mpl_cpu_arg){DNNL_ARG_SCRATCHPAD, *scratch, MPL_FROM_WORKSPACE, 0};
     MPL_TRY(status_of(dev, dnnl_primitive_create(&p->primitive, r->pd), "preparing", name));
@@ -225,6 +231,7 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepare
             "preparing", name));
     }
     MPL_TRY(make_steps(dev, r, p));
+    p->n_made = mpl_count_dims(r->out[0], 0, r->out[0]->rank);
     for (int i = 0; i < p->n_args; i++)
         if (p->source[i].from == MPL_FROM_PACKED)
             MPL_TRY(make_packed(dev, r, p, p->source[i].index, &p->source[i].md));
@@ -251,6 +258,8 @@ static mpl_status make_stages(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *
         r->n_args = 0;
         r->more = false;
         r->begin = r->finish = NULL;
+        r->drops_nan = false;
+        r->activation = MPL_ACT_NONE;
         mpl_cpu_describe(r);
         if (r->pd == NULL)
             goto out;
@@ -398,7 +407,6 @@ static uint32_t n_batched(const mpl_graph *g, mpl_op op)
     case MPL_OP_global_avg_pool:
     case MPL_OP_batch_norm:
     case MPL_OP_lrn:
-    case MPL_OP_clip:
         return 1;
     case MPL_OP_concat:
         return g->op_in_begin[op + 1] - g->op_in_begin[op];
@@ -460,7 +468,7 @@ static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepar
 
     if (r->last && !copies)
         MPL_TRY(mpl_images_new(dev->ctx, r->g, r->op, r->stride, &p->images, name));
-    if (p->images == NULL && mpl_fused_arity(kind) > 0)
+    if (p->images == NULL && (mpl_fused_arity(kind) > 0 || kind == MPL_OP_clip))
         MPL_TRY(mpl_chain_new(dev->ctx, r->g, r->op, r->stride, r->last, &p->chain, name));
     if (p->images != NULL || p->chain != NULL || !read_operands(r))
         goto out;
@@ -477,6 +485,12 @@ static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepar
     MPL_TRY(make_stages(dev, r, p, workspace, name));
 out:
     return st;
+}
+
+/* What images.h computes better than oneDNN where channels come last: oneDNN's largest of a window is not a NaN in it. */
+static bool prefers_images(mpl_op_kind kind)
+{
+    return kind == MPL_OP_batch_norm || kind == MPL_OP_max_pool || kind == MPL_OP_global_max_pool;
 }
 
 static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
@@ -496,13 +510,13 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         name = MPL_HOW_COPY;
     else if (g->op_kind[op] != MPL_OP_concat && meets_concat(g, op))
         MPL_TRY(prepare_concats(dev, &r, p, &workspace, &name));
-    else if (r.last && g->op_kind[op] == MPL_OP_batch_norm)
+    else if (r.last && prefers_images((mpl_op_kind)g->op_kind[op]))
         MPL_TRY(mpl_images_new(ctx, g, op, NULL, &p->images, &name));
     if (!is_ready(p) && read_operands(&r))
         MPL_TRY(make_stages(dev, &r, p, &workspace, &name));
     if (!is_ready(p))
         MPL_TRY(mpl_chain_new(ctx, g, op, NULL, r.last, &p->chain, &name));
-    if (r.last && p->primitive == NULL && p->images == NULL && !p->copy && !is_flat(g, op, r.last))
+    if (r.last && !is_ready(p) && !is_flat(g, op, r.last))
         MPL_FAIL(ctx, MPL_EUNAVAIL, "operation '%.100s' (%s): oneDNN has nothing for channels last",
                  g->op_name[op], mpl_op_table[g->op_kind[op]].name);
     *workspace_bytes = workspace;
@@ -584,6 +598,7 @@ static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_c
 {
     mpl_status st = MPL_OK;
     const char *name = call->graph->op_name[call->op];
+    float *made = NULL;
 
     if (p->pack != NULL && !p->is_packed)
         MPL_TRY(pack(dev, p, call));
@@ -596,13 +611,49 @@ static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_c
 
         if (image > 0)
             data = (char *)data + (uint64_t)image * p->step[i];
+        if (s->from == MPL_FROM_OUT)
+            made = data;
         MPL_TRY(status_of(dev, dnnl_memory_set_data_handle_v2(p->arg[i].memory, data, dev->library->stream),
                           "running", name));
     }
     MPL_TRY(status_of(dev, dnnl_primitive_execute(p->primitive, dev->library->stream, p->n_args, p->arg),
                       "running", name));
+    if (p->activation != MPL_ACT_NONE)
+        mpl_chain_activate(p->activation, made, p->n_made, dev->n_threads);
 out:
     return st;
+}
+
+/* Whether an element is a NaN, or infinite and positive. */
+static bool has_special(const float *x, int64_t n)
+{
+    enum { AT_ONCE = 512 }; /* a count that compilers know makes vectors of it */
+    unsigned any = 0;
+    int64_t k = 0;
+
+    for (; k + AT_ONCE <= n && any == 0; k += AT_ONCE)
+        for (int64_t i = 0; i < AT_ONCE; i++)
+            any |= !(x[k + i] < INFINITY);
+    for (; k < n && any == 0; k++)
+        any |= !(x[k] < INFINITY);
+    return any != 0;
+}
+
+/* An image of what drops_nan, or all of it. */
+static mpl_status run_image(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call, int64_t image)
+{
+    mpl_tensor in = call->in[0], out = call->out[0];
+    mpl_op_call loops = *call;
+
+    if (p->n_images > 1)
+        in.shape.dim[0] = out.shape.dim[0] = 1;
+    in.data = (char *)in.data + (uint64_t)image * p->step[0];
+    out.data = (char *)out.data + (uint64_t)image * p->step[1];
+    if (!has_special(in.data, mpl_count(&in.shape)))
+        return run_primitive(dev, p, call, image);
+    loops.in = &in, loops.out = &out;
+    loops.n_in = loops.n_out = 1;
+    return mpl_eval(dev->ctx, &loops);
 }
 
 static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
@@ -629,7 +680,7 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
         if (p->begin != NULL)
             p->begin(call);
         for (int64_t i = 0; i < p->n_images && st == MPL_OK; i++)
-            st = run_primitive(dev, p, call, i);
+            st = p->drops_nan ? run_image(dev, p, call, i) : run_primitive(dev, p, call, i);
         if (st != MPL_OK)
             return st;
         if (p->finish != NULL)

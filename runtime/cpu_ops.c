@@ -3,9 +3,9 @@
  * Layouts are the graph's: row-major, or images with their channels last; dims that behave alike are merged, because
  * oneDNN has faster code for fewer. What oneDNN would compute by its own reference loops is left to ours,
  * and so is what it approximates too coarsely (softplus is negative below -13, log is off by 4e-4 of
- * itself near 1). */
+ * itself near 1), and what loses a NaN: its greater of two is the other one (relu, clip, min, max), its exp of
+ * one infinite. Where that is part of more (max pools, softmax, reductions), drops_nan says so. */
 #include "graphs/ir/layout.h"
-#include "graphs/ops/conv.h"
 #include "runtime/cpu_priv.h"
 
 #include <math.h>
@@ -166,16 +166,6 @@ static void eltwise(recipe *r, dnnl_alg_kind_t algorithm, float alpha, float bet
     choose_one_to_one(r, &desc, &md, &md);
 }
 
-static void clip(recipe *r)
-{
-    float low = -INFINITY, high = INFINITY;
-
-    if ((r->n_in > 1 && r->in[1] != NULL && !known_number(r, 1, &low)) ||
-        (r->n_in > 2 && r->in[2] != NULL && !known_number(r, 2, &high)) || low > high)
-        return;
-    eltwise(r, dnnl_eltwise_clip_v2, low, high);
-}
-
 static void gelu(recipe *r)
 {
     if (strcmp(mpl_attr_text(r->g, r->op, MPL_ATTR_approximate, "none"), "tanh") == 0)
@@ -188,7 +178,8 @@ static void power(recipe *r)
 {
     float exponent;
 
-    if (known_number(r, 1, &exponent) && mpl_shape_equal(r->in[0], r->out[0]))
+    if (known_number(r, 1, &exponent) && mpl_shape_equal(r->in[0], r->out[0]) &&
+        exponent != 0.5f) /* a root, which -infinity has none of; its power of 0.5 is infinite */
         eltwise(r, dnnl_eltwise_pow, 1, exponent);
 }
 
@@ -198,7 +189,6 @@ static const struct function {
     float alpha;
     bool given; /* the attribute alpha, where the operation has one, stands for it */
 } functions[MPL_N_OPS] = {
-    [MPL_OP_relu] = {dnnl_eltwise_relu, 0, false},
     [MPL_OP_leaky_relu] = {dnnl_eltwise_relu, 0.01f, true},
     [MPL_OP_elu] = {dnnl_eltwise_elu, 1, true},
     [MPL_OP_sigmoid] = {dnnl_eltwise_logistic, 0, false},
@@ -206,7 +196,6 @@ static const struct function {
     [MPL_OP_swish] = {dnnl_eltwise_swish, 1, true},
     [MPL_OP_mish] = {dnnl_eltwise_mish, 0, false},
     [MPL_OP_tanh] = {dnnl_eltwise_tanh, 0, false},
-    [MPL_OP_exp] = {dnnl_eltwise_exp, 0, false},
     [MPL_OP_sqrt] = {dnnl_eltwise_sqrt, 0, false},
     [MPL_OP_abs] = {dnnl_eltwise_abs, 0, false},
     [MPL_OP_neg] = {dnnl_eltwise_linear, -1, false},
@@ -216,8 +205,11 @@ static const struct function {
 static void unary(recipe *r)
 {
     const struct function *f = &functions[r->g->op_kind[r->op]];
+    float alpha = f->given ? attr_float(r, MPL_ATTR_alpha, (double)f->alpha) : f->alpha;
 
-    eltwise(r, f->algorithm, f->given ? attr_float(r, MPL_ATTR_alpha, (double)f->alpha) : f->alpha, 0);
+    if (f->algorithm == dnnl_eltwise_relu && alpha == 0) /* the greater of x and 0: of a NaN it is 0 */
+        return;
+    eltwise(r, f->algorithm, alpha, 0);
 }
 
 /* Dim i of a shape that is broadcast to `rank` dims. */
@@ -306,8 +298,7 @@ static const struct {
 } of_two[MPL_N_OPS] = {
     [MPL_OP_add] = {dnnl_binary_add, true},  [MPL_OP_sum] = {dnnl_binary_add, true},
     [MPL_OP_sub] = {dnnl_binary_sub, false}, [MPL_OP_mul] = {dnnl_binary_mul, true},
-    [MPL_OP_div] = {dnnl_binary_div, false}, [MPL_OP_min] = {dnnl_binary_min, true},
-    [MPL_OP_max] = {dnnl_binary_max, true},
+    [MPL_OP_div] = {dnnl_binary_div, false},
 };
 
 static void arithmetic(recipe *r)
@@ -416,20 +407,16 @@ static void copy_sum(const mpl_op_call *call)
                call->graph->value_bytes[call->graph->op_out[call->graph->op_out_begin[call->op]]]);
 }
 
-/* Attributes of a convolution or product that does more at its end; NULL: it does nothing more, or oneDNN cannot. */
-static dnnl_primitive_attr_t fused_attr(const recipe *r, bool sums, mpl_activation activation)
+/* Attributes of a convolution or product that adds to what its destination has; NULL: there is no memory. */
+static dnnl_primitive_attr_t summing_attr(const recipe *r)
 {
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t ops = NULL;
     bool made = dnnl_primitive_attr_clone(&attr, r->attr) == dnnl_success &&
                 dnnl_post_ops_create(&ops) == dnnl_success &&
-                (!sums || dnnl_post_ops_append_sum(ops, 1) == dnnl_success);
+                dnnl_post_ops_append_sum(ops, 1) == dnnl_success &&
+                dnnl_primitive_attr_set_post_ops(attr, ops) == dnnl_success;
 
-    if (activation == MPL_ACT_RELU)
-        made = made && dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, 0, 0) == dnnl_success;
-    else if (activation == MPL_ACT_RELU6)
-        made = made && dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_clip, 0, 6) == dnnl_success;
-    made = made && dnnl_primitive_attr_set_post_ops(attr, ops) == dnnl_success;
     if (ops != NULL)
         dnnl_post_ops_destroy(ops);
     if (!made && attr != NULL) {
@@ -439,17 +426,20 @@ static dnnl_primitive_attr_t fused_attr(const recipe *r, bool sums, mpl_activati
     return attr;
 }
 
-/* The same with what follows it, where it is conv_act or conv_sum. */
-static void choose_conv(recipe *r, const_dnnl_op_desc_t desc)
+/* The same with what follows it. oneDNN's own activations take a NaN for a number, so ours come behind it. */
+static void choose_fused(recipe *r, const_dnnl_op_desc_t desc)
 {
     mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
-    dnnl_primitive_attr_t attr = fused_attr(r, kind == MPL_OP_conv_sum, mpl_activation_of(r->g, r->op));
+    dnnl_primitive_attr_t attr = NULL;
 
-    if (attr == NULL)
-        return;
-    choose_with(r, desc, attr);
-    dnnl_primitive_attr_destroy(attr);
-    r->begin = kind == MPL_OP_conv_sum ? copy_sum : NULL;
+    if (mpl_fused_first(kind) == 0) {
+        choose(r, desc);
+    } else if ((attr = summing_attr(r)) != NULL) {
+        choose_with(r, desc, attr);
+        dnnl_primitive_attr_destroy(attr);
+        r->begin = copy_sum;
+    }
+    r->activation = mpl_activation_of(r->g, r->op);
 }
 
 static void conv(recipe *r)
@@ -477,7 +467,7 @@ static void conv(recipe *r)
                                                    &src, &any, has_bias ? &bias : NULL, &dst, w.stride,
                                                    w.dilation, w.pad_begin, w.pad_end) != dnnl_success)
         return;
-    choose_conv(r, &desc);
+    choose_fused(r, &desc);
     chosen = r->pd != NULL ? dnnl_primitive_desc_query_md(r->pd, dnnl_query_weights_md, 0) : &filter;
     weighted_args(r, first, &src, chosen, has_bias ? &bias : NULL, &dst);
     if (!dnnl_memory_desc_equal(chosen, &filter)) {
@@ -534,6 +524,9 @@ static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
     dnnl_pooling_v2_desc_t desc;
     dnnl_memory_desc_t src = image(r, r->in[0]), dst = image(r, r->out[0]);
 
+    r->drops_nan = algorithm == dnnl_pooling_max;
+    if (r->drops_nan && r->last) /* images.h has it; plain loops know no layouts */
+        return;
     if (dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &src, &dst, w->stride,
                                           w->kernel, w->dilation, w->pad_begin, w->pad_end) != dnnl_success)
         return;
@@ -597,14 +590,14 @@ static void global_pool(recipe *r)
 /* ---- products ------------------------------------------------------------------------------------------ */
 
 /* first: which input is a. */
-static void product(recipe *r, const_dnnl_primitive_attr_t attr, uint32_t first, const dnnl_memory_desc_t *a,
-                    const dnnl_memory_desc_t *b, const dnnl_memory_desc_t *bias, const dnnl_memory_desc_t *y)
+static void product(recipe *r, uint32_t first, const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b,
+                    const dnnl_memory_desc_t *bias, const dnnl_memory_desc_t *y)
 {
     dnnl_matmul_desc_t desc;
 
     if (dnnl_matmul_desc_init(&desc, a, b, bias, y) != dnnl_success)
         return;
-    choose_with(r, &desc, attr);
+    choose_fused(r, &desc);
     weighted_args(r, first, a, b, bias, y);
 }
 
@@ -640,7 +633,7 @@ static void matmul(recipe *r)
     a_md = plain(rank, a);
     b_md = plain(rank, b);
     y_md = plain(rank, y);
-    product(r, r->attr, 0, &a_md, &b_md, NULL, &y_md);
+    product(r, 0, &a_md, &b_md, NULL, &y_md);
 }
 
 static dnnl_memory_desc_t matrix(const mpl_shape *s, bool turned)
@@ -672,10 +665,8 @@ void mpl_cpu_product(recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in, cons
 /* alpha A B + C with C read once for each row; then what gemm_act and gemm_sum do at the end. */
 static void gemm(recipe *r)
 {
-    const mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
-    const uint32_t first = mpl_fused_first(kind);
+    const uint32_t first = mpl_fused_first((mpl_op_kind)r->g->op_kind[r->op]);
     const mpl_shape *const *in = r->in + first;
-    dnnl_primitive_attr_t attr;
     dnnl_memory_desc_t a, b, c, y;
     int64_t row[2] = {1, r->out[0]->dim[1]};
     bool has_c = r->n_in > first + 2 && in[2] != NULL;
@@ -685,16 +676,11 @@ static void gemm(recipe *r)
     if (has_c && (attr_float(r, MPL_ATTR_beta, 1) != 1 || in[2]->rank == 0 || in[2]->rank > 2 ||
                   mpl_count_dims(in[2], 0, in[2]->rank) != row[1] || in[2]->dim[in[2]->rank - 1] != row[1]))
         return;
-    attr = fused_attr(r, kind == MPL_OP_gemm_sum, mpl_activation_of(r->g, r->op));
-    if (attr == NULL)
-        return;
     a = matrix(in[0], attr_int(r, MPL_ATTR_trans_a, 0) != 0);
     b = matrix(in[1], attr_int(r, MPL_ATTR_trans_b, 0) != 0);
     c = plain(2, row);
     y = plain_shape(r->out[0]);
-    product(r, attr, first, &a, &b, has_c ? &c : NULL, &y);
-    dnnl_primitive_attr_destroy(attr);
-    r->begin = kind == MPL_OP_gemm_sum ? copy_sum : NULL;
+    product(r, first, &a, &b, has_c ? &c : NULL, &y);
 }
 
 /* ---- normalisation ------------------------------------------------------------------------------------- */
@@ -785,6 +771,7 @@ static void softmax(recipe *r)
                                           &md, &md, 1) != dnnl_success)
         return;
     choose_one_to_one(r, &desc, &md, &md);
+    r->drops_nan = true;
 }
 
 /* ---- reductions ---------------------------------------------------------------------------------------- */
@@ -839,6 +826,7 @@ static void reduce(recipe *r)
         dnnl_success)
         return;
     choose_one_to_one(r, &desc, &src, &dst);
+    r->drops_nan = kind == MPL_OP_reduce_max || kind == MPL_OP_reduce_min;
 }
 
 /* ---- elements moved ------------------------------------------------------------------------------------ */
@@ -928,7 +916,6 @@ static void reorder(recipe *r)
 /* ---- the table ----------------------------------------------------------------------------------------- */
 
 static void (*const describe[MPL_N_OPS])(recipe *r) = {
-    [MPL_OP_relu] = unary,
     [MPL_OP_leaky_relu] = unary,
     [MPL_OP_elu] = unary,
     [MPL_OP_sigmoid] = unary,
@@ -936,20 +923,16 @@ static void (*const describe[MPL_N_OPS])(recipe *r) = {
     [MPL_OP_swish] = unary,
     [MPL_OP_mish] = unary,
     [MPL_OP_tanh] = unary,
-    [MPL_OP_exp] = unary,
     [MPL_OP_sqrt] = unary,
     [MPL_OP_abs] = unary,
     [MPL_OP_neg] = unary,
     [MPL_OP_round] = unary,
     [MPL_OP_gelu] = gelu,
-    [MPL_OP_clip] = clip,
     [MPL_OP_pow] = power,
     [MPL_OP_add] = arithmetic,
     [MPL_OP_sub] = arithmetic,
     [MPL_OP_mul] = arithmetic,
     [MPL_OP_div] = arithmetic,
-    [MPL_OP_min] = arithmetic,
-    [MPL_OP_max] = arithmetic,
     [MPL_OP_sum] = arithmetic,
     [MPL_OP_conv] = conv,
     [MPL_OP_conv_act] = conv,

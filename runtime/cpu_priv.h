@@ -3,6 +3,7 @@
 #define MPL_CPU_PRIV_H
 
 #include "graphs/graph.h"
+#include "graphs/ops/conv.h"
 
 #include <dnnl.h>
 
@@ -35,6 +36,9 @@ typedef struct mpl_cpu_recipe {
     bool more;       /* another stage comes behind this one */
     void (*begin)(const mpl_op_call *call);  /* what there is to do before the primitive; NULL: nothing */
     void (*finish)(const mpl_op_call *call); /* what is left to do behind the primitive; NULL: nothing */
+    bool
+        drops_nan; /* the primitive loses a NaN that input 0, its only one, has or makes: our loops compute it then */
+    mpl_activation activation; /* what is done to output 0 behind the primitive; see mpl_chain_activate */
     uint32_t n_args;
     mpl_cpu_arg *arg;        /* [n_in + n_out + 2] */
     dnnl_memory_desc_t *mds; /* [n_in] scratch of descriptors for operations of many inputs */

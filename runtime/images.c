@@ -283,12 +283,15 @@ static void run_pool(const mpl_images *m, const mpl_op_call *call, int64_t from,
 static bool make_pool(const mpl_graph *g, mpl_op op, mpl_images *m)
 {
     uint32_t n;
-    const int64_t *kernel = mpl_attr_ints(g, op, MPL_ATTR_kernel_shape, &n);
+    const int64_t plane[2] = {m->w.high, m->w.wide}, *kernel;
 
+    kernel = mpl_attr_ints(g, op, MPL_ATTR_kernel_shape, &n);
+    if (m->kind == MPL_OP_global_max_pool)
+        kernel = plane, n = 2;
     if (n != 2 || (m->kind == MPL_OP_avg_pool && mpl_attr_int(g, op, MPL_ATTR_count_include_pad, 0) != 0))
         return false;
     read_window(m, g, op, kernel);
-    m->loop = loops[m->kind == MPL_OP_max_pool ? GREATER : ADD_UP][mpl_chain_widest()];
+    m->loop = loops[m->kind == MPL_OP_avg_pool ? ADD_UP : GREATER][mpl_chain_widest()];
     m->work = run_pool;
     return true;
 }
@@ -353,7 +356,7 @@ mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int
         goto out;
     if (mpl_is_conv(m->kind))
         MPL_TRY(make_conv(ctx, g, op, m, &made));
-    else if (m->kind == MPL_OP_max_pool || m->kind == MPL_OP_avg_pool)
+    else if (m->kind == MPL_OP_max_pool || m->kind == MPL_OP_avg_pool || m->kind == MPL_OP_global_max_pool)
         made = make_pool(g, op, m);
     else if (m->kind == MPL_OP_batch_norm)
         MPL_TRY(make_norm(ctx, g, op, m, &made));

@@ -619,7 +619,7 @@ static void pool_into(void *into, int64_t x, int64_t y, double count)
 
     if (s->p->mode != CUDNN_POOLING_MAX_DETERMINISTIC)
         s->acc[y] += s->from[x] / count;
-    else if (!s->any[y] || s->from[x] > s->acc[y])
+    else if (!s->any[y] || s->from[x] > s->acc[y] || s->from[x] != s->from[x]) /* CUDNN_PROPAGATE_NAN */
         s->acc[y] = s->from[x], s->any[y] = true;
 }
 

@@ -258,12 +258,14 @@ static const char *const equations[] = {
     "ij,jk->ik",      "ij,jk->ki", "bij,bjk->bik",    "bhid,bhjd->bhij", "i,j->ij",   "i,i->",
     "bchw,bdhw->bcd", "ijk->ki",   "ij->ij",          "ijk->",           "ijk->j",    "ij,kl->i",
     "ab,ab->ab",      "ab,b->ab",  "abcd,efcd->abef", "bkn,bkm->bnm",    "a,bc->abc", "AaB,Bc->cAa",
-    "ij,ik->jk",      "ia,ib->",   "xyz,zy->x",
+    "ij,ik->jk",      "ia,ib->",   "xyz,zy->x",       "qj,jk->qk",       "iq,qk->ik", "q,q->",
+    "iq->i",          "biq->qi",   "iq,j->ji",
 };
 
+/* q has no elements. */
 static int64_t dim_of(char letter)
 {
-    return 2 + letter % 3;
+    return letter == 'q' ? 0 : 2 + letter % 3;
 }
 
 static void dims_of(const char *term, size_t n, char *dims)
@@ -288,7 +290,7 @@ static void sum_all(const char *equation, const float *a, const float *b, double
 {
     const char *arrow = strchr(equation, '-'), *comma = strchr(equation, ','), *end = comma ? comma : arrow;
     int64_t index[128] = {0};
-    bool met[128] = {false}, more = true;
+    bool met[128] = {false}, more = strchr(equation, 'q') == NULL;
 
     for (const char *at = equation; *at != '\0'; at++)
         met[(unsigned char)*at] = *at >= 'A';

@@ -111,6 +111,11 @@ static const text_case texts[] = {
      "conv_sum(f, x, f) pads=[1,1,1,1]\ne = mul(d, c)\ny = concat(s, e) axis=1\noutput y\n",
      -1},
     {"input x f32 [2,3,9]\nweight w f32 [5,3,2]\ny = conv(x, w)\noutput y\n", 0},
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nweight h f32 [1] = splat 0.5\nc = "
+     "conv(x, w)\n"
+     "m = max(c, k)\nl = min(m, c)\np = max_pool(l) kernel_shape=[3,2]\nq = clip(p, h)\nr = relu(q)\ny = "
+     "global_max_pool(r)\noutput y\n",
+     -1},
     {"input x f32 [2,3,9,8]\ny = relu(x)\noutput y\n", 0},
 };
 
@@ -506,7 +511,8 @@ static void optimised_networks_agree(void **state)
 /* What is repeated along any dims, behind an image that has its channels last. */
 static void repeated_operands_agree(void **state)
 {
-    static const char *const dims[] = {"", "8", "9,1", "3,1,1", "2,1,1,1", "2,3,1,1", "9,8"};
+    static const char *const dims[] = {"",        "8",   "9,1",   "3,1,1",  "2,1,1,1",
+                                       "2,3,1,1", "9,8", "3,9,1", "2,3,9,8"};
     static const char *const form[] = {"add(r, k)", "mul(r, k)", "sub(r, k)", "div(r, k)", "max(r, k)"};
     char text[400];
 
@@ -541,8 +547,6 @@ static void wrong_layouts_are_refused(void **state)
         "r = reorder(x) mode=channels_last\ny = add(r, x)\noutput y\n",
         "r = reorder(x) mode=channels_last\ny = concat(x, r) axis=1\noutput y\n",
         "r = reorder(x) mode=channels_last\ny = transpose(r) perm=[0,2,3,1]\noutput y\n",
-        "weight k f32 [3,9,1]\nr = reorder(x) mode=channels_last\ny = add(r, k)\noutput y\n",
-        "weight k f32 [2,3,9,8]\nr = reorder(x) mode=channels_last\ny = add(r, k)\noutput y\n",
         "weight k f32 [2,3,9,8]\nr = reorder(x) mode=channels_last\ny = fma(r, r, k)\noutput y\n",
         "weight k f32 [8]\nr = reorder(x) mode=channels_last\ny = pow(r, k)\noutput y\n",
     };

@@ -23,6 +23,7 @@ typedef struct einsum {
     int64_t dim[LETTERS];
     unsigned met[LETTERS]; /* LEFT, RIGHT, RESULT: where it stands */
     uint32_t ellipsis;     /* dims that it stands for, the most of any operand */
+    bool is_empty;         /* an operand has no elements */
 } einsum;
 
 enum { LEFT = 1, RIGHT = 2, RESULT = 4 };
@@ -173,8 +174,7 @@ static mpl_status meet(einsum *e)
 
             if (e->met[letter] != 0 && e->dim[letter] != dim)
                 ONNX_FAIL(n, "dims %" PRId64 " and %" PRId64 " of one letter differ", e->dim[letter], dim);
-            if (dim == 0)
-                ONNX_FAIL(n, "input %u has a dim of 0, which is not supported", i);
+            e->is_empty = e->is_empty || dim == 0;
             e->dim[letter] = dim;
             e->met[letter] |= 1u << i;
         }
@@ -297,6 +297,27 @@ out:
     return st;
 }
 
+/* The result where nothing is summed: zeros, as many as its letters say. */
+static mpl_status make_zeros(einsum *e)
+{
+    mpl_status st = MPL_OK;
+    onnx_node *n = e->n;
+    const mpl_graph *g = n->r->g;
+    mpl_type type = (mpl_type)g->value_type[e->v[0]];
+    mpl_shape shape = {.rank = e->out.n};
+    const double zero = 0;
+
+    if (e->n_terms == 2 && g->value_type[e->v[1]] != type)
+        ONNX_FAIL(n, "its inputs have types %s and %s", mpl_type_name(type),
+                  mpl_type_name((mpl_type)g->value_type[e->v[1]]));
+    for (uint32_t k = 0; k < e->out.n; k++)
+        shape.dim[k] = e->dim[e->out.letter[k]];
+    MPL_TRY(onnx_blame(
+        n, mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0], type, &shape, &zero, true, &n->out[0])));
+out:
+    return st;
+}
+
 mpl_status onnx_lower_einsum(onnx_node *n)
 {
     mpl_status st = MPL_OK;
@@ -316,6 +337,8 @@ mpl_status onnx_lower_einsum(onnx_node *n)
     MPL_TRY(read_equation(&e, equation->text));
     onnx_drop(n, MPL_ATTR_equation);
     MPL_TRY(meet(&e));
+    if (e.is_empty)
+        return make_zeros(&e);
     for (uint32_t i = 0; i < e.n_terms; i++)
         MPL_TRY(sum_alone(&e, i));
     made = e.in[0];

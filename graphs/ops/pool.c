@@ -1,6 +1,6 @@
 /* pool.c -- max, average and Lp pooling, sliding and global. All sums are taken in double, in row-major
  * order of the window, and rounded once. A window that sees nothing but padding has the maximum -infinity
- * (integers: their least) at index -1, and the average 0. */
+ * (integers: their least) at index -1, and the average 0. The maximum of what has a NaN is its first one. */
 #include "graphs/ops/window_priv.h"
 
 #include <math.h>
@@ -76,7 +76,7 @@ MPL_INLINE void pool_take(pool_kind kind, double p, double v, int64_t z, int64_t
         got->value += v;
     else if (kind == LP_POOL)
         got->value += pow(fabs(v), p);
-    else if (v > got->value || got->count == 1)
+    else if (v > got->value || (v != v && got->value == got->value) || got->count == 1)
         got->value = v, got->place[0] = z, got->place[1] = y, got->place[2] = x;
 }
 

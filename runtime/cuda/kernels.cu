@@ -49,7 +49,7 @@
         case MPL_OP_hard_sigmoid:                                                                            \
             return a * x + b < 0 ? 0 : a * x + b > 1 ? 1 : a * x + b;                                        \
         case MPL_OP_hard_swish:                                                                              \
-            return x <= -3 ? 0 : x >= 3 ? x : x * (x / 6 + (real)0.5);                                       \
+            return x * (x < -3 ? 0 : x > 3 ? 1 : x / 6 + (real)0.5);                                         \
         case MPL_OP_softplus:                                                                                \
             return real##_softplus(x);                                                                       \
         case MPL_OP_mish:                                                                                    \
@@ -711,7 +711,7 @@ KERNEL softmax(const mpl_cuda_kernel k)
             double x = get(k.type[0], k.in[0], base + i * l->inner);
 
             sum += exp(x - most);
-            first = x == most && (double)i < first ? (double)i : first;
+            first = (x == most || x != x) && (double)i < first ? (double)i : first;
         }
         sum = block_fold(FOLD_SUM, room, sum);
         first = block_fold(FOLD_LEAST, room, first);
@@ -843,7 +843,7 @@ KERNEL pool(const mpl_cuda_kernel k)
             if (z < 0 || y < 0 || x < 0)
                 continue;
             v = get(k.type[0], k.in[0], rest * plane + (z * w->in[1] + y) * w->in[2] + x);
-            if (k.kind == MPL_OP_max_pool && (n == 0 || v > value)) {
+            if (k.kind == MPL_OP_max_pool && (n == 0 || v > value || (v != v && value == value))) {
                 value = v;
                 where = rest * plane + (w->column_major ? (x * w->in[1] + y) * w->in[0] + z
                                                         : (z * w->in[1] + y) * w->in[2] + x);

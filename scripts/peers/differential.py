@@ -30,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import traceback
 
 import common
 
@@ -250,10 +251,17 @@ def by_reference(node, known, opset):
 
     shown = [name for name in node.output if name]
     feeds = {name: known[name] for name in free_names(node)}
+    if node.op_type == "BatchNormalization":  # its older ones take momentum for training
+        opset = max(opset, 15)
+    if node.op_type == "GlobalMaxPool":  # it takes two dims at the end
+        feeds = {name: data.reshape(*data.shape[:2], 1, int(np.prod(data.shape[2:]))) for name, data in feeds.items()}
     model = make_model([with_pads(node, known)], {}, shown, feeds, opset)
     with np.errstate(all="ignore"):
         evaluator = ReferenceEvaluator(model, new_ops=[clipping_lstm()])
-        return {name: np.asarray(data) for name, data in zip(shown, evaluator.run(None, {}))}
+        made = {name: np.asarray(data) for name, data in zip(shown, evaluator.run(None, {}))}
+    if node.op_type == "GlobalMaxPool":
+        made = {name: data.reshape(known[name].shape) for name, data in made.items()}
+    return made
 
 
 @functools.cache
@@ -420,8 +428,16 @@ def work(args):
     options = Options(args.memplan)
     for line in sys.stdin:
         number = int(line)
-        row = one_graph(args.memplan, options, args.seed, number, os.path.join(args.output, f"{args.seed}.{number}"))
+        try:
+            row = one_graph(args.memplan, options, args.seed, number, os.path.join(args.output, f"{args.seed}.{number}"))
+        except Exception:  # of whatever kind: this model alone is lost, and told
+            row = no_row(number, "unexplained", traceback.format_exc(limit=-1).replace("\n", " "))
         print(json.dumps(row), flush=True)
+
+
+def no_row(number, outcome, note):
+    """The row of a model that nothing is known about."""
+    return {"number": number, "outcome": outcome, "operators": [], "features": [], "notes": [note]}
 
 
 # ---- all of them
@@ -476,10 +492,10 @@ class Campaign:
                 self.put(json.loads(line))
                 continue
             status, process = process.wait(), None
-            if status >= 0:
-                raise common.Failed(f"model {number} of seed {self.args.seed} cannot be drawn")
-            self.put({"number": number, "outcome": "not run", "operators": [], "features": [],
-                      "notes": [f"ONNX Runtime died of signal {-status}"]})
+            if status < 0:
+                self.put(no_row(number, "not run", f"ONNX Runtime died of signal {-status}"))
+            else:
+                self.put(no_row(number, "unexplained", f"its worker ended with status {status}"))
         if process is not None:
             process.stdin.close()
             process.wait()

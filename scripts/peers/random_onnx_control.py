@@ -197,5 +197,7 @@ def recurrent(b, op):
     n_out = 3 if op == "LSTM" else 2
     if not any(outputs[:n_out]):
         raise Skip
-    b.add(op, operands, n_out, outputs[:n_out], **more)
+    made = b.add(op, operands, n_out, outputs[:n_out], **more)
+    if not all(np.all(np.isfinite(v.data)) for v in made if v is not None):
+        raise Skip
     b.features.add("recurrent")

@@ -333,6 +333,11 @@ def split(b, x, axis):
         b.add("Split", [x], n, axis=axis, split=sizes)
 
 
+def settle_shape(made, shape):
+    """No operation reads a value whose dims ONNX Runtime has otherwise than the standard: the model would not be valid."""
+    made.final = made.final or made.shape != tuple(shape)
+
+
 def cut(b, x):
     axes = b.rng.permutation(x.rank)[: b.int(1, x.rank)].tolist()
     starts = [b.of(b.int(-8, 8), 0, 1) for _ in axes]
@@ -346,7 +351,11 @@ def cut(b, x):
     operands = [starts, ends, named, steps][: b.of(3, 4, 4)]
     if axes == list(range(x.rank)) and b.chance(0.3):
         operands = operands[:2]
-    b.add("Slice", [x] + [b.settled(list_, kind) for list_ in operands])
+    made = b.add("Slice", [x] + [b.settled(list_, kind) for list_ in operands])[0]
+    kept = [slice(None)] * x.rank  # Python clamps as the standard does
+    for axis, start, end, step in zip(axes, starts, ends, steps if len(operands) == 4 else [1] * x.rank):
+        kept[axis] = slice(start, end, step)
+    settle_shape(made, x.data[tuple(kept)].shape)
 
 
 def pad(b):
@@ -503,6 +512,14 @@ def not_too_wide(x, kernel, more):
             raise Skip
 
 
+def settle_same(made, x, more, transposed=False):
+    """auto_pad SAME_*: dims divided by the strides, or times them."""
+    if more.get("auto_pad", "")[:4] == "SAME":
+        strides = more.get("strides") or [1] * (x.rank - 2)
+        dims = [d * s if transposed else -(-d // s) for d, s in zip(x.shape[2:], strides)]
+        settle_shape(made, made.shape[:2] + tuple(more.get("output_shape") or dims))
+
+
 @operators("Conv", "ConvTranspose")
 def convolution(b, op):
     x, n = spatial(b)
@@ -528,7 +545,8 @@ def convolution(b, op):
         operands.append(b.value((x.type,), shape=(out,)))
     if op == "Conv":
         not_too_wide(x, kernel, more)
-    b.add(op, operands, group=b.of(None, 1) if group == 1 else group, kernel_shape=b.of(None, kernel), **more)
+    made = b.add(op, operands, group=b.of(None, 1) if group == 1 else group, kernel_shape=b.of(None, kernel), **more)[0]
+    settle_same(made, x, more, op == "ConvTranspose")
 
 
 @operators("MaxPool", "AveragePool", "LpPool")
@@ -551,7 +569,8 @@ def pool(b, op):
     if op == "MaxPool" and b.opset >= 8 and b.chance(0.3):
         n_out, more["storage_order"] = 2, b.of(None, 0, 1)
     not_too_wide(x, kernel, more)
-    b.add(op, [x], n_out, kernel_shape=kernel, **more)
+    for made in b.add(op, [x], n_out, kernel_shape=kernel, **more):
+        settle_same(made, x, more)
 
 
 @operators("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
@@ -611,7 +630,7 @@ def images(b, op):
     elif op == "Upsample" and b.opset < 10 or op == "Resize" and b.opset == 10:
         x = b.value("f32", least=4, most=4)
         scales = [1.0, 1.0, b.of(1.0, 2.0, 3.0, 1.5), b.of(1.0, 2.0, 2.5)]
-        mode = b.of(None, "nearest", "linear")
+        mode = b.of(None, "nearest", "linear" if np.all(np.isfinite(x.data)) else "nearest")
         if b.opset < 9:
             b.add(op, [x], mode=mode, scales=scales)
         else:
@@ -626,7 +645,7 @@ def resize(b):
     mode = b.of("nearest", "nearest", "linear", "cubic")
     x = b.value(b.of("f32", "f32", "i32", "u8") if mode == "nearest" else "f32", least=4 if mode == "cubic" else 3,
                 most=4 if mode == "cubic" else 5)
-    if 0 in x.shape:
+    if 0 in x.shape or (mode != "nearest" and not np.all(np.isfinite(x.data))):  # what is beside the weights is not said
         raise Skip
     coordinate = b.of(None, "half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
                       *(("half_pixel_symmetric",) if b.opset >= 19 else ()))
