@@ -65,7 +65,7 @@ $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
 
 $O/tests/test_harness_plugins: $(PLUGIN)
 $O/tests/test_planners_judge_control: $O/tests/random_control.o $O/tests/tagged_run.o
-$(addprefix $O/tests/test_,runtime_random_control graphs_units planners_loops runtime_cuda_loops): $O/tests/random_control.o
+$(addprefix $O/tests/test_,runtime_random_control graphs_units planners_loops planners_where runtime_cuda_loops): $O/tests/random_control.o
 $(addprefix $O/tests/test_runtime_,ops conformance cuda_fake cuda_loops training views control edges): \
     $O/tests/cuda_fake.o $O/tests/cudnn_host.o
 

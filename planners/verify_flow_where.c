@@ -309,6 +309,17 @@ static uint32_t ways_to_run(const mpl_flow_map *m, mpl_op op)
     return 1 + (m->most[op] >= 0 && (uint64_t)m->most[op] < n ? (uint32_t)m->most[op] : n);
 }
 
+/* The last round of loop `op`, by class; MPL_NONE: there was none. False: that is not known. */
+static bool last_round(const mpl_flow_map *m, mpl_op op, uint32_t *round)
+{
+    *round = MPL_NONE;
+    if (m->rounds[op] > 0)
+        *round = mpl_flow_class(m, body_of(m->g, op), (uint64_t)m->rounds[op] - 1);
+    else if (m->rounds[op] < 0 && m->taken[op] > 1)
+        *round = m->taken[op] - 2;
+    return m->rounds[op] >= 0 || m->taken[op] > 0;
+}
+
 /* Goes on from w as far as is known: to memory, or a slice of some. */
 static mpl_status follow(mpl_flow_map *m, mpl_where *w, question *open)
 {
@@ -317,7 +328,7 @@ static mpl_status follow(mpl_flow_map *m, mpl_where *w, question *open)
     *open = (question){MPL_NONE, 0};
     while (w->kind == MPL_WHERE_PLACE) {
         const mpl_place *p = place_of(m, w->id);
-        uint32_t i = 0;
+        uint32_t i = 0, round;
 
         if (++m->n_asked > MOST_ASKED)
             MPL_FAIL(m->ctx, MPL_EINPUT, "the places of '%.100s' are too many to check", m->g->name);
@@ -330,8 +341,8 @@ static mpl_status follow(mpl_flow_map *m, mpl_where *w, question *open)
         }
         if (p->kind == MPL_PLACE_CYCLE) {
             mpl_op owner = m->g->block_owner[p->of];
-            uint32_t round = round_of(m, w, p->of);
 
+            round = round_of(m, w, p->of);
             if (round == MPL_NONE && m->taken[owner] == 0) {
                 *open = (question){owner, ways_to_run(m, owner)};
                 return MPL_OK;
@@ -339,19 +350,14 @@ static mpl_status follow(mpl_flow_map *m, mpl_where *w, question *open)
             if (round == MPL_NONE)
                 round = m->taken[owner] > 1 ? m->taken[owner] - 2 : 0;
             i = cycle_item(p, round);
-        } else if (m->taken[p->of] == 0 && (p->kind == MPL_PLACE_BRANCH || m->rounds[p->of] < 0)) {
+        } else if (p->kind == MPL_PLACE_BRANCH && m->taken[p->of] > 0) {
+            i = m->taken[p->of] - 1;
+        } else if (p->kind == MPL_PLACE_BRANCH || !last_round(m, p->of, &round)) {
             *open = (question){p->of, p->kind == MPL_PLACE_BRANCH ? p->n : ways_to_run(m, p->of)};
             return MPL_OK;
-        } else if (p->kind == MPL_PLACE_BRANCH) {
-            i = m->taken[p->of] - 1;
-        } else if (m->taken[p->of] > 1 || (m->taken[p->of] == 0 && m->rounds[p->of] > 0)) {
-            uint32_t body = body_of(m->g, p->of);
-
+        } else if (round != MPL_NONE) {
             i = 1;
-            MPL_TRY(mpl_where_in_round(m, w, body,
-                                       m->taken[p->of] > 1
-                                           ? m->taken[p->of] - 2
-                                           : mpl_flow_class(m, body, (uint64_t)m->rounds[p->of] - 1)));
+            MPL_TRY(mpl_where_in_round(m, w, body_of(m->g, p->of), round));
         }
         w->id = item_of(m, p, i);
     }
@@ -396,8 +402,9 @@ mpl_status mpl_where_same(mpl_flow_map *m, mpl_where a, mpl_where b, bool *same)
         *same = true;
         for (uint32_t k = 1; k <= open.n && *same; k++) {
             m->taken[open.op] = k;
-            MPL_TRY(mpl_where_same(m, a, b, same));
+            st = mpl_where_same(m, a, b, same);
             m->taken[open.op] = 0;
+            MPL_TRY(st);
         }
         goto out;
     }
@@ -410,8 +417,6 @@ mpl_status mpl_where_same(mpl_flow_map *m, mpl_where a, mpl_where b, bool *same)
     address_of(m, &b, &y);
     *same = x.arena == y.arena && x.begin == y.begin;
 out:
-    if (st != MPL_OK && open.op != MPL_NONE)
-        m->taken[open.op] = 0;
     return st;
 }
 
@@ -428,8 +433,9 @@ mpl_status mpl_where_slice(mpl_flow_map *m, mpl_where a, mpl_where b, uint32_t b
     if (open.op == MPL_NONE && a.kind == MPL_WHERE_PLACE) {
         const mpl_place *p = place_of(m, a.id);
 
-        *is = p->of == block && p->bytes == bytes && (p->reversed != 0) == reversed;
-        if (*is && round_of(m, &a, block) == m->round[block]) {
+        *is = p->of == block && p->bytes == bytes && (p->reversed != 0) == reversed &&
+              round_of(m, &a, block) == m->round[block];
+        if (*is) {
             a.id = item_of(m, p, 0);
             MPL_TRY(mpl_where_same(m, a, b, is));
         }
@@ -451,8 +457,9 @@ static mpl_status add_spots(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_fl
     if (open.op != MPL_NONE) {
         for (uint32_t k = 1; k <= open.n; k++) {
             m->taken[open.op] = k;
-            MPL_TRY(add_spots(m, w, bytes, spots));
+            st = add_spots(m, w, bytes, spots);
             m->taken[open.op] = 0;
+            MPL_TRY(st);
         }
         goto out;
     }
@@ -477,8 +484,6 @@ static mpl_status add_spots(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_fl
     MPL_TRY(mpl_reserve(m->ctx, spots->at, spots->room, spots->n + 1));
     spots->at[spots->n++] = spot;
 out:
-    if (st != MPL_OK && open.op != MPL_NONE)
-        m->taken[open.op] = 0;
     return st;
 }
 
@@ -526,7 +531,7 @@ static mpl_op unsettled(const past *p, uint32_t id)
 {
     const mpl_flow_map *m = p->m;
     const mpl_place *place = place_of(m, id);
-    uint32_t begin = 0, end = place->n;
+    uint32_t begin = 0, end = place->n, last;
     bool inside = false;
     mpl_op op = place->of, found = MPL_NONE;
 
@@ -536,7 +541,8 @@ static mpl_op unsettled(const past *p, uint32_t id)
         inside = round_of(m, p->w, place->of) != MPL_NONE;
         op = m->g->block_owner[place->of];
     } else if (place->kind == MPL_PLACE_FINAL) { /* item 1 was looked at as each round ended */
-        end = m->taken[op] == 1 || (m->taken[op] == 0 && m->rounds[op] <= 0) ? 1 : 0;
+        (void)last_round(m, op, &last);
+        end = last == MPL_NONE ? 1 : 0;
     } else { /* what a branch left was looked at as it ended */
         begin = m->taken[op] != 0 ? m->taken[op] - 1 : 0;
         end = m->taken[op] != 0 ? begin + 1 : 0;

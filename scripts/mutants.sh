@@ -6,6 +6,7 @@
 # The faults are those of mutants.awk. One that does not compile, or that compiles to the same program, is drawn anew. One that
 # mutants.tsv names (file, line, line with the fault, reason) is known to change nothing that matters. Tests run in the order of what they
 # have caught in the file, then by their time, the room's for 20 seconds in all; each has three times the processor's time that it needs without a fault.
+# What none of them catches runs once more with the file under the sanitizers, as CI has it.
 # A line of RESULTS is one draw: file, its checksum, seed, line, outcome, test, what, original, with the fault. What stands there is not
 # done again until the file changes; AGAIN=1 runs those that live once more. TESTS: these instead of the room's.
 # Exit status 1 when more than 5 % of a file's faults live, or of all.
@@ -47,7 +48,7 @@ tests_of() {
 run() {
     link "$work/$1" "$build/tests/$1.o" "$work/help.a" || return 99
     [[ $1 != test_harness_* ]] || link "$MEMPLAN" "$build/harness/main.o" || return 99
-    (ulimit -t "$2" -v 16000000 -f 1000000 && timeout $((20 * $2)) "$work/$1") >"$work/log" 2>&1
+    (ulimit -t "$2" -v "${room-16000000}" -f 1000000 && timeout $((20 * $2)) "$work/$1") >"$work/log" 2>&1
 }
 
 # The seconds that a test needs without a fault, once for each state of it; none: it fails here, or takes too long.
@@ -78,6 +79,13 @@ caught_by() { # file
     done < <(in_order "$1")
 }
 
+# What lives is compiled as CI's sanitizers have it, and run once more: it may read or write beside an array.
+caught_by_sanitizers() { # file
+    local checks='-fsanitize=address,undefined -fno-sanitize-recover=all'
+    flags="${flags/-O2/-O1 -g} $checks" compile "$work/$1" "$work/fault.o" || exit 2
+    libs="$libs $checks" room=unlimited ASAN_OPTIONS=hard_rss_limit_mb=8000:protect_shadow_gap=0 caught_by "$1"
+}
+
 is_known() { # file, original, changed
     cut -f1-3 $known 2>/dev/null | grep -qxF "$1"$'\t'"$2"$'\t'"$3"
 }
@@ -105,6 +113,7 @@ draw() { # file, line, what, changed line
         outcome=equal
     else
         by=$(caught_by "$1")
+        [ -n "$by" ] || by=$(caught_by_sanitizers "$1")
         [ "$by" != unlinked ] || { cat "$work/log"; exit 2; }
         outcome=$([ -n "$by" ] && echo caught || echo LIVES)
     fi

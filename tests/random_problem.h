@@ -128,11 +128,12 @@ static inline bool plain_needed(const mpl_problem *p, mpl_buffer b, uint32_t ste
 /* The first step that needs both; n_steps: there is none. */
 static inline uint32_t plain_meeting(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
-    uint32_t step = 0;
+    uint32_t step = p->birth[a] > p->birth[b] ? p->birth[a] : p->birth[b];
 
-    while (step < p->n_steps && !(plain_needed(p, a, step) && plain_needed(p, b, step)))
+    while (step < p->death[a] && step < p->death[b] &&
+           !(plain_needed(p, a, step) && plain_needed(p, b, step)))
         step++;
-    return step;
+    return step < p->death[a] && step < p->death[b] ? step : p->n_steps;
 }
 
 /* n <= 16 buffers. */
@@ -172,17 +173,15 @@ static inline mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t n
  * lies at the same offset. */
 static inline bool plain_conflict(const mpl_problem *p, const mpl_plan *plan, mpl_buffer a, mpl_buffer b)
 {
-    bool at_once = p->before != NULL ? !mpl_is_before(p->before, a, b) && !mpl_is_before(p->before, b, a)
-                                     : plain_meeting(p, a, b) < p->n_steps;
-
-    if (!at_once || p->pool[a] != p->pool[b] || plan->offset[a] >= plan->offset[b] + p->bytes[b] ||
+    if (p->pool[a] != p->pool[b] || plan->offset[a] >= plan->offset[b] + p->bytes[b] ||
         plan->offset[b] >= plan->offset[a] + p->bytes[a])
         return false;
     for (uint32_t i = 0; i < p->n_in_place; i++)
         if (plan->offset[a] == plan->offset[b] && ((p->in_place_in[i] == a && p->in_place_out[i] == b) ||
                                                    (p->in_place_in[i] == b && p->in_place_out[i] == a)))
             return false;
-    return true;
+    return p->before != NULL ? !mpl_is_before(p->before, a, b) && !mpl_is_before(p->before, b, a)
+                             : plain_meeting(p, a, b) < p->n_steps;
 }
 
 /* Puts each buffer in turn at the lowest aligned byte where it has no plain conflict with those before it. */

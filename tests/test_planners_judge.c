@@ -1,6 +1,7 @@
 /* The verifiers against brute force, which compares every byte of every buffer with every byte of every other: plans of random
  * planners, changed and judged, for problems with lifetimes or a partial order, in-place pairs, pools, gaps, families and several
- * memories; and for graphs with views, where what every operation touches is found anew, and each read must find its value.
+ * memories; claims, whose witness is taken two by two; and for graphs with views, where what every operation touches is found anew, and
+ * each read must find its value.
  * MPL_JUDGED=N: that many changed plans of either kind (make judge-oracle). */
 #include "tests/random_families.h"
 #include "tests/random_graph.h"
@@ -45,11 +46,11 @@ static bool offered(const mpl_problem *p, mpl_buffer in, mpl_buffer out)
 /* Whether a and b share a byte that both need: at one step, or whenever no order keeps them apart. */
 static bool collide(const mpl_problem *p, const mpl_plan *plan, mpl_buffer a, mpl_buffer b)
 {
-    bool at_once = p->before != NULL ? !mpl_is_before(p->before, a, b) && !mpl_is_before(p->before, b, a)
-                                     : plain_meeting(p, a, b) < p->n_steps;
-
-    return at_once && share_a_byte(p, plan, a, b) &&
-           !(plan->offset[a] == plan->offset[b] && (offered(p, a, b) || offered(p, b, a)));
+    if (!share_a_byte(p, plan, a, b) ||
+        (plan->offset[a] == plan->offset[b] && (offered(p, a, b) || offered(p, b, a))))
+        return false;
+    return p->before != NULL ? !mpl_is_before(p->before, a, b) && !mpl_is_before(p->before, b, a)
+                             : plain_meeting(p, a, b) < p->n_steps;
 }
 
 /* Whether b may lie where it does, whatever the others do. */
@@ -217,8 +218,7 @@ static void changed_plans_of(mpl_ctx *ctx, mpl_rng *rng, unsigned what, tally *t
 
 static void tell(const char *what, const tally *t)
 {
-    print_message("%-40s %7u accepted %7u refused, as by all pairs of bytes\n", what, t->accepted,
-                  t->refused);
+    print_message("%-40s %7u accepted %7u refused, as by brute force\n", what, t->accepted, t->refused);
 }
 
 static void plans_of_problems(void **state)
@@ -285,6 +285,149 @@ static void plans_of_many(void **state)
     }
     tell("63 to 640 buffers", &t);
     assert_true(t.accepted > 100 && t.refused > 100);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- claims ----------------------------------------------------------------------------------------------------- */
+
+/* Whether no plan can ever give a and b a byte in common. */
+static bool kept_apart(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    bool at_once = p->before != NULL ? !mpl_is_before(p->before, a, b) && !mpl_is_before(p->before, b, a)
+                                     : plain_meeting(p, a, b) < p->n_steps;
+
+    return at_once && p->pool[a] == 0 && p->pool[b] == 0 && !offered(p, a, b) && !offered(p, b, a);
+}
+
+/* The bytes that the witness needs, in slots of the least alignment, but for the rest of one. */
+static uint64_t proved_by(const mpl_problem *p, const mpl_plan *plan)
+{
+    uint64_t slot = UINT64_C(1) << 31, sum = 0, rest = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        slot = p->pool[b] == 0 ? mpl_min_u64(slot, p->align[b]) : slot;
+    for (uint32_t i = 0; i < plan->n_witness; i++) {
+        uint64_t bytes = p->bytes[plan->witness[i]], slots = (bytes + slot - 1) / slot * slot;
+
+        sum += slots;
+        rest = mpl_max_u64(rest, slots - bytes);
+    }
+    return sum - rest;
+}
+
+/* Whether some buffer of pool 0 can end at that very byte. */
+static bool can_end(const mpl_problem *p, uint64_t end)
+{
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == 0 && end >= p->bytes[b] && (end - p->bytes[b]) % p->align[b] == 0)
+            return true;
+    return false;
+}
+
+/* Whether the witness says what the plan claims. */
+static bool holds(const mpl_problem *p, const mpl_plan *plan)
+{
+    uint64_t height = mpl_pool_height(p, 0, plan->offset), proved;
+
+    if (plan->bound_bytes > height || (plan->claim == MPL_OPTIMAL && plan->bound_bytes != height))
+        return false;
+    for (uint32_t i = 0; i < plan->n_witness; i++) {
+        if (plan->witness[i] >= p->n || p->pool[plan->witness[i]] != 0)
+            return false;
+        for (uint32_t k = 0; k < i; k++)
+            if (plan->witness[k] >= plan->witness[i] || !kept_apart(p, plan->witness[k], plan->witness[i]))
+                return false;
+    }
+    proved = plan->n_witness > 0 ? proved_by(p, plan) : plan->bound_bytes;
+    while (proved < plan->bound_bytes && !can_end(p, proved))
+        proved++;
+    return proved == plan->bound_bytes;
+}
+
+/* Buffers that are kept apart, ascending, mostly; and what they prove, mostly. */
+static void draw_claim(const mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
+{
+    uint32_t wrong = random_below(rng, 4), least = random_below(rng, 4);
+    uint64_t height = mpl_pool_height(p, 0, plan->offset), proved;
+
+    plan->n_witness = 0;
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        bool good = p->pool[b] == 0 || random_below(rng, 16) == 0;
+
+        for (uint32_t i = 0; i < plan->n_witness; i++)
+            good = good && (kept_apart(p, plan->witness[i], b) || random_below(rng, 8 * p->n) == 0);
+        if (good && random_below(rng, 4) >= least)
+            plan->witness[plan->n_witness++] = b;
+    }
+    if (plan->n_witness > 1 && random_below(rng, 16) == 0)
+        plan->witness[0] = plan->witness[1];
+    if (plan->n_witness > 0 && random_below(rng, 32) == 0)
+        plan->witness[plan->n_witness - 1] = p->n;
+    proved = plan->n_witness > 0 && plan->witness[plan->n_witness - 1] < p->n ? proved_by(p, plan) : 0;
+    plan->bound_bytes = wrong == 0   ? random_below(rng, (uint32_t)height + 2)
+                        : wrong == 1 ? proved + random_below(rng, 5) - mpl_min_u64(proved, 2)
+                                     : proved;
+    while (wrong == 2 && !can_end(p, plan->bound_bytes) && plan->bound_bytes < height)
+        plan->bound_bytes++;
+    plan->claim = random_below(rng, 4) == 0 ? MPL_OPTIMAL : MPL_FEASIBLE;
+}
+
+static void judge_claims(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng, tally *t)
+{
+    mpl_plan *plan = plain_plan(ctx, p);
+
+    assert_ok(ctx, mpl_new(ctx, plan->witness, p->n + 1));
+    for (uint32_t i = 0; i < CHANGES; i++) {
+        bool want;
+
+        draw_claim(p, plan, rng);
+        want = holds(p, plan);
+        if ((mpl_verify(ctx, p, plan) == MPL_OK) != want)
+            fail_msg("the verifier: %s; the claim %s", want ? ctx->message : "accepted",
+                     want ? "holds" : "does not");
+        t->accepted += want && plan->n_witness > 0, t->refused += !want;
+    }
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
+}
+
+/* So many buffers that sets of them take several words, few of them ordered. */
+static mpl_problem *wide_problem(mpl_ctx *ctx, mpl_rng *rng)
+{
+    uint32_t n = 60 + random_below(rng, 80), from[4], to[4];
+    mpl_problem *p = NULL;
+    mpl_before *before = NULL;
+
+    assert_ok(ctx, mpl_problem_new(ctx, "wide", n, &p));
+    for (mpl_buffer b = 0; b < n; b++)
+        p->bytes[b] = 1 + random_below(rng, 9);
+    for (uint32_t i = 0; i < 4; i++) {
+        from[i] = random_below(rng, n - 1);
+        to[i] = from[i] + 1 + random_below(rng, n - 1 - from[i]);
+    }
+    assert_ok(ctx, mpl_before_from_arcs(ctx, n, 4, from, to, &before));
+    p->before = before;
+    return p;
+}
+
+static void claims_of_plans(void **state)
+{
+    tally t = {0};
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 31);
+    for (uint32_t round = 0; t.accepted + t.refused < asked(); round++) {
+        mpl_problem *p = round % 32 == 31
+                             ? wide_problem(&ctx, &rng)
+                             : random_problem(&ctx, &rng, 2 + random_below(&rng, 12), round % 32);
+
+        judge_claims(&ctx, p, &rng, &t);
+    }
+    tell("claims with a witness", &t);
+    assert_true(t.accepted > asked() / 8 && t.refused > asked() / 8);
     assert_int_equal(ctx.n_live, 0);
 }
 
@@ -603,6 +746,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_of_problems),
         cmocka_unit_test(plans_of_many),
+        cmocka_unit_test(claims_of_plans),
         cmocka_unit_test(plans_of_graphs),
     };
 

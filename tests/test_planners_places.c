@@ -85,8 +85,15 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
 #define LEFT_CELLS                                                                                           \
     "r 3; e cycle outer 0 0 1; x cycle outer 1 v 0 1; p cycle inner 0 x; o final li x x; y final lo v e; "
 
+/* What the round before left in rows is stacked once more, in other rows, where a value of this round lies that the next one reads. */
+#define LATE                                                                                                 \
+    "graph late\ninput v f32 [16]\ninput w f32 [16]\nblock body\n  param r i64 []\n  param x f32 [16]\n"     \
+    "  param u f32 [16]\n  e = cumsum(u) axis=0\n  z = cumsum(e) axis=0\n  t = neg(e)\nyield _, z, t, z, "   \
+    "x\n_, _, ra, rb = while body(_, _, v, w) carried=2 trips=5 @l\noutput ra\n"
+
 /* Places, one behind the other: VALUE BUFFER; or VALUE KIND OF [N_FIRST] ITEM .., where an item is a buffer, a value that has
- * a place by then, or one that is pinned; or `copy BLOCK I`, of its result; or `entry OPERATION I`, of its input;
+ * a place by then, or one that is pinned (VALUE `is` ITEM: that place); `$` instead of a value: a place for later items; `at VALUE OF
+ * BYTES`: that far inside OF; `work OPERATION BUFFER`: its workspace; or `copy BLOCK I`, of its result; or `entry OPERATION I`, of its input;
  * or `staging BLOCK BUFFER`. Buffer i has a unit at unit i. `why` NULL: all is well. */
 static const struct row {
     const char *what, *graph, *places, *why;
@@ -200,6 +207,11 @@ static const struct row {
     {"scan: a row in a place of its own, and no copy", SCAN, "s slice body 1 v; a 1",
      "'rows' takes over a value"},
 
+    {"late: the round before is in other rows, and copied", LATE,
+     "z slice body 0 ra; t cycle body 0 4 5; copy body 4", NULL},
+    {"late: copied over what lies in the row", LATE,
+     "z slice body 0 ra; $ slice body 0 rb; t cycle body 1 4 $; copy body 4", "'e' reads 'u'"},
+
     {"left: where the branch leaves it, or x", LEFT, LEFT_CELLS "c case k o x", NULL},
     {"left: where the branch's loop left it some round ago", LEFT, LEFT_CELLS "c case k x o",
      "'c' lies where 'li' leaves it"},
@@ -232,7 +244,7 @@ typedef struct made {
     mpl_value_map map;
     mpl_places places;
     mpl_place place[MOST_PLACES];
-    uint32_t item[MOST_ITEMS], n_items;
+    uint32_t item[MOST_ITEMS], n_items, named; /* named: the place of `$` */
     mpl_problem *p;
     mpl_plan *plan;
     mpl_program *program;
@@ -274,6 +286,7 @@ static void make_map(made *m)
     assert_ok(m->ctx, mpl_new(m->ctx, m->map.value_buffer, g->n_values));
     assert_ok(m->ctx, mpl_new(m->ctx, m->map.value_root, g->n_values));
     assert_ok(m->ctx, mpl_new(m->ctx, m->map.value_offset, g->n_values));
+    assert_ok(m->ctx, mpl_new(m->ctx, m->map.op_workspace, g->n_ops));
     assert_ok(m->ctx, mpl_new(m->ctx, m->places.value_place, g->n_values));
     assert_ok(m->ctx, mpl_new(m->ctx, m->places.in_copied, g->op_in_begin[g->n_ops]));
     assert_ok(m->ctx, mpl_new(m->ctx, m->places.result_copied, n_results(g)));
@@ -282,6 +295,8 @@ static void make_map(made *m)
         m->map.value_buffer[v] = m->places.value_place[v] = MPL_NONE;
         m->map.value_root[v] = v;
     }
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        m->map.op_workspace[op] = MPL_NONE;
     for (uint32_t b = 0; b < g->n_blocks; b++)
         m->places.staging[b] = MPL_NONE;
 }
@@ -290,7 +305,7 @@ static void unmake(made *m)
 {
     void *arrays[] = {m->map.value_buffer,   m->map.value_root,   m->map.value_offset,
                       m->places.value_place, m->places.in_copied, m->places.result_copied,
-                      m->places.staging};
+                      m->places.staging,     m->map.op_workspace};
 
     MPL_FREE_ALL(m->ctx, arrays);
     mpl_program_free(m->ctx, m->program);
@@ -342,6 +357,8 @@ static uint32_t item_place(made *m, const char *text)
 {
     mpl_value v;
 
+    if (text[0] == '$')
+        return m->named;
     if (text[0] >= '0' && text[0] <= '9')
         return add_place(m, (mpl_place){.kind = MPL_PLACE_BUFFER, .of = number_of(text)});
     v = value_named(m, text);
@@ -366,7 +383,7 @@ static mpl_place place_head(made *m, mpl_value v, char **word, uint32_t *n_head)
         place.kind = MPL_PLACE_SLICE;
         place.of = block_named(m, word[1]);
         place.reversed = (uint8_t)number_of(word[(*n_head)++]);
-        place.bytes = m->g->value_bytes[v];
+        place.bytes = v != MPL_NONE ? m->g->value_bytes[v] : UNIT;
     } else {
         place.kind = strcmp(word[0], "final") == 0 ? MPL_PLACE_FINAL : MPL_PLACE_BRANCH;
         place.of = op_named(m, word[1]);
@@ -374,6 +391,7 @@ static mpl_place place_head(made *m, mpl_value v, char **word, uint32_t *n_head)
     return place;
 }
 
+/* v MPL_NONE: a place that is no value's. */
 static void put_value(made *m, mpl_value v, char **word, uint32_t n)
 {
     mpl_place place;
@@ -383,6 +401,10 @@ static void put_value(made *m, mpl_value v, char **word, uint32_t n)
         m->map.value_buffer[v] = number_of(word[0]);
         return;
     }
+    if (strcmp(word[0], "is") == 0) {
+        m->places.value_place[v] = item_place(m, word[1]);
+        return;
+    }
     place = place_head(m, v, word, &n_head);
     place.n = n - n_head;
     for (uint32_t i = 0; i < place.n; i++)
@@ -390,7 +412,18 @@ static void put_value(made *m, mpl_value v, char **word, uint32_t n)
     place.begin = m->n_items;
     for (uint32_t i = 0; i < place.n; i++)
         m->item[m->n_items++] = made_item[i];
-    m->places.value_place[v] = add_place(m, place);
+    n_head = add_place(m, place);
+    if (v == MPL_NONE)
+        m->named = n_head;
+    else
+        m->places.value_place[v] = n_head;
+}
+
+static void put_inside(made *m, mpl_value v, mpl_value of, uint64_t bytes)
+{
+    m->map.value_root[v] = of;
+    m->map.value_buffer[v] = m->map.value_buffer[of];
+    m->map.value_offset[v] = bytes;
 }
 
 static void put_places(made *m, const char *text)
@@ -415,8 +448,12 @@ static void put_places(made *m, const char *text)
             m->places.in_copied[m->g->op_in_begin[op_named(m, word[1])] + number_of(word[2])] = 1;
         else if (strcmp(word[0], "staging") == 0)
             m->places.staging[block_named(m, word[1])] = number_of(word[2]);
+        else if (strcmp(word[0], "work") == 0)
+            m->map.op_workspace[op_named(m, word[1])] = number_of(word[2]);
+        else if (strcmp(word[0], "at") == 0)
+            put_inside(m, value_named(m, word[1]), value_named(m, word[2]), number_of(word[3]));
         else
-            put_value(m, value_named(m, word[0]), word + 1, n - 1);
+            put_value(m, word[0][0] == '$' ? MPL_NONE : value_named(m, word[0]), word + 1, n - 1);
     }
 }
 
