@@ -143,7 +143,6 @@ static mpl_status open_own(mpl_ctx *ctx, mpl_options *options, const char *graph
         MPL_TRY(mpl_record_new(ctx, row));
     if ((text = mpl_record_get_text(*row, MPL_FIELD_graph)) != NULL)
         snprintf(name, 200, "%s", text);
-    job->text = name;
     MPL_TRY(open_alone(ctx, options, import, job));
 out:
     return st;

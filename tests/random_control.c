@@ -367,7 +367,10 @@ static void make_exit(maker *m)
 
 static void make_block(maker *m, bool in_loop)
 {
-    for (uint32_t n = m->depth == 0 ? 6 : below(m, 5); n > 0 && m->n_left > 0; n--) {
+    uint32_t outer =
+        m->n_left > 60 ? m->n_left / 3 : 6; /* a large graph is wide: of many outermost operations */
+
+    for (uint32_t n = m->depth == 0 ? outer : below(m, 5); n > 0 && m->n_left > 0; n--) {
         uint32_t how = below(m, 10);
 
         if (how < 2 && m->depth < DEEPEST)

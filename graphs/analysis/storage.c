@@ -265,7 +265,6 @@ static mpl_status allocate(mpl_store *s)
                 g->block_n_params[b]; /* at most two cells a carried value goes round, one for its first */
         n_results += g->block_n_results[b];
     }
-    s->n_results = (uint32_t)n_results;
     most += n_results; /* a case's outputs: where its branches leave them */
     if (most >= MPL_NONE)
         MPL_FAIL(s->ctx, MPL_EINPUT, "graph '%.100s' has too many values", g->name);
@@ -492,20 +491,16 @@ out:
     return st;
 }
 
-/* Whether an item stands for a cell that becomes a buffer: it stays in one place, and something lies in it. */
+/* Whether an item stands for a cell that becomes a buffer: it stays in one place, and something lies in it. What is joined with others
+ * has contents of its own. */
 static bool is_buffer(mpl_store *s, uint32_t item)
 {
-    uint32_t at = item;
-
-    if (mpl_cell(s, item) != item || s->turn[item] != MPL_NONE)
+    if (mpl_cell(s, item) != item || s->turn[item] != MPL_NONE ||
+        (item < s->g->n_values && s->how[item] != MPL_HOW_CELL))
         return false;
-    do {
-        if (at >= s->g->n_values || s->how[at] == MPL_HOW_CELL)
-            for (uint32_t w = 0; w < s->words; w++)
-                if (mpl_row(s, at)[w] != 0)
-                    return true;
-        at = s->next[at];
-    } while (at != item);
+    for (uint32_t w = 0; w < s->words; w++)
+        if (mpl_row(s, item)[w] != 0)
+            return true;
     return false;
 }
 

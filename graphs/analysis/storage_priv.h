@@ -39,7 +39,7 @@ typedef struct mpl_store {
     /* Of a row. Serial: the steps at which its contents must stand. Parallel: points at which they do in every run, and behind
      * them those at which they do in some run, so at the same time as something else: wherever they may stand. */
     uint32_t words;
-    uint32_t n_items, most_items, n_results;
+    uint32_t n_items, most_items;
     uint64_t *row;    /* [most_items * words] */
     uint32_t *parent; /* [most_items] */
     uint32_t *next;   /* [most_items] ring of the cell's members */

@@ -108,10 +108,8 @@ static mpl_status store_output(mpl_store *s, mpl_op op, uint32_t at)
     }
     if (bypass < g->op_in_begin[op + 1])
         MPL_TRY(place_bypass(s, op, &o, bypass));
-    if (o.home_used && o.elsewhere) {
-        MPL_TRY(mpl_reserve(s->ctx, s->deps, s->deps_cap, (size_t)s->n_deps + 1));
-        s->deps[s->n_deps++] = o.home;
-    }
+    if (o.home_used && o.elsewhere)
+        MPL_TRY(mpl_add_item_deps(s, o.home));
     settle(s, op, at, &o, first_dep);
 out:
     return st;

@@ -98,8 +98,8 @@ static mpl_status add_dispatch(builder *b, mpl_op op, uint32_t dispatch)
 
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
         MPL_TRY(add(b, &b->succ, dispatch, b->s->program->begin_step[g->op_body[k]]));
-    MPL_TRY(add(b, &b->succ, dispatch, bypass));
-    MPL_TRY(add(b, &b->succ, bypass, b->s->program->op_step[op]));
+    MPL_TRY(add(b, &b->succ, dispatch,
+                bypass)); /* it goes nowhere: what is needed behind is needed in a branch, too */
     MPL_TRY(add_use(b, dispatch, g->op_in[g->op_in_begin[op]]));
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
         MPL_TRY(add_use(b, bypass, g->op_in[i]));

@@ -114,7 +114,7 @@ static void widen_outer(const widener *w, mpl_value v)
     uint32_t maker = s->g->value_op[v] != MPL_NONE ? mpl_unit_of(u, s->program, s->g->value_op[v]) : MPL_NONE;
     bool kept = mpl_bit_has(w->old, mpl_point_end(u)), used = maker != MPL_NONE;
 
-    memset(w->behind, kept ? 0 : 0xff, u->words * sizeof *w->behind);
+    memset(w->behind, 0xff, u->words * sizeof *w->behind);
     for (uint32_t unit = 0; unit < u->n; unit++)
         if (unit == maker || mpl_bit_has(users, unit)) {
             used = true;

@@ -761,9 +761,9 @@ out:
 
 /* ---- attempts ----------------------------------------------------------------------------------------------------- */
 
-/* All of the store that an attempt changes. */
+/* All of the store that an attempt changes, but for result_copied: what one copies all that follow do. */
 typedef struct snapshot {
-    void *part[14];
+    void *part[13];
     uint32_t n_items, n_turns, n_refs, n_deps;
 } snapshot;
 
@@ -787,7 +787,6 @@ static uint32_t list_parts(mpl_store *s, void **at, size_t *size)
     PART(dep_begin, (size_t)g->n_values);
     PART(dep_n, (size_t)g->n_values);
     PART(in_copied, (size_t)g->op_in_begin[g->n_ops]);
-    PART(result_copied, (size_t)s->n_results);
     PART(staging, (size_t)g->n_blocks);
 #undef PART
     return k;
@@ -796,8 +795,8 @@ static uint32_t list_parts(mpl_store *s, void **at, size_t *size)
 static mpl_status snapshot_take(mpl_store *s, snapshot *snap)
 {
     mpl_status st = MPL_OK;
-    void *at[14];
-    size_t size[14];
+    void *at[13];
+    size_t size[13];
     uint32_t n = list_parts(s, at, size);
 
     snap->n_items = s->n_items, snap->n_turns = s->n_turns, snap->n_refs = s->n_refs,
@@ -812,8 +811,8 @@ out:
 
 static void snapshot_restore(mpl_store *s, const snapshot *snap)
 {
-    void *at[14];
-    size_t size[14];
+    void *at[13];
+    size_t size[13];
     uint32_t n;
 
     memset(mpl_row(s, snap->n_items), 0, (size_t)(s->n_items - snap->n_items) * s->words * sizeof *s->row);
