@@ -438,8 +438,8 @@ static void problems_of_random_graphs(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
-/* Which operand an operator may overwrite where the same storage is read twice. d, e: two relus of inputs, both last used
- * here; v: a view of d. */
+/* Which operand an operator may overwrite where the same storage is read twice. d, e, w: relus of inputs, last used here, w with
+ * a further dim; v: a view of d. */
 static const struct {
     const char *what;
     mpl_op_kind kind;
@@ -451,6 +451,7 @@ static const struct {
     {"the same twice", MPL_OP_add, {"d", "d"}, true, "d"},
     {"a view of the same", MPL_OP_add, {"d", "v"}, true, "d"},
     {"a copy of the same", MPL_OP_add, {"d", "v"}, false, "dv"},
+    {"of other dims", MPL_OP_add, {"d", "w"}, true, "w"},
     {"scattered into another", MPL_OP_scatter_elements, {"d", "i", "e"}, true, "d"},
     {"scattered into itself", MPL_OP_scatter_elements, {"d", "i", "d"}, true, ""},
     {"scattered into itself through a view", MPL_OP_scatter_elements, {"d", "i", "v"}, true, ""},
@@ -468,19 +469,21 @@ static void operands_read_twice(void **state)
         mpl_problem_options o = mpl_problem_options_default();
         mpl_problem *p = NULL;
         mpl_value_map *map = NULL;
-        mpl_op order[5] = {0, 1, 2, 3, 4};
-        mpl_value x, i, in[3], v;
+        mpl_op order[6] = {0, 1, 2, 3, 4, 5};
+        mpl_value x, i, wide, in[3], v;
         uint32_t n_in = 0;
         char found[8] = "";
 
         assert_ok(&ctx, mpl_graph_new(&ctx, twice[k].what, &g));
         assert_ok(&ctx, mpl_graph_add_value(&ctx, g, "x", MPL_INPUT, MPL_TYPE_f32, &shape, &x));
         assert_ok(&ctx, mpl_graph_add_value(&ctx, g, "i", MPL_INPUT, MPL_TYPE_i64, &shape, &i));
-        for (int name = 0; name < 3; name++) {
-            const char *made[] = {"d", "e", "v"};
-            const mpl_value from = name < 2 ? x : mpl_graph_find(g, "d");
+        assert_ok(&ctx, mpl_graph_add_value(&ctx, g, "wide", MPL_INPUT, MPL_TYPE_f32,
+                                            &(mpl_shape){3, {1, 2, 3}}, &wide));
+        for (int name = 0; name < 4; name++) {
+            const char *made[] = {"d", "e", "w", "v"};
+            const mpl_value from = name < 2 ? x : name == 2 ? wide : mpl_graph_find(g, "d");
 
-            assert_ok(&ctx, mpl_graph_add_op(&ctx, g, name < 2 ? MPL_OP_relu : MPL_OP_identity, made[name], 1,
+            assert_ok(&ctx, mpl_graph_add_op(&ctx, g, name < 3 ? MPL_OP_relu : MPL_OP_identity, made[name], 1,
                                              &from, 0, NULL, 1, &made[name], &v));
         }
         for (; n_in < 3 && twice[k].in[n_in] != NULL; n_in++)
@@ -494,7 +497,7 @@ static void operands_read_twice(void **state)
         o.views = twice[k].views;
         assert_ok(&ctx, mpl_problem_from_graph(&ctx, g, order, &o, &p, &map));
         for (uint32_t n = 0; n < p->n_in_place; n++)
-            if (p->in_place_step[n] == 3)
+            if (p->in_place_step[n] == 4)
                 strcat(found, p->buffer_name[p->in_place_in[n]]);
         if (strcmp(found, twice[k].want) != 0)
             fail_msg("%s: '%s' instead of '%s'", twice[k].what, found, twice[k].want);
@@ -502,6 +505,50 @@ static void operands_read_twice(void **state)
         mpl_value_map_free(&ctx, map);
         mpl_graph_free(&ctx, g);
     }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Where a value lies, asked from its end. */
+static mpl_value lies_in(const mpl_graph *g, mpl_value v)
+{
+    mpl_op op = g->value_op[v];
+    mpl_value weight = MPL_NONE;
+
+    for (uint32_t i = 0; op != MPL_NONE && i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
+        if (g->op_out[g->op_out_begin[op] + i] == v)
+            weight = mpl_updated(g, op, i);
+    if (weight != MPL_NONE)
+        return lies_in(g, weight);
+    if (op != MPL_NONE && (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0)
+        return lies_in(g, g->op_in[g->op_in_begin[op]]);
+    return v;
+}
+
+static void roots_of_views_and_updates(void **state)
+{
+    static const char *const graphs[] = {"mlp:mode=train,update=adam", "mnist_conv:batch=2,mode=train",
+                                         "shufflenet_v2:image=32"};
+    uint32_t n_views = 0, n_updates = 0;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t k = 0; k < sizeof graphs / sizeof *graphs; k++) {
+        mpl_graph *g = NULL;
+        mpl_value *root = NULL;
+
+        assert_ok(&ctx, mpl_zoo_build(&ctx, graphs[k], &g));
+        assert_ok(&ctx, mpl_new(&ctx, root, g->n_values));
+        mpl_value_roots(g, root);
+        for (mpl_value v = 0; v < g->n_values; v++) {
+            assert_int_equal(root[v], lies_in(g, v));
+            n_updates += root[v] != v && g->value_role[root[v]] == MPL_WEIGHT;
+            n_views += root[v] != v && g->value_role[root[v]] != MPL_WEIGHT;
+        }
+        mpl_free(&ctx, root);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_true(n_views > 20 && n_updates > 10);
     assert_int_equal(ctx.n_live, 0);
 }
 
@@ -666,8 +713,8 @@ int main(void)
         cmocka_unit_test(flow_of_paddle_example),      cmocka_unit_test(flow_round_a_loop),
         cmocka_unit_test(pieces_are_not_written_over), cmocka_unit_test(ranges_are_the_flow),
         cmocka_unit_test(problems_of_random_graphs),   cmocka_unit_test(operands_read_twice),
-        cmocka_unit_test(workspaces_and_bad_orders),   cmocka_unit_test(survive_lost_memory),
-        cmocka_unit_test(know_published_peaks),
+        cmocka_unit_test(roots_of_views_and_updates),  cmocka_unit_test(workspaces_and_bad_orders),
+        cmocka_unit_test(survive_lost_memory),         cmocka_unit_test(know_published_peaks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

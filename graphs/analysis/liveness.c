@@ -65,7 +65,7 @@ out:
     return st;
 }
 
-void mpl_value_roots(const mpl_graph *g, bool views, mpl_value *root)
+void mpl_value_roots(const mpl_graph *g, mpl_value *root)
 {
     for (mpl_value v = 0; v < g->n_values; v++)
         root[v] = v;
@@ -75,7 +75,7 @@ void mpl_value_roots(const mpl_graph *g, bool views, mpl_value *root)
         for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
             if (g->op_out[i] != MPL_NONE && mpl_updated(g, op, i - g->op_out_begin[op]) != MPL_NONE)
                 root[g->op_out[i]] = root[mpl_updated(g, op, i - g->op_out_begin[op])];
-        if (!views || !(mpl_op_table[g->op_kind[op]].traits & MPL_VIEW))
+        if (!(mpl_op_table[g->op_kind[op]].traits & MPL_VIEW))
             continue;
         in = g->op_in[g->op_in_begin[op]];
         out = g->op_out[g->op_out_begin[op]];
@@ -176,8 +176,6 @@ mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_value root = r->alias.root[v];
 
-        if (root == v)
-            continue;
         r->first[root] = r->first[v] < r->first[root] ? r->first[v] : r->first[root];
         r->last[root] = r->last[root] == MPL_NONE || r->last[v] > r->last[root] ? r->last[v] : r->last[root];
     }

@@ -34,9 +34,9 @@ mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *flow, uint64_t *live_in, 
 
 /* ---- one order ------------------------------------------------------------------------------------------------- */
 
-/* root[v]: the value in whose storage v lies: the input of a chain of view operations, v itself where it is none (or
- * where views is false). O(size). */
-void mpl_value_roots(const mpl_graph *g, bool views, mpl_value *root);
+/* root[v]: the value in whose storage v lies: the input of a chain of views, the weight or state that v is after an update, v itself
+ * where it is neither. O(size). */
+void mpl_value_roots(const mpl_graph *g, mpl_value *root);
 
 /* Whether output 0 of `op` (which it must have) may be written over its input `i`, as far as the operator, types, dims and the
  * other operands say: the input's last use must be at `op`, too. offset (NULL: 0): of a value in its root's storage; the input

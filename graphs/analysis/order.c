@@ -299,7 +299,7 @@ static mpl_status greedy_init(mpl_ctx *ctx, greedy *y)
     MPL_TRY(mpl_new(ctx, y->leaf_of, n));
     MPL_TRY(mpl_new(ctx, y->touched, most));
     mark_needed(y->g, y->needed);
-    mpl_value_roots(y->g, true, y->root);
+    mpl_value_roots(y->g, y->root);
     mpl_count_waits(y->g, y->needed, y->waits);
     MPL_TRY(count_bytes(ctx, y));
     MPL_TRY(mpl_new(ctx, item, n));
