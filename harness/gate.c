@@ -43,10 +43,8 @@ static mpl_status ask(mpl_ctx *ctx, const mpl_options *options, const mpl_job *j
         out->best_bytes = plan->peak_bytes;
         out->by = planner->name;
     }
-    if (plan->claim == MPL_OPTIMAL && plan->peak_bytes == out->best_bytes) {
-        out->proved = true;
-        out->bound_bytes = plan->peak_bytes;
-    }
+    if (plan->claim == MPL_OPTIMAL && plan->peak_bytes == out->best_bytes)
+        out->proved = true; /* and it is the bound */
 out:
     mpl_plan_free(ctx, plan);
     return st;

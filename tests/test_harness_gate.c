@@ -86,6 +86,24 @@ static void the_best_of_both_counts(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+static void backends_are_looked_for(void **state)
+{
+    mpl_ctx ctx;
+    opened o = {.row = NULL};
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_options_init(&o.options);
+    o.options.backend = "nope";
+    assert_status(&ctx,
+                  mpl_gate_open_plan(&ctx, &o.options, DATA "tensors.csv", DATA "small.offline.bin", o.name,
+                                     &o.import, &o.row, &o.job),
+                  MPL_EINPUT);
+    assert_non_null(strstr(ctx.message, "nope"));
+    shut(&ctx, &o);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 static void rows_say_where_plans_come_from(void **state)
 {
     static const struct {
@@ -190,6 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_of_both_counts),
+        cmocka_unit_test(backends_are_looked_for),
         cmocka_unit_test(rows_say_where_plans_come_from),
         cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(searches_without_memory_fail),
