@@ -28,6 +28,18 @@ static void place(mpl_exec *exec, mpl_value v, uint32_t slab, uint64_t offset, u
     exec->value_block[v] = block;
 }
 
+/* Nothing has touched it, and nothing is known of what lies in it. */
+static mpl_block block_at(uint32_t slab, uint64_t offset, uint64_t bytes)
+{
+    return (mpl_block){.slab = slab,
+                       .offset = offset,
+                       .bytes = bytes,
+                       .birth = MPL_NONE,
+                       .over = MPL_NONE,
+                       .value = MPL_NONE,
+                       .op = MPL_NONE};
+}
+
 /* Memory of its own for `v`, outside of the plan. */
 static mpl_status place_alone(mpl_exec *exec, mpl_value v, uint32_t slab)
 {
@@ -40,8 +52,8 @@ static mpl_status place_alone(mpl_exec *exec, mpl_value v, uint32_t slab)
         place(exec, v, slab, offset, MPL_NONE);
     } else {
         place(exec, v, slab, offset, exec->n_blocks);
-        exec->block[exec->n_blocks++] =
-            (mpl_block){slab, offset, bytes, MPL_NONE, 0, MPL_NONE, v, MPL_NONE, 0};
+        exec->block[exec->n_blocks] = block_at(slab, offset, bytes);
+        exec->block[exec->n_blocks++].value = v;
     }
     exec->weight_bytes += weight ? bytes : 0;
     exec->pinned_bytes += slab == fixed_slab(exec, MPL_SLAB_PINNED) ? bytes : 0;
@@ -77,7 +89,8 @@ static mpl_status place_staging(mpl_exec *exec, uint32_t b)
             MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
     MPL_TRY(push(exec, 0, bytes, &offset));
     exec->control->staging[b] = (mpl_spot){0, exec->n_blocks, offset};
-    exec->block[exec->n_blocks++] = (mpl_block){0, offset, bytes, MPL_NONE, 0, MPL_NONE, MPL_NONE, owner, 0};
+    exec->block[exec->n_blocks] = block_at(0, offset, bytes);
+    exec->block[exec->n_blocks++].op = owner;
 out:
     return st;
 }
@@ -121,8 +134,7 @@ static mpl_status take_buffers(mpl_exec *exec, const mpl_problem *p, const mpl_p
                      "buffer %u at offset %" PRIu64 " lies outside of its arena, or not at a "
                      "multiple of %u bytes",
                      b, plan->offset[b], p->align[b]);
-        exec->block[b] =
-            (mpl_block){arena, plan->offset[b], p->bytes[b], MPL_NONE, 0, MPL_NONE, MPL_NONE, MPL_NONE, 0};
+        exec->block[b] = block_at(arena, plan->offset[b], p->bytes[b]);
     }
     exec->n_blocks = p->n;
 out:
@@ -333,8 +345,7 @@ mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map)
         if (b == MPL_NONE && bytes > 0) { /* not in the plan: of its own, at the end of the workspaces */
             MPL_TRY(push(exec, slab, bytes, &offset));
             exec->op_block[op] = exec->n_blocks;
-            exec->block[exec->n_blocks++] =
-                (mpl_block){slab, offset, bytes, MPL_NONE, 0, MPL_NONE, MPL_NONE, op, 0};
+            exec->block[exec->n_blocks++] = block_at(slab, offset, bytes);
         }
         if (exec->op_block[op] != MPL_NONE)
             exec->block[exec->op_block[op]].op = op;
