@@ -207,10 +207,8 @@ static void searches_without_memory_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_best_of_both_counts),
-        cmocka_unit_test(backends_are_looked_for),
-        cmocka_unit_test(rows_say_where_plans_come_from),
-        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(the_best_of_both_counts),        cmocka_unit_test(backends_are_looked_for),
+        cmocka_unit_test(rows_say_where_plans_come_from), cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(searches_without_memory_fail),
     };
 
