@@ -42,6 +42,7 @@ typedef struct flow {
     uint32_t
         *arrival_begin; /* [n_steps + 2] into arrival: what comes before a step, if it has not come yet */
     mpl_value *arrival;
+    uint8_t *comes; /* [n_values] scratch: at the step at hand */
 } flow;
 
 /* ---- states ------------------------------------------------------------------------------------------------------- */
@@ -274,6 +275,20 @@ static bool meet_at_begins(const flow *f, const mpl_flow_spots *there, uint64_t 
     return true;
 }
 
+/* Whether a value may lie where `there` meets f->spots, those of an input that comes, only by having taken over that input: which has
+ * come by then. */
+static bool took_over(const flow *f, const mpl_flow_spots *there)
+{
+    for (size_t k = 0; k < there->n; k++)
+        for (size_t i = 0; i < f->spots.n; i++) {
+            const mpl_flow_spot *a = &f->spots.at[i], *b = &there->at[k];
+
+            if (a->arena == b->arena && a->begin < b->end && b->begin < a->end && a->of != b->of)
+                return false;
+        }
+    return true;
+}
+
 /* Whether `writer` is what weight v is from then on. */
 static bool updates(const mpl_graph *g, mpl_value writer, mpl_value v)
 {
@@ -316,10 +331,8 @@ static mpl_status destroy(flow *f, uint64_t *state, mpl_value writer, mpl_where 
         MPL_TRY(spots_of(f, v, &there));
         if (!overlap(&f->spots, there))
             continue;
-        /* What control flow left either there or elsewhere is elsewhere: it can only have taken that place over after the
-         * arrival. */
-        if (f->arriving && there->n > 1 &&
-            meet_at_begins(f, there, f->spots.at[0].end - f->spots.at[0].begin))
+        /* What control flow left either there or elsewhere is elsewhere. */
+        if (f->arriving && there->n > 1 && took_over(f, there))
             continue;
         MPL_TRY(mpl_where_is_row(&f->map, w, bytes, v, &row));
         if (row)
@@ -464,13 +477,24 @@ out:
     return st;
 }
 
+/* What comes at one step comes in any order: of two that overlap, both are lost. */
 static mpl_status receive_all(flow *f, uint64_t *state, uint32_t step)
 {
     mpl_status st = MPL_OK;
+    uint32_t begin = f->arrival_begin[step], end = f->arrival_begin[step + 1];
 
-    for (uint32_t i = f->arrival_begin[step]; i < f->arrival_begin[step + 1]; i++)
+    memset(f->comes, 0, f->g->n_values);
+    for (uint32_t i = begin; i < end; i++)
+        f->comes[f->arrival[i]] = !has(state, came(f, f->arrival[i]));
+    for (uint32_t i = begin; i < end; i++)
         MPL_TRY(receive(f, state, f->arrival[i]));
+    f->arriving = true;
+    for (uint32_t i = begin; i < end; i++)
+        if (f->comes[f->arrival[i]])
+            MPL_TRY(write_at(f, state, f->arrival[i], mpl_flow_where(&f->map, f->arrival[i]),
+                             has(state, f->arrival[i])));
 out:
+    f->arriving = false;
     return st;
 }
 
@@ -774,7 +798,7 @@ out:
 /* What is carried by copies, as if at once. */
 typedef struct transfer {
     mpl_value param;
-    mpl_where from, to;
+    mpl_where source, from, to; /* from: the source until it is put aside */
     uint64_t bytes;
     bool standing, pending, copied;
 } transfer;
@@ -886,8 +910,9 @@ out:
     return st;
 }
 
-/* The staging buffer is written before the copies that wait are made, and read behind some of them. */
-static mpl_status use_staging(flow *f, const loop *l, const transfer *t)
+/* The staging buffer is written before the copies that wait are made, and read behind some of them. What is in place already and lies
+ * there is lost. */
+static mpl_status use_staging(flow *f, const loop *l, transfer *t)
 {
     mpl_status st = MPL_OK;
     mpl_where w = {.kind = MPL_WHERE_BUFFER, .id = f->map.map->places->staging[l->body]};
@@ -895,15 +920,17 @@ static mpl_status use_staging(flow *f, const loop *l, const transfer *t)
     f->spots.n = 0;
     MPL_TRY(mpl_where_spots(&f->map, w, f->map.p->bytes[w.id], &f->spots));
     for (uint32_t i = 0; i < l->n_carried; i++) {
-        if (!t[i].copied)
-            continue;
         f->other.n = 0;
         MPL_TRY(mpl_where_spots(&f->map, t[i].to, t[i].bytes, &f->other));
-        MPL_TRY(mpl_where_spots(&f->map, t[i].from, t[i].bytes, &f->other));
-        if (overlap(&f->spots, &f->other))
+        if (t[i].copied)
+            MPL_TRY(mpl_where_spots(&f->map, t[i].source, t[i].bytes, &f->other));
+        if (!overlap(&f->spots, &f->other))
+            continue;
+        if (t[i].copied)
             MPL_FAIL(f->ctx, MPL_EINVALID,
                      "block '%.80s' copies by way of a place that '%.80s' takes part in",
                      f->g->block_name[l->body], f->g->value_name[t[i].param]);
+        t[i].standing = false;
     }
     MPL_TRY(destroy(f, f->now, MPL_NONE, w));
 out:
@@ -939,6 +966,7 @@ static mpl_status carry(flow *f, const loop *l, transfer *t)
         t[i].from = mpl_flow_where(&f->map, result);
         if (t[i].from.n_rounds == 0)
             MPL_TRY(mpl_where_in_round(&f->map, &t[i].from, l->body, next - 1));
+        t[i].source = t[i].from;
         MPL_TRY(where_in(f, t[i].param, l->body, next, &t[i].to));
         MPL_TRY(mpl_where_same(&f->map, t[i].to, t[i].from, &same));
         t[i].standing = stands(f, f->now, result);
@@ -1214,6 +1242,7 @@ static mpl_status make_arrivals(flow *f)
 
     MPL_TRY(mpl_new(f->ctx, f->given, f->g->n_values));
     MPL_TRY(mpl_new(f->ctx, f->last_arrival, f->g->n_values));
+    MPL_TRY(mpl_new(f->ctx, f->comes, f->g->n_values));
     MPL_TRY(mpl_new(f->ctx, f->arrival_begin, (size_t)n_steps + 3));
     for (mpl_value v = 0; v < f->g->n_values; v++) {
         bool outside = f->g->value_role[v] == MPL_INPUT || f->g->value_role[v] == MPL_WEIGHT;
@@ -1354,9 +1383,10 @@ mpl_status mpl_verify_places(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_m
 out:
     for (mpl_value v = 0; f.fixed != NULL && v < g->n_values; v++)
         mpl_free(ctx, f.fixed[v].at);
-    void *arrays[] = {f.node_begin, f.first,    f.next,  f.node,         f.queued,        f.state,
-                      f.stack,      f.now,      f.after, f.killer,       f.fixed,         f.moves,
-                      f.spots.at,   f.other.at, f.given, f.last_arrival, f.arrival_begin, f.arrival};
+    void *arrays[] = {f.node_begin,   f.first,         f.next,     f.node,     f.queued,
+                      f.state,        f.stack,         f.now,      f.after,    f.killer,
+                      f.fixed,        f.moves,         f.spots.at, f.other.at, f.given,
+                      f.last_arrival, f.arrival_begin, f.arrival,  f.comes};
     MPL_FREE_ALL(ctx, arrays);
     mpl_program_free(ctx, f.program);
     mpl_flow_map_fini(&f.map);

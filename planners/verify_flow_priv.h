@@ -27,6 +27,7 @@ typedef struct mpl_where {
 typedef struct mpl_flow_spot {
     uint32_t arena; /* of the plan; behind those, pinned values */
     uint64_t begin, end;
+    mpl_buffer of; /* MPL_NONE: a pinned value's */
 } mpl_flow_spot;
 
 typedef struct mpl_flow_spots {

@@ -368,9 +368,10 @@ out:
 static void address_of(const mpl_flow_map *m, const mpl_where *w, mpl_flow_spot *spot)
 {
     if (w->kind == MPL_WHERE_PINNED)
-        *spot = (mpl_flow_spot){m->n_arenas + w->id, w->offset, 0};
+        *spot = (mpl_flow_spot){m->n_arenas + w->id, w->offset, 0, MPL_NONE};
     else
-        *spot = (mpl_flow_spot){mpl_plan_arena(m->p, m->plan, w->id), m->plan->offset[w->id] + w->offset, 0};
+        *spot = (mpl_flow_spot){mpl_plan_arena(m->p, m->plan, w->id), m->plan->offset[w->id] + w->offset, 0,
+                                w->id};
 }
 
 static mpl_status same_slices(mpl_flow_map *m, mpl_where a, mpl_where b, bool *same)
@@ -479,7 +480,7 @@ static mpl_status add_spots(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_fl
         MPL_FAIL(m->ctx, MPL_EINVALID, "a value of '%.100s' ends beyond 2^64", m->g->name);
     for (size_t i = 0; i < spots->n; i++)
         if (spots->at[i].arena == spot.arena && spots->at[i].begin == spot.begin &&
-            spots->at[i].end == spot.end)
+            spots->at[i].end == spot.end && spots->at[i].of == spot.of)
             goto out;
     MPL_TRY(mpl_reserve(m->ctx, spots->at, spots->room, spots->n + 1));
     spots->at[spots->n++] = spot;

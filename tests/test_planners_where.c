@@ -30,6 +30,7 @@ typedef struct found {
     bool asked; /* before the first slice was known */
     uint32_t n_slices, block[N_PLACES], round[N_PLACES], arena;
     uint64_t bytes[N_PLACES], offset, begin;
+    mpl_buffer of;
     bool reversed[N_PLACES];
 } found;
 
@@ -309,6 +310,7 @@ static found find(const made *d, mpl_where w)
             w.id = d->item[p->begin + i];
         }
     }
+    f.of = w.kind == MPL_WHERE_BUFFER ? w.id : MPL_NONE;
     if (w.kind == MPL_WHERE_BUFFER)
         f.arena = d->plan->spread.memory[w.id], f.begin = d->plan->offset[w.id];
     else
@@ -325,7 +327,7 @@ typedef struct spots {
 
 static bool one_spot(const mpl_flow_spot *a, const mpl_flow_spot *b)
 {
-    return a->arena == b->arena && a->begin == b->begin && a->end == b->end;
+    return a->arena == b->arena && a->begin == b->begin && a->end == b->end && a->of == b->of;
 }
 
 /* All that a slice is a slice of. */
@@ -336,7 +338,7 @@ static mpl_flow_spot spot_of(const made *d, const found *f, uint64_t bytes)
     for (uint32_t k = 0; k < f->n_slices; k++)
         bytes = mpl_max_u64(bytes, (uint64_t)mpl_while_most_rounds(d->g, d->g->block_owner[f->block[k]]) *
                                        f->bytes[k]);
-    return (mpl_flow_spot){f->arena, f->begin + offset, f->begin + offset + bytes};
+    return (mpl_flow_spot){f->arena, f->begin + offset, f->begin + offset + bytes, f->of};
 }
 
 static void all_spots(const made *d, mpl_where w, uint64_t bytes, spots *s)
