@@ -21,7 +21,7 @@ known=scripts/mutants.tsv
 flags=${flags/-O1 -g/-O2 -fmacro-prefix-map=$work/=}
 export MEMPLAN=$work/memplan OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive DNNL_VERBOSE=0
 touch "$results" "$build/mutants.times"
-ar rcs "$work/help.a" "$build"/tests/{random_control,tagged_run,tagged_memory,tagged_graph,cuda_fake,cudnn_host}.o || exit 2
+ar rcs "$work/help.a" "$build"/tests/{random_control,random_places,tagged_run,tagged_memory,tagged_graph,cuda_fake,cudnn_host}.o || exit 2
 
 # Those that judge what a file does, whatever their room; then the tests of its room.
 judges_of() {
@@ -30,7 +30,7 @@ judges_of() {
     graphs/analysis/store_* | graphs/analysis/storage.c) judges='planners_{places,loops} runtime_{control,random_control}' ;;
     graphs/analysis/cuts.c) judges='runtime_{concat,layout}' ;;
     graphs/*) judges='planners_{judge,families}' ;;
-    planners/verify_[fu]*) judges='planners_{places,loops,judge_control} runtime_random_control' ;;
+    planners/verify_[fu]*) judges='planners_{places,where,units,loops,judge_control} runtime_random_control' ;;
     planners/verify_graph.c) judges='planners_judge runtime_{concat,parallel}' ;;
     planners/verify.c) judges='planners_{verify,judge,families,spill}' ;;
     planners/*) judges='planners_{certify,certify_general}' ;;

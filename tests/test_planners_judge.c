@@ -410,6 +410,50 @@ static mpl_problem *wide_problem(mpl_ctx *ctx, mpl_rng *rng)
     return p;
 }
 
+/* Of so many buffers that no step needs all, two that never meet are named, or the witness is too long to look at. */
+static void claims_of_many(void **state)
+{
+    static const struct {
+        uint32_t n, gaps;
+        const char *want;
+    } rows[] = {{16384, 0, "'#0' and '#1', which can share memory"},
+                {16385, 0, "16385 buffers, which no step needs all, take more than 2^28 comparisons"},
+                {16383, 2, "'#0' and '#1', which can share memory"},
+                {16383, 3, "16383 buffers, which no step needs all, take more than 2^28 comparisons"}};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mpl_problem *p = NULL;
+        mpl_plan *plan = NULL;
+
+        assert_ok(&ctx, mpl_problem_new(&ctx, "many", rows[i].n, &p));
+        p->n_steps = 9;
+        for (mpl_buffer b = 0; b < p->n; b++)
+            p->bytes[b] = 1, p->birth[b] = b == 1, p->death[b] = b == 0 ? 1 : 9;
+        assert_ok(&ctx, mpl_new(&ctx, p->gap_begin, p->n + 1));
+        assert_ok(&ctx, mpl_new(&ctx, p->gap_from, rows[i].gaps));
+        assert_ok(&ctx, mpl_new(&ctx, p->gap_to, rows[i].gaps));
+        for (mpl_buffer b = 2; b <= p->n; b++)
+            p->gap_begin[b] = b > 2 ? rows[i].gaps : 0;
+        for (uint32_t k = 0; k < rows[i].gaps; k++)
+            p->gap_from[k] = 2 * k + 2, p->gap_to[k] = 2 * k + 3;
+        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+        assert_ok(&ctx, mpl_new(&ctx, plan->witness, p->n));
+        plan->claim = MPL_FEASIBLE;
+        plan->n_witness = p->n;
+        for (mpl_buffer b = 0; b < p->n; b++)
+            plan->offset[b] = plan->witness[b] = b;
+        assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);
+        if (strstr(ctx.message, rows[i].want) == NULL)
+            fail_msg("%s; expected: %s", ctx.message, rows[i].want);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 static void claims_of_plans(void **state)
 {
     tally t = {0};
@@ -744,9 +788,8 @@ static void plans_of_graphs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans_of_problems),
-        cmocka_unit_test(plans_of_many),
-        cmocka_unit_test(claims_of_plans),
+        cmocka_unit_test(plans_of_problems), cmocka_unit_test(plans_of_many),
+        cmocka_unit_test(claims_of_plans),   cmocka_unit_test(claims_of_many),
         cmocka_unit_test(plans_of_graphs),
     };
 

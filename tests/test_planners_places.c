@@ -91,9 +91,40 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "  param u f32 [16]\n  e = cumsum(u) axis=0\n  z = cumsum(e) axis=0\n  t = neg(e)\nyield _, z, t, z, "   \
     "x\n_, _, ra, rb = while body(_, _, v, w) carried=2 trips=5 @l\noutput ra\n"
 
+/* A row that is made of another value in its place. */
+#define MADE                                                                                                 \
+    "graph made\ninput v f32 [3,16]\nblock body\n  param r i64 []\n  param s f32 [16]\n  p = cumsum(s) "     \
+    "axis=0\n  a = neg(p)\nyield _, a\nrows = while body(_, _, v) carried=0 @l\noutput rows\n"
+
+/* Two values that change places, between two that stay. */
+#define STAGE                                                                                                \
+    "graph stage\ninput v f32 [16]\na = neg(v)\nb = cumsum(v) axis=0\nblock body\n  param r i64 []\n  "      \
+    "param w f32 [16]\n  param x f32 [16]\n  param y f32 [16]\n  param q f32 [16]\n  g = cumsum(w) "         \
+    "axis=0\n "                                                                                              \
+    " h = cumsum(q) axis=0\nyield _, g, y, x, h\no, s, t, u = while body(_, _, v, a, b, v) carried=4 "       \
+    "trips=3 @l\nout = sum(o, s, t, u)\noutput out\n"
+#define STAGED                                                                                               \
+    "a 0; b 1; w 2; x 0; y 1; q 3; g 4; h 5; o 2; s 0; t 1; u 3; entry l 2; entry l 5; copy body 1; copy "   \
+    "body 2; copy body 3; copy body 4; "
+
+/* A weight is updated with what a loop leaves. */
+#define LEARN                                                                                                \
+    "graph learn\ninput v f32 [16]\nweight m f32 [16]\nblock body\n  param r i64 []\n  param x f32 [16]\n  " \
+    "z = cumsum(x) axis=0\nyield _, z\ny = while body(_, _, v) carried=1 trips=3 @l\nn = sgd_update(y, m) "  \
+    "rate=0.1\noutput n\n"
+
+/* A round makes Z of parts of m: the lower half, or some of it, and the upper half. */
+#define PARTS(Z)                                                                                             \
+    "graph parts\ninput v f32 [16]\nblock body\n  param r i64 []\n  param x f32 [16]\n  m = concat(x, x) "   \
+    "axis=0\n  low = slice(m) starts=[0] ends=[16]\n  one = slice(m) starts=[0] ends=[1]\n  high = "         \
+    "slice(m) starts=[16] ends=[32]\n  last = slice(m) starts=[31] ends=[32]\n  z = " Z                      \
+    "\nyield _, z\ny = while body(_, _, v) carried=1 trips=3 @l\nout = neg(y)\noutput out\n"
+#define PARTED                                                                                               \
+    "x 4; entry l 2; copy body 1; y 4; m 0; at low m 0; at one m 0; at high m 64; at last m 124; z "
+
 /* Places, one behind the other: VALUE BUFFER; or VALUE KIND OF [N_FIRST] ITEM .., where an item is a buffer, a value that has
  * a place by then, or one that is pinned (VALUE `is` ITEM: that place); `$` instead of a value: a place for later items; `at VALUE OF
- * BYTES`: that far inside OF; `work OPERATION BUFFER`: its workspace; or `copy BLOCK I`, of its result; or `entry OPERATION I`, of its input;
+ * BYTES`: a view, that far inside OF; `work OPERATION BUFFER`: its workspace; or `copy BLOCK I`, of its result; or `entry OPERATION I`, of its input;
  * or `staging BLOCK BUFFER`. Buffer i has a unit at unit i. `why` NULL: all is well. */
 static const struct row {
     const char *what, *graph, *places, *why;
@@ -152,6 +183,39 @@ static const struct row {
     {"capture: scratch on it, before it is read", CAPTURE, "c 1; a 1; b 0; x cycle body 1 v 0; y 0",
      "'b' reads 'c'"},
 
+    {"capture: a round writes into what is the caller's", CAPTURE,
+     "c 3; a 1; b cycle body 1 v 0; x cycle body 2 v v 0; y 0",
+     "'b' is written over 'v', which belongs to the caller"},
+    {"capture: a workspace of its own", CAPTURE,
+     "c 3; a 1; b cycle body 0 0; x cycle body 1 v 0; y 0; work b 2", NULL},
+    {"capture: a workspace on what is read", CAPTURE,
+     "c 3; a 1; b cycle body 0 0; x cycle body 1 v 0; y 0; work b 3",
+     "the workspace of 'b' lies on its operand 'c'"},
+    {"capture: a workspace on what is written", CAPTURE,
+     "c 3; a 1; b cycle body 0 0; x cycle body 1 v 0; y 0; work b 0",
+     "the workspace of 'b' lies on its operand 'b'"},
+    {"after: a workspace on what is read behind the loop", AFTER,
+     AFTER_CELLS "b 2; x cycle body 1 v 2; y final l v b; work a 0",
+     "'out' reads 'c', which need not be there  by then"},
+
+    {"learn: the weight is what the update says", LEARN,
+     "z cycle body 0 0 1; x cycle body 1 v 0 1; y 0; n is m", NULL},
+    {"learn: the update is written over the input", LEARN,
+     "z cycle body 0 0 1; x cycle body 1 v 0 1; y 0; n is v", "'n' is written over 'v', which belongs"},
+    {"learn: the loop writes into the weight", LEARN, "z cycle body 1 0 m; x cycle body 1 v 0 m; y is m; n 2",
+     "'z' is written over 'm', which belongs"},
+
+    {"parts: the upper half is read, and the lower written", PARTS("cumsum(high) axis=0"), PARTED "0", NULL},
+    {"parts: the upper half is read and written", PARTS("cumsum(high) axis=0"), PARTED "1",
+     "'z' writes 'z' in round 0 of 'body' over 'high'"},
+    {"parts: a sum in place", PARTS("neg(high)"), PARTED "1", NULL},
+    {"parts: two halves added, in place of the second", PARTS("add(low, high)"), PARTED "1", NULL},
+    {"parts: a number of the other half added in place", PARTS("add(low, last)"), PARTED "0", NULL},
+    {"parts: a number of the same half added in place", PARTS("add(low, one)"), PARTED "0", "over 'low'"},
+    {"parts: one number twice, in place", PARTS("add(low, low)"), PARTED "0", NULL},
+    {"parts: more numbers than what they are written over", PARTS("add(high, one)"), PARTED "0",
+     "over 'one'"},
+
     {"case: branches share, and what is bypassed stays", CASE, "u 3; a 1; b 0; d 1; y case k b u u", NULL},
     {"case: both copied to one place", CASE, "u 3; a 1; b 0; d 1; y 0; copy two 0; entry k 1", NULL},
     {"case: one place, and no copy", CASE, "u 3; a 1; b 0; d 1; y 0",
@@ -190,6 +254,12 @@ static const struct row {
     {"swap: one way only", SWAP, "a 0; b 1; x 0; y 1; s 0; t 1; copy body 1; staging body 2",
      "'y' takes over a value without a copy"},
 
+    {"stage: by way of a place of its own", STAGE, STAGED "staging body 6", NULL},
+    {"stage: by way of the first one's place", STAGE, STAGED "staging body 2", "that 'w' takes part in"},
+    {"stage: by way of the first one's source", STAGE, STAGED "staging body 4", "that 'w' takes part in"},
+    {"stage: by way of the last one's place", STAGE, STAGED "staging body 3", "that 'q' takes part in"},
+    {"stage: by way of the last one's source", STAGE, STAGED "staging body 5", "that 'q' takes part in"},
+
     {"number: two cells in turns", NUMBER, "r cycle body 0 0 1; p cycle body 1 k 0 1; s 2; y 0; copy body 2",
      NULL},
     {"number: one cell: the next round's number falls on it", NUMBER,
@@ -207,6 +277,10 @@ static const struct row {
     {"scan: a row in a place of its own, and no copy", SCAN, "s slice body 1 v; a 1",
      "'rows' takes over a value"},
 
+    {"made: in place, where it is stacked", MADE,
+     "s slice body 0 v; p slice body 0 rows; a slice body 0 rows", NULL},
+    {"made: in place of another row", MADE, "s slice body 0 v; p slice body 1 rows; a slice body 0 rows",
+     "'a' writes 'a'"},
     {"late: the round before is in other rows, and copied", LATE,
      "z slice body 0 ra; t cycle body 0 4 5; copy body 4", NULL},
     {"late: copied over what lies in the row", LATE,
@@ -305,7 +379,7 @@ static void unmake(made *m)
 {
     void *arrays[] = {m->map.value_buffer,   m->map.value_root,   m->map.value_offset,
                       m->places.value_place, m->places.in_copied, m->places.result_copied,
-                      m->places.staging,     m->map.op_workspace};
+                      m->places.staging,     m->map.op_workspace, m->map.op_nothing};
 
     MPL_FREE_ALL(m->ctx, arrays);
     mpl_program_free(m->ctx, m->program);
@@ -424,6 +498,9 @@ static void put_inside(made *m, mpl_value v, mpl_value of, uint64_t bytes)
     m->map.value_root[v] = of;
     m->map.value_buffer[v] = m->map.value_buffer[of];
     m->map.value_offset[v] = bytes;
+    if (m->map.op_nothing == NULL)
+        assert_ok(m->ctx, mpl_new(m->ctx, m->map.op_nothing, m->g->n_ops));
+    m->map.op_nothing[m->g->value_op[v]] = 1;
 }
 
 static void put_places(made *m, const char *text)
