@@ -65,7 +65,7 @@ $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a
 
 $O/tests/test_harness_plugins: $(PLUGIN)
 $O/tests/test_planners_where $O/tests/test_planners_units: $O/tests/random_places.o
-TAGGED := $(addprefix $O/tests/tagged_,run.o memory.o graph.o)
+TAGGED := $(addprefix $O/tests/tagged_,run.o memory.o graph.o rules.o)
 $O/tests/test_planners_judge_control: $O/tests/random_control.o $(TAGGED)
 $(addprefix $O/tests/test_,runtime_random_control graphs_units planners_loops planners_where planners_units runtime_cuda_loops): $O/tests/random_control.o
 $(addprefix $O/tests/test_runtime_,ops conformance cuda_fake cuda_loops training views control edges): \
@@ -229,7 +229,7 @@ judge-oracle: deps-test $O/tests/test_planners_judge $O/tests/test_planners_judg
 # once more those that lived. The smoke form keeps the tool alive.
 MUTATED ?= $(sort $(wildcard planners/verify*.c)) planners/certify.c planners/proof.c harness/gate.c \
     $(addprefix graphs/analysis/,liveness.c cuts.c storage.c) $(sort $(wildcard graphs/analysis/store_*.c)) runtime/exec.c runtime/layout.c
-MUTANTS_NEED := $(addprefix $O/tests/,random_control.o random_places.o tagged_run.o tagged_memory.o tagged_graph.o cuda_fake.o cudnn_host.o)
+MUTANTS_NEED := $(addprefix $O/tests/,random_control.o random_places.o tagged_run.o tagged_memory.o tagged_graph.o tagged_rules.o cuda_fake.o cudnn_host.o)
 mutants: deps-test $O/memplan $(TESTBIN) $(MUTANTS_NEED)
 	$(Q)scripts/mutants.sh $O $B/mutants.tsv $(MUTATED)
 mutants-smoke: deps-test $O/tests/test_planners_judge $O/tests/test_planners_verify $(MUTANTS_NEED)

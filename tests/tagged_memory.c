@@ -21,6 +21,7 @@ void tagged_make_new(machine *m, int what, mpl_value v)
     for (uint64_t i = 0; i < bytes_of(m, v); i++)
         truth_of(m, v)[i] = mix(tag, i);
     m->made[v] = 1;
+    m->lost[v] = 0;
 }
 
 /* ---- what is wrong ------------------------------------------------------------------------------------------------ */
@@ -143,6 +144,7 @@ bool tagged_where(const machine *m, mpl_value v, spot *out)
 
 way tagged_bind(machine *m, mpl_value v)
 {
+    TRY(tagged_settled(m, m->map->places->value_place[m->map->value_root[v]], name_of(m, v)));
     return tagged_where(m, v, &m->bound[v]) ? GO
                                             : tagged_wrong(m, "its place is not decided", name_of(m, v), "");
 }
@@ -172,6 +174,8 @@ way tagged_receive(machine *m, mpl_value v)
     if (root == MPL_NONE || !m->awaited[root])
         return GO;
     m->awaited[root] = 0;
+    m->lost[root] = 0;
+    tagged_claim(m, root, true);
     return tagged_lay_down(m, root);
 }
 
@@ -180,8 +184,9 @@ way tagged_find(machine *m, mpl_value v, const char *who)
     TRY(tagged_receive(m, v));
     if (v != MPL_NONE)
         tagged_touch(m, m->bound[v], bytes_of(m, v), m->readers);
-    return v == MPL_NONE || tagged_stands(m, v) ? GO
-                                                : tagged_wrong(m, "other bytes are read", who, name_of(m, v));
+    return v == MPL_NONE || (tagged_stands(m, v) && !tagged_is_lost(m, v))
+               ? GO
+               : tagged_wrong(m, "other bytes are read", who, name_of(m, v));
 }
 
 /* `bytes` bytes of `slab` are the caller's: nothing may be written there. */
@@ -225,6 +230,8 @@ way tagged_hand_on(machine *m, spot from, spot to, uint64_t bytes, bool copied, 
     tagged_touch(m, from, bytes, m->readers);
     if (meet(from, bytes, to, bytes)) /* what memcpy makes of it, nobody knows */
         tagged_fill(m, from, RUBBISH, bytes);
+    if (v != MPL_NONE)
+        tagged_claim(m, v, false);
     return tagged_put(m, to, memory_at(m, from), bytes, v);
 }
 
@@ -233,6 +240,7 @@ void tagged_take_truth(machine *m, mpl_value v, mpl_value w, uint64_t w_at)
 {
     memcpy(truth_of(m, v), truth_of(m, w) + w_at, bytes_of(m, v) * sizeof *m->truth);
     m->made[v] = m->made[w];
+    m->lost[v] = tagged_is_lost(m, w);
 }
 
 /* ---- decisions ---------------------------------------------------------------------------------------------------- */
@@ -261,9 +269,9 @@ static uint64_t hash_state(const machine *m, uint64_t where)
     for (uint32_t b = 0; b < g->n_blocks; b++)
         hash = m->counted[b] ? mix(mix(hash, b), m->round[b]) : hash;
     for (mpl_op op = 0; op < g->n_ops; op++)
-        hash = mix(hash, (uint64_t)(m->taken[op] + 2) * 2 + m->done[op]);
+        hash = mix(hash, (uint64_t)(m->taken[op] + 2) * 4 + 2 * m->ran[op] + m->done[op]);
     for (mpl_value v = 0; v < g->n_values; v++)
-        hash = m->awaited[v] ? mix(hash, v) : hash;
+        hash = mix(hash, m->awaited[v] + 2 * m->lost[v]);
     for (uint32_t i = 0; i < m->map->places->n; i++)
         hash = place_of(m, i)->kind == MPL_PLACE_FINAL ? hash_spot(hash, m->final[i]) : hash;
     hash = hash_words(hash, m->memory, m->slab_begin[m->n_arenas]);

@@ -39,6 +39,13 @@ typedef struct machine {
     uint8_t *done;            /* [n_ops] the loop was left */
     int32_t *taken;           /* [n_ops] by a case */
     spot *final;              /* [n_places] */
+    /* By the rules (tagged_rules.c). */
+    bool strict;
+    uint8_t *lost;                /* [n_values] not to be looked for any more */
+    uint8_t *comes;               /* [n_values] scratch */
+    uint8_t *ran;                 /* [n_ops] a loop or case has, since its block began */
+    int64_t *most, *fixed_rounds; /* [n_ops] of a loop; -1: open */
+    mpl_op settling;              /* the loop or case that is left now */
     uint8_t *useful;  /* [n_values] somebody reads it in the end: what is handed on in vain never comes */
     uint8_t *awaited; /* [n_values] an input or weight that is planned, and has not come yet */
 
@@ -137,5 +144,13 @@ loop tagged_loop_of(const machine *m, mpl_op op);
 void tagged_mark_all(machine *m);
 void tagged_order_units(machine *m);
 way tagged_keep_apart(machine *m);
+mpl_value tagged_holder(const machine *m, mpl_value v);
+bool tagged_is_lost(const machine *m, mpl_value v);
+void tagged_claim(machine *m, mpl_value writer, bool comes);
+void tagged_claim_buffer(machine *m, mpl_buffer b);
+void tagged_forget(machine *m, mpl_op op);
+way tagged_keep_all_apart(machine *m);
+way tagged_settled(machine *m, uint32_t place, const char *who);
+bool tagged_may_meet(const machine *m, mpl_value in, mpl_value out, bool allowed);
 
 #endif

@@ -19,6 +19,9 @@ static way show(machine *m, mpl_op op)
         mpl_value out = g->op_out[g->op_out_begin[op]];
 
         TRY(tagged_bind(m, out));
+        m->lost[out] = 0;
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            m->lost[out] |= tagged_is_lost(m, g->op_in[i]);
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; at += bytes_of(m, g->op_in[i++]))
             memcpy(truth_of(m, out) + at, truth_of(m, g->op_in[i]), bytes_of(m, g->op_in[i]) * sizeof at);
         m->made[out] = 1;
@@ -45,8 +48,8 @@ static bool may_overwrite(const machine *m, mpl_op op, uint32_t i, mpl_value out
     mpl_value in = g->op_in[g->op_in_begin[op] + i];
 
     return ((traits & MPL_IN_PLACE_ANY) != 0 || ((traits & MPL_IN_PLACE_0) != 0 && i == 0)) &&
-           out == g->op_out[g->op_out_begin[op]] && same_spot(m->bound[in], m->bound[out]) &&
-           g->value_bytes[in] == g->value_bytes[out] && g->value_type[in] == g->value_type[out];
+           out == g->op_out[g->op_out_begin[op]] && g->value_bytes[in] == g->value_bytes[out] &&
+           g->value_type[in] == g->value_type[out];
 }
 
 /* No byte is written that the operation has yet to read, and its workspace is its own. */
@@ -60,8 +63,10 @@ static way keep_operands(machine *m, mpl_op op, mpl_value out)
 
         if (in == MPL_NONE)
             continue;
+        if (m->strict && out != MPL_NONE && tagged_may_meet(m, in, out, may_overwrite(m, op, i, out)))
+            return tagged_wrong(m, "may be written over what is still read", g->op_name[op], name_of(m, in));
         if (out != MPL_NONE && meet(m->bound[in], bytes_of(m, in), m->bound[out], bytes_of(m, out)) &&
-            !may_overwrite(m, op, i, out))
+            !(same_spot(m->bound[in], m->bound[out]) && may_overwrite(m, op, i, out)))
             return tagged_wrong(m, "written over what is still read", g->op_name[op], name_of(m, in));
         if (b != MPL_NONE && meet(m->bound[in], bytes_of(m, in), tagged_buffer_spot(m, b), m->p->bytes[b]))
             return tagged_wrong(m, "its workspace lies on what it reads", g->op_name[op], name_of(m, in));
@@ -86,11 +91,14 @@ static way run_plain(machine *m, mpl_op op)
         TRY(tagged_find(m, g->op_in[g->op_in_begin[op] + i], g->op_name[op]));
     for (uint32_t i = begin; i < end; i++)
         TRY(keep_operands(m, op, g->op_out[i]));
-    if (m->map->op_workspace != NULL && m->map->op_workspace[op] != MPL_NONE)
+    if (m->map->op_workspace != NULL && m->map->op_workspace[op] != MPL_NONE) {
+        tagged_claim_buffer(m, m->map->op_workspace[op]);
         tagged_fill(m, tagged_buffer_spot(m, m->map->op_workspace[op]), RUBBISH,
                     m->p->bytes[m->map->op_workspace[op]]);
+    }
     for (uint32_t i = begin; i < end; i++)
         if (g->op_out[i] != MPL_NONE) {
+            tagged_claim(m, g->op_out[i], false);
             tagged_make_new(m, WRITTEN, g->op_out[i]);
             TRY(tagged_lay_down(m, g->op_out[i]));
         }
@@ -109,6 +117,9 @@ static void end_block(machine *m, uint32_t block)
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_block[v] != 0 && mpl_block_within(g, g->value_block[v], block))
             m->made[v] = 0;
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (mpl_block_within(g, g->op_block[op], block))
+            m->ran[op] = 0;
 }
 
 /* ---- loops -------------------------------------------------------------------------------------------------------- */
@@ -124,7 +135,7 @@ static bool is_open(const machine *m, const loop *l)
 }
 
 /* How many rounds numbers in the graph allow. */
-static uint64_t most_rounds(const machine *m, const loop *l)
+static int64_t most_rounds(const machine *m, const loop *l)
 {
     const mpl_graph *g = m->g;
     int64_t bound = mpl_while_most_rounds(g, l->op), trips = INT64_MAX;
@@ -133,7 +144,7 @@ static uint64_t most_rounds(const machine *m, const loop *l)
         memcpy(&trips, g->value_data[l->in[0]], sizeof trips);
     assert_true(bound >= 0);
     trips = trips < bound ? trips : bound;
-    return trips > 0 ? (uint64_t)trips : 0;
+    return trips > 0 ? trips : 0;
 }
 
 /* Whether one more round comes. */
@@ -141,9 +152,9 @@ static way go_round(machine *m, const loop *l, bool *more)
 {
     uint32_t chosen = 1;
 
-    if (is_open(m, l))
+    if (m->strict ? m->fixed_rounds[l->op] < 0 : is_open(m, l))
         TRY(tagged_decide(m, 3 * (uint64_t)l->op, 2, &chosen));
-    *more = m->round[l->body] < most_rounds(m, l) && chosen != 0;
+    *more = m->round[l->body] < (uint64_t)m->most[l->op] && chosen != 0;
     return GO;
 }
 
@@ -168,6 +179,7 @@ static way enter_loop(machine *m, const loop *l)
 {
     TRY(tagged_find(m, l->in[0], m->g->op_name[l->op]));
     TRY(tagged_find(m, l->in[1], m->g->op_name[l->op]));
+    tagged_forget(m, l->op);
     m->done[l->op] = 0;
     m->counted[l->body] = 1;
     m->round[l->body] = 0;
@@ -182,6 +194,7 @@ static way enter_loop(machine *m, const loop *l)
     for (uint32_t i = l->n_carried; i < l->n_carried + l->n_rows; i++)
         if (l->out[i] != MPL_NONE) {
             TRY(tagged_bind(m, l->out[i]));
+            tagged_claim(m, l->out[i], false);
             tagged_make_new(m, NO_ROW, l->out[i]);
         }
     return GO;
@@ -190,6 +203,7 @@ static way enter_loop(machine *m, const loop *l)
 static way begin_round(machine *m, const loop *l)
 {
     TRY(tagged_bind(m, l->param[0]));
+    tagged_claim(m, l->param[0], false);
     tagged_make_new(m, ROUND, l->param[0]);
     TRY(tagged_lay_down(m, l->param[0]));
     for (uint32_t i = 0; i < l->n_scans; i++) {
@@ -220,6 +234,7 @@ static way stack_rows(machine *m, const loop *l)
         TRY(tagged_hand_on(m, m->bound[row], to, bytes_of(m, row),
                            l->result_copied[1 + l->n_carried + i] != 0, out));
         memcpy(truth_of(m, out) + at, truth_of(m, row), bytes_of(m, row) * sizeof at);
+        m->lost[out] |= tagged_is_lost(m, row);
     }
     return GO;
 }
@@ -227,9 +242,9 @@ static way stack_rows(machine *m, const loop *l)
 /* What is carried, as if at once. */
 typedef struct transfer {
     mpl_value param, result;
-    spot from, to;
+    spot from, to, source;
     uint64_t bytes;
-    bool made, pending, staged;
+    bool made, lost, copied, pending, staged;
 } transfer;
 
 static bool waits_for(const transfer *a, const transfer *b)
@@ -266,7 +281,7 @@ static way put_aside(machine *m, const loop *l, transfer *t, uint32_t n, uint64_
     to = tagged_buffer_spot(m, staging);
     to.at += *used;
     *used += t[k].bytes;
-    TRY(tagged_hand_on(m, t[k].from, to, t[k].bytes, true, t[k].param));
+    TRY(tagged_hand_on(m, t[k].from, to, t[k].bytes, true, MPL_NONE));
     t[k].from = to;
     t[k].staged = true;
     return GO;
@@ -309,6 +324,27 @@ static way note_finals(machine *m, mpl_op op)
     return GO;
 }
 
+/* By the rules, where something was put aside, nothing that is carried lies there. */
+static way keep_staging(machine *m, const loop *l, transfer *t)
+{
+    mpl_buffer b = m->map->places->staging[l->body];
+    bool staged = false;
+
+    for (uint32_t i = 0; i < l->n_carried; i++)
+        staged = staged || t[i].staged;
+    for (uint32_t i = 0; m->strict && staged && i < l->n_carried; i++) {
+        spot s = tagged_buffer_spot(m, b), source = t[i].staged ? t[i].source : t[i].from;
+        bool there = meet(s, m->p->bytes[b], t[i].to, t[i].bytes);
+
+        if (t[i].copied && (there || meet(s, m->p->bytes[b], source, t[i].bytes)))
+            return tagged_wrong(m, "lies where things are put aside", name_of(m, t[i].param), "");
+        t[i].lost = t[i].lost || there;
+    }
+    if (staged)
+        tagged_claim_buffer(m, b);
+    return GO;
+}
+
 static way carry(machine *m, const loop *l)
 {
     transfer t[MOST_CARRIED];
@@ -319,8 +355,9 @@ static way carry(machine *m, const loop *l)
     for (uint32_t i = 0; i < l->n_carried; i++) {
         t[i] = (transfer){.param = l->param[1 + i], .result = l->result[1 + i]};
         t[i].bytes = bytes_of(m, t[i].param);
-        t[i].from = m->bound[t[i].result];
+        t[i].from = t[i].source = m->bound[t[i].result];
         t[i].made = m->made[t[i].result] != 0;
+        t[i].lost = tagged_is_lost(m, t[i].result);
         assert_true(t[i].bytes <= MOST_BYTES);
         memcpy(truth[i], truth_of(m, t[i].result), t[i].bytes * sizeof truth[i][0]);
     }
@@ -332,15 +369,21 @@ static way carry(machine *m, const loop *l)
         t[i].to = m->bound[t[i].param];
         t[i].pending =
             copied && t[i].bytes > 0 && t[i].from.slab != MPL_NONE && !same_spot(t[i].from, t[i].to);
+        t[i].copied = t[i].pending;
         if (!copied)
             TRY(tagged_hand_on(m, t[i].from, t[i].to, t[i].bytes, false, t[i].param));
     }
     TRY(copy_all(m, l, t, l->n_carried));
+    TRY(keep_staging(m, l, t));
     end_block(m, l->body);
     for (uint32_t i = 0; i < l->n_carried; i++) {
         memcpy(truth_of(m, t[i].param), truth[i], t[i].bytes * sizeof truth[i][0]);
         m->made[t[i].param] = t[i].made;
+        m->lost[t[i].param] = t[i].lost;
     }
+    for (uint32_t i = 0; i < l->n_carried; i++)
+        if (t[i].copied)
+            tagged_claim(m, t[i].param, false);
     return GO;
 }
 
@@ -370,6 +413,7 @@ static way clear_rows(machine *m, const loop *l)
 static way leave_loop(machine *m, const loop *l)
 {
     m->done[l->op] = 1;
+    m->settling = l->op;
     for (uint32_t i = 0; i < l->n_carried; i++) {
         mpl_value out = l->out[i], param = l->param[1 + i];
 
@@ -379,15 +423,20 @@ static way leave_loop(machine *m, const loop *l)
         TRY(tagged_hand_on(m, m->bound[param], m->bound[out], bytes_of(m, out), false, out));
         tagged_take_truth(m, out, param, 0);
     }
+    m->settling = MPL_NONE;
+    for (uint32_t i = l->n_carried; i < l->n_carried + l->n_rows; i++)
+        if (l->out[i] != MPL_NONE)
+            tagged_claim(m, l->out[i], false);
     TRY(clear_rows(m, l));
     end_block(m, l->body);
+    m->ran[l->op] = 1;
     return GO;
 }
 
 static way receive_results(machine *m, const loop *l)
 {
     for (uint32_t i = 0; i < 1 + l->n_carried + l->n_rows; i++)
-        if (i == 0 || tagged_is_useful(m, l->out[i - 1]) ||
+        if (m->strict || i == 0 || tagged_is_useful(m, l->out[i - 1]) ||
             (i <= l->n_carried && tagged_is_useful(m, l->param[i])))
             TRY(tagged_receive(m, l->result[i]));
     return GO;
@@ -424,17 +473,20 @@ static way hand_out(machine *m, mpl_op op, const mpl_value *from, const uint8_t 
     const mpl_graph *g = m->g;
 
     for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
-        if (tagged_is_useful(m, g->op_out[g->op_out_begin[op] + i]))
+        if (m->strict || tagged_is_useful(m, g->op_out[g->op_out_begin[op] + i]))
             TRY(tagged_receive(m, from[i]));
     for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++) {
         mpl_value out = g->op_out[g->op_out_begin[op] + i];
 
         if (out == MPL_NONE)
             continue;
+        m->settling = op;
         TRY(tagged_bind(m, out));
         TRY(tagged_hand_on(m, m->bound[from[i]], m->bound[out], bytes_of(m, out), copied[i] != 0, out));
         tagged_take_truth(m, out, from[i], 0);
     }
+    m->settling = MPL_NONE;
+    m->ran[op] = 1;
     return GO;
 }
 
@@ -446,6 +498,7 @@ static way run_case(machine *m, mpl_op op)
     uint32_t block;
 
     TRY(tagged_find(m, g->op_in[in], g->op_name[op]));
+    tagged_forget(m, op);
     TRY(tagged_decide(m, 3 * (uint64_t)op + 1, n + bypass, &chosen));
     m->taken[op] = chosen < n ? (int32_t)chosen : NO_BRANCH;
     if (chosen == n)
@@ -479,11 +532,50 @@ static bool is_wanted(const machine *m, mpl_op op, uint32_t i)
     return wanted;
 }
 
+/* By the rules, all that is read in a loop comes before the outermost begins, in any order. */
+static bool comes_with(const machine *m, mpl_op op, mpl_value v)
+{
+    const mpl_graph *g = m->g;
+    uint32_t body = g->op_kind[op] == MPL_OP_while ? g->op_body[g->op_body_begin[op]] : MPL_NONE;
+
+    for (mpl_op k = 0; k < g->n_ops; k++)
+        for (uint32_t i = g->op_in_begin[k]; i < g->op_in_begin[k + 1]; i++)
+            if (g->op_in[i] != MPL_NONE && m->map->value_root[g->op_in[i]] == v &&
+                ((k == op && (g->op_kind[op] != MPL_OP_case || i == g->op_in_begin[k])) ||
+                 (body != MPL_NONE && mpl_block_within(g, g->op_block[k], body))))
+                return true;
+    for (uint32_t b = 1; body != MPL_NONE && b < g->n_blocks; b++)
+        for (uint32_t i = g->block_result_begin[b]; i < g->block_result_begin[b] + g->block_n_results[b]; i++)
+            if (g->block_result[i] != MPL_NONE && m->map->value_root[g->block_result[i]] == v &&
+                mpl_block_within(g, b, body))
+                return true;
+    for (uint32_t i = 0; !m->begun && i < g->n_outputs; i++)
+        if (m->map->value_root[g->output[i]] == v)
+            return true;
+    return false;
+}
+
+static way receive_strictly(machine *m, mpl_op op)
+{
+    for (mpl_value v = 0; v < m->g->n_values; v++)
+        m->comes[v] = m->awaited[v] && comes_with(m, op, v);
+    for (mpl_value v = 0; v < m->g->n_values; v++)
+        if (m->comes[v])
+            TRY(tagged_receive(m, v));
+    for (mpl_value v = 0; v < m->g->n_values; v++)
+        if (m->comes[v])
+            tagged_claim(m, v, true);
+    m->begun = true;
+    return GO;
+}
+
 /* What comes before an operation, or before a loop or case begins; with the first, what only the caller reads. */
 static way receive_operands(machine *m, mpl_op op)
 {
     const mpl_graph *g = m->g;
 
+    if (m->strict)
+        return receive_strictly(m, op);
     for (uint32_t i = 0; i < g->op_in_begin[op + 1] - g->op_in_begin[op]; i++)
         if (is_wanted(m, op, i))
             TRY(tagged_receive(m, g->op_in[g->op_in_begin[op] + i]));
@@ -544,6 +636,7 @@ static void begin(machine *m)
         m->memory[i] = RUBBISH;
     memset(m->made, 0, g->n_values);
     memset(m->awaited, 0, g->n_values);
+    memset(m->lost, 0, g->n_values);
     for (mpl_value v = 0; v < g->n_values; v++) {
         m->bound[v] = (spot){MPL_NONE, 0};
         if (g->value_role[v] != MPL_INPUT && g->value_role[v] != MPL_WEIGHT)
@@ -560,6 +653,8 @@ static void begin(machine *m)
         m->taken[op] = UNDECIDED;
     memset(m->counted, 0, g->n_blocks);
     memset(m->done, 0, g->n_ops);
+    memset(m->ran, 0, g->n_ops);
+    m->settling = MPL_NONE;
     m->at = 0;
     m->begun = false;
     m->unit = MPL_NONE;
@@ -582,16 +677,37 @@ static void read_outputs(machine *m)
         tagged_find(m, m->g->output[i], "the caller");
 }
 
+static void count_rounds(machine *m)
+{
+    const mpl_graph *g = m->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (g->op_kind[op] == MPL_OP_while) {
+            loop l = tagged_loop_of(m, op);
+            bool open = l.in[1] != MPL_NONE || l.result[0] != MPL_NONE || is_open(m, &l);
+
+            for (mpl_op exit = 0; exit < g->n_ops; exit++)
+                open = open || (g->op_block[exit] == l.body && g->op_kind[exit] == MPL_OP_exit_unless);
+            m->most[op] = most_rounds(m, &l);
+            m->fixed_rounds[op] = open ? -1 : m->most[op];
+        }
+}
+
 static void run_all(machine *m)
 {
+    m->n_choices = 0;
+    m->n_seen = 0;
+    memset(m->seen, 0, MOST_SEEN * sizeof *m->seen);
     do {
         begin(m);
         m->verdict.too_many = m->verdict.too_many || m->verdict.executions++ >= MOST_EXECUTIONS;
         if (run_block(m, 0) == GO)
             read_outputs(m);
     } while (m->verdict.right && !m->verdict.too_many && next_choices(m));
-    if (m->p->before != NULL)
-        tagged_keep_apart(m);
+    if (m->p->before != NULL && m->verdict.right && !m->verdict.too_many) {
+        begin(m);
+        (m->strict ? tagged_keep_all_apart : tagged_keep_apart)(m);
+    }
 }
 
 /* Values that have memory of their own, or are said to. */
@@ -640,6 +756,11 @@ tagged_verdict tagged_run(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map 
     assert_ok(ctx, mpl_new(ctx, m.bound, g->n_values));
     assert_ok(ctx, mpl_new(ctx, m.awaited, g->n_values));
     assert_ok(ctx, mpl_new(ctx, m.useful, g->n_values));
+    assert_ok(ctx, mpl_new(ctx, m.lost, g->n_values));
+    assert_ok(ctx, mpl_new(ctx, m.comes, g->n_values));
+    assert_ok(ctx, mpl_new(ctx, m.ran, g->n_ops));
+    assert_ok(ctx, mpl_new(ctx, m.most, g->n_ops));
+    assert_ok(ctx, mpl_new(ctx, m.fixed_rounds, g->n_ops));
     assert_ok(ctx, mpl_new(ctx, m.counted, g->n_blocks));
     assert_ok(ctx, mpl_new(ctx, m.round, g->n_blocks));
     assert_ok(ctx, mpl_new(ctx, m.done, g->n_ops));
@@ -650,10 +771,18 @@ tagged_verdict tagged_run(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map 
     assert_ok(ctx, mpl_new(ctx, m.writers, m.slab_begin[m.n_slabs]));
     tagged_order_units(&m);
     tagged_mark_all(&m);
+    count_rounds(&m);
     run_all(&m);
-    void *arrays[] = {m.slab_begin, m.truth_begin, m.memory,  m.truth,  m.made,  m.bound,
-                      m.counted,    m.round,       m.done,    m.taken,  m.final, m.seen,
-                      m.awaited,    m.useful,      m.readers, m.writers};
+    m.verdict.by_rules = m.verdict.right;
+    if (m.verdict.right && !m.verdict.too_many) {
+        m.strict = true;
+        run_all(&m);
+        m.verdict.by_rules = m.verdict.right;
+        m.verdict.right = true;
+    }
+    void *arrays[] = {m.slab_begin, m.truth_begin, m.memory, m.truth, m.made, m.bound,   m.counted,
+                      m.round,      m.done,        m.taken,  m.final, m.seen, m.awaited, m.useful,
+                      m.readers,    m.writers,     m.lost,   m.comes, m.ran,  m.most,    m.fixed_rounds};
     MPL_FREE_ALL(ctx, arrays);
     return m.verdict;
 }

@@ -8,6 +8,7 @@
 
 typedef struct tagged_verdict {
     bool right;          /* every read of every execution finds the bytes of its value */
+    bool by_rules;       /* and no rule of LOOPS.md is broken, under which the verifier refuses more */
     bool too_many;       /* executions: nothing is known */
     uint32_t executions; /* that were looked at, in part */
     char why[200];       /* the first that is wrong */
