@@ -146,7 +146,7 @@ static uint64_t part_offset(const mpl_exec *exec, const mpl_value_map *map, mpl_
 {
     if (mpl_value_strided(map, v))
         return mpl_stage_offset(exec, v);
-    return map->value_offset != NULL && map->value_root[v] != v ? map->value_offset[v] : 0;
+    return map->value_offset[v];
 }
 
 /* A value that holds storage: a buffer, or memory of its own. */

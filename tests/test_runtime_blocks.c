@@ -1,5 +1,6 @@
 /* Where an executor puts things, and from when to when, from inside: each buffer's block against the problem that liveness made of the
  * same graph, memory of its own where nothing is planned, arenas of pools and memories, what is told of operations. */
+#include "tests/random_control.h"
 #include "tests/random_graph.h"
 
 #include "graphs/source.h"
@@ -129,6 +130,21 @@ static void plain_life(const bound *b, mpl_value v, uint32_t *birth, uint32_t *d
             *birth = *birth == MPL_NONE ? 0 : *birth, *death = g->n_ops;
 }
 
+/* A run's time is part of what the clock shows, checks or none; ports behind the last are no ports. */
+static void check_run(bound *b)
+{
+    float data[128] = {0};
+    int64_t ns = -1, begin;
+
+    for (uint32_t i = 0; i < b->g->n_inputs; i++)
+        assert_ok(&b->ctx, mpl_exec_set_input(b->exec, i, data));
+    begin = mpl_clock_ns();
+    assert_ok(&b->ctx, mpl_exec_run(b->exec, &ns));
+    assert_true(ns >= 0 && ns <= mpl_clock_ns() - begin);
+    assert_status(&b->ctx, mpl_exec_set_input(b->exec, b->g->n_inputs, data), MPL_EINPUT);
+    assert_status(&b->ctx, mpl_exec_output(b->exec, b->g->n_outputs, data), MPL_EINPUT);
+}
+
 /* No plan: all have memory of their own, end to end but for alignment, and live as they are used. */
 static void nothing_is_shared_without_a_plan(void **state)
 {
@@ -167,8 +183,55 @@ static void nothing_is_shared_without_a_plan(void **state)
         assert_ok(&b.ctx, mpl_exec_facts_get(b.exec, &facts));
         assert_true(facts.weight_bytes == weights && facts.pinned_bytes == pinned &&
                     facts.arena_bytes == end[0] && facts.workspace_bytes == 0);
+        check_run(&b);
         unbind(&b);
     }
+}
+
+/* The same with loops and branches: beside the values there is room for what each loop carries, and no two blocks overlap. Control flow
+ * itself needs no workspace. */
+static void loops_have_room_for_what_they_carry(void **state)
+{
+    uint32_t n_loops = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        bound b = {.exec = NULL};
+        mpl_block *block;
+
+        mpl_ctx_init(&b.ctx);
+        bind_graph(&b, random_control(&b.ctx, seed));
+        memset(b.workspace, 0xff, b.g->n_ops * sizeof *b.workspace);
+        assert_ok(&b.ctx, mpl_exec_workspaces(&b.ctx, b.backend, b.dev, b.g, b.workspace));
+        bind_exec(&b, (mpl_exec_options){.checked = false});
+        block = b.exec->block;
+        for (mpl_value v = 0; v < b.g->n_values; v++)
+            if (b.exec->value_block[v] != MPL_NONE)
+                assert_true(block[b.exec->value_block[v]].value == v &&
+                            block[b.exec->value_block[v]].offset == b.exec->value_offset[v]);
+        for (mpl_op op = 0; op < b.g->n_ops; op++) {
+            uint32_t body = b.g->op_body[b.g->op_body_begin[op]];
+            const mpl_spot *spot = &b.exec->control->staging[body];
+            uint64_t bytes = 0;
+
+            if ((mpl_op_table[b.g->op_kind[op]].traits & MPL_CONTROL) != 0)
+                assert_int_equal(b.workspace[op], 0);
+            if (b.g->op_kind[op] != MPL_OP_while)
+                continue;
+            for (uint32_t i = 1; i < b.g->block_n_params[body]; i++)
+                bytes += b.g->value_bytes[b.g->block_param[b.g->block_param_begin[body] + i]];
+            assert_true(spot->block < b.exec->n_blocks && block[spot->block].op == op && spot->slab == 0 &&
+                        block[spot->block].bytes == bytes && block[spot->block].offset == spot->offset);
+            n_loops++;
+        }
+        for (uint32_t i = 0; i < b.exec->n_blocks; i++)
+            for (uint32_t k = 0; k < i; k++)
+                assert_true(block[i].slab != block[k].slab ||
+                            block[i].offset >= block[k].offset + block[k].bytes ||
+                            block[k].offset >= block[i].offset + block[i].bytes);
+        unbind(&b);
+    }
+    assert_true(n_loops > 60);
 }
 
 /* Each memory that pool 0 is spread over is an arena, and so is each pool behind it. */
@@ -251,6 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_live_as_planned),
         cmocka_unit_test(nothing_is_shared_without_a_plan),
+        cmocka_unit_test(loops_have_room_for_what_they_carry),
         cmocka_unit_test(arenas_are_memories_and_pools),
         cmocka_unit_test(operands_in_one_piece_live_for_a_step),
     };
