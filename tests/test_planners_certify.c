@@ -311,8 +311,9 @@ static void cheats_are_refused(void **state)
 /* Even where the claim is true, a text is read to the letter. */
 static void loose_texts_are_refused(void **state)
 {
-    static const char *const texts[] = {"z0 z0",   "z0z0", "z0  ", " z0", "k0 z0",
-                                        "b0,1 z0", "z",    "z0,",  "z0,0"};
+    static const char *const texts[] = {"z0 z0",   "z0z0", "z0  ", " z0",  "k0 z0",
+                                        "b0,1 z0", "z",    "z0,",  "z0,0", "c0,0 r0,0,730000000000000000 z0"},
+                             *const right[] = {"z0", "c0,0 r0,0,719999999999999999 z0"};
     small from = {.n = 1, .death = {1}, .size = {2}, .align = {1}, .fixed = {-1}};
     mpl_ctx ctx;
     mpl_problem *p;
@@ -327,7 +328,7 @@ static void loose_texts_are_refused(void **state)
         if (mpl_certify(&ctx, p, plan, &proved) != MPL_EINVALID)
             fail_msg("'%s' was accepted", texts[k]);
         mpl_free(&ctx, plan->refutation.steps);
-        assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, "z0"));
+        assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, right[k % 2])); /* 2^56 and a digit */
         assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
         mpl_plan_free(&ctx, plan);
     }
