@@ -13,12 +13,12 @@ static bool is_backward(const mpl_graph *g, mpl_op op, uint32_t k)
     return n_scans + k - mpl_n_carried(g, op) < n_flags && flag[n_scans + k - mpl_n_carried(g, op)] != 0;
 }
 
-/* The rows of rounds that v stacks: made by a loop of the graph itself, which a run comes by once, first round first. */
+/* The rows of rounds that v stacks, first round first. A loop in a block stacks no output: what its block yields is read. */
 static bool stacks_rows(const mpl_graph *g, mpl_value v)
 {
     mpl_op op = g->value_op[v];
 
-    if (op == MPL_NONE || g->op_kind[op] != MPL_OP_while || g->op_block[op] != 0)
+    if (op == MPL_NONE || g->op_kind[op] != MPL_OP_while)
         return false;
     for (uint32_t k = 0; k < g->op_out_begin[op + 1] - g->op_out_begin[op]; k++)
         if (g->op_out[g->op_out_begin[op] + k] == v)

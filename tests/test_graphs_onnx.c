@@ -864,6 +864,38 @@ static void folded_versions(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Each EyeLike makes a value of the dims of the first one, which move as the graph grows.
+ *
+ * Catches: dims that are read where they lay before. */
+static void eyes_of_a_graph_that_grows(void **state)
+{
+    enum { N = 200 };
+    mpl_ctx ctx;
+    mpl_graph *g = NULL;
+    message m;
+    char name[16];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    begin();
+    ADD_IN("x", FLOAT, "2 3");
+    ADD_IN(
+        "odd", FLOAT,
+        "2 3"); /* each node makes two values: which of them meets full arrays hangs on how many there are */
+    for (int i = 0; i < N; i++) {
+        snprintf(name, sizeof name, "y%d", i);
+        ADD_NODE("", "EyeLike", "x", name, "");
+        ADD_OUT(name);
+    }
+    m = model(9);
+    assert_ok(&ctx, read_message(&ctx, &m, NULL, &g));
+    assert_int_equal(g->n_outputs, N);
+    for (uint32_t i = 0; i < N; i++)
+        assert_true(mpl_shape_equal(&g->value_shape[g->output[i]], &(mpl_shape){2, {2, 3}}));
+    mpl_graph_free(&ctx, g);
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* A constant that is one number for all elements decides a shape as any other. */
 static void shape_of_one_number(void **state)
 {
@@ -988,6 +1020,7 @@ int main(void)
         cmocka_unit_test(names),
         cmocka_unit_test(external_data),
         cmocka_unit_test(folded_versions),
+        cmocka_unit_test(eyes_of_a_graph_that_grows),
         cmocka_unit_test(shape_of_one_number),
         cmocka_unit_test(large_constants),
         cmocka_unit_test(failing_allocations),

@@ -637,6 +637,18 @@ static void runs_report_what_they_did(void **state)
     check_error("run --expect");
 }
 
+static void check_dims(const char *file, const char *dims)
+{
+    char head[129] = "";
+    FILE *f = fopen(in_folder(file), "rb");
+
+    assert_non_null(f);
+    assert_int_equal(fread(head, 1, 128, f), 128);
+    fclose(f);
+    if (strstr(head + 10, dims) == NULL)
+        fail_msg("%s: '%s' where %s is expected", file, head + 10, dims);
+}
+
 /* A loop of 4 rounds at most that ends behind the second: as many rows are written and compared, and who reads all is told. */
 static void rows_of_a_loop_that_ends_early(void **state)
 {
@@ -646,19 +658,13 @@ static void rows_of_a_loop_that_ends_early(void **state)
         "  most = reduce_max(b) keepdims=0\n  go = less(most, limit)\nyield go, b, b\n"
         "last, rows = while body(_, _, x) carried=1 trips=4\nr = neg(rows)\n"
         "output last\noutput rows\noutput r\n";
-    char head[129] = "";
-    FILE *f;
 
     (void)state;
     folder_put_text("early.graph", text);
     assert_int_equal(run("run @/early.graph -b ref -p pool --repeat 1 --input ramp --dump @/early"), 0);
     assert_non_null(
         strstr(out, "ran 2 of 4 rounds, output 'rows' has as many rows, what reads 'rows' sees 4 rows"));
-    f = fopen(in_folder("early/rows.npy"), "rb");
-    assert_non_null(f);
-    assert_int_equal(fread(head, 1, 128, f), 128);
-    fclose(f);
-    assert_non_null(strstr(head + 10, "(2, 2,)"));
+    check_dims("early/rows.npy", "(2, 2,)");
     assert_int_equal(
         run("run @/early.graph -b ref -p none --repeat 1 --input ramp --expect rows=@/early/rows.npy"), 0);
     assert_int_equal(
@@ -666,6 +672,53 @@ static void rows_of_a_loop_that_ends_early(void **state)
     check_error("run --expect, all rows");
     assert_int_equal(run("run @/early.graph -b ref -p none --repeat 1 --input ramp --json"), 0);
     assert_non_null(strstr(out, "\"ended_early\":\"loop"));
+}
+
+/* Block bI of a loop that carries a and goes on while a, 1 more in each round, is small. */
+static void add_growing(FILE *f, int i, const char *scanned, const char *yields)
+{
+    fprintf(f, "block b%d\nparam i%d i64 []\nparam a%d f32 [2]\n%sc%d = add(a%d, one)\n", i, i, i, scanned, i,
+            i);
+    fprintf(f, "most%d = reduce_max(c%d) keepdims=0\ngo%d = less(most%d, limit)\n%s\n", i, i, i, i, yields);
+}
+
+/* What is told of loops one after the other: rows that lie from the end on, none, all of them, those of a loop in a loop.
+ *
+ * Catches: rows of another loop, or of another end, taken for those that came. */
+static void rows_of_all_kinds_of_loops(void **state)
+{
+    FILE *f = fopen(in_folder("kinds.graph"), "w");
+
+    (void)state;
+    assert_non_null(f);
+    fprintf(f,
+            "graph kinds\ninput x f32 [2]\nweight some f32 [4,2] = splat 1\nweight one f32 [] = splat 1\n");
+    fprintf(f, "weight limit f32 [] = splat 2.2\n");
+    add_growing(f, 1, "", "yield go1, c1, c1");
+    fprintf(f, "last, rows = while b1(_, _, x) carried=1 trips=4\n");
+    add_growing(f, 2, "param s f32 [2]\n", "yield go2, c2, c2");
+    fprintf(f, "low, back = while b2(_, _, x, some) carried=1 trips=4 scan_reverse=[0,1]\n");
+    add_growing(f, 3, "", "yield go3, c3");
+    fprintf(f, "end = while b3(_, _, x) carried=1 trips=4\n");
+    add_growing(f, 4, "", "yield _, c4, c4");
+    fprintf(f, "all, all_rows = while b4(_, _, x) carried=1 trips=3\n");
+    fprintf(f, "block b5\nparam i5 i64 []\nparam a5 f32 [2]\n");
+    add_growing(f, 6, "", "yield go6, c6, c6");
+    fprintf(f, "deep, deep_rows = while b6(_, _, x) carried=1 trips=4\nyield _, deep, deep_rows\n");
+    fprintf(f, "far, far_rows = while b5(_, _, x) carried=1 trips=2\noutput last\noutput rows\noutput low\n");
+    fprintf(f, "output back\noutput end\noutput all_rows\noutput far_rows\n");
+    fclose(f);
+    assert_int_equal(run("run @/kinds.graph -b ref -p pool --repeat 1 --input ramp --dump @/kinds"), 0);
+    assert_non_null(
+        strstr(out, "early     loop 'last' ran 2 of 4 rounds, output 'rows' has as many rows; "
+                    "loop 'low' ran 2 of 4 rounds, what reads 'back' sees 4 rows, zero where no round was; "
+                    "loop 'deep' ran 2 of 4 rounds, what reads 'deep_rows' sees 4 rows, zero where no round "
+                    "was\n"));
+    check_dims("kinds/last.npy", "(2,)");
+    check_dims("kinds/rows.npy", "(2, 2,)");
+    check_dims("kinds/back.npy", "(4, 2,)");
+    check_dims("kinds/all_rows.npy", "(3, 2,)");
+    check_dims("kinds/far_rows.npy", "(2, 4, 2,)");
 }
 
 static void export_and_plot(void **state)
@@ -1080,6 +1133,7 @@ int main(void)
         cmocka_unit_test(times_are_drawn),
         cmocka_unit_test(only_executed_rows_are_drawn),
         cmocka_unit_test(rows_of_a_loop_that_ends_early),
+        cmocka_unit_test(rows_of_all_kinds_of_loops),
         cmocka_unit_test(folded_weights),
         cmocka_unit_test(weights_outlive_passes),
         cmocka_unit_test(data_folders),

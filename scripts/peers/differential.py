@@ -83,6 +83,7 @@ class Options:
     def __init__(self, program):
         self.planners = [name for name in listed(program, "planners") if not name.endswith(":")]
         self.orders, self.passes = listed(program, "orders"), listed(program, "passes")
+        self.orders = [name + ":ticks=200000" if name == "joint" else name for name in self.orders]  # which --budget is not for
 
     def draw(self, rng):
         def one(*choices):
@@ -251,17 +252,36 @@ def by_reference(node, known, opset):
 
     shown = [name for name in node.output if name]
     feeds = {name: known[name] for name in free_names(node)}
-    if node.op_type == "BatchNormalization":  # its older ones take momentum for training
-        opset = max(opset, 15)
-    if node.op_type == "GlobalMaxPool":  # it takes two dims at the end
-        feeds = {name: data.reshape(*data.shape[:2], 1, int(np.prod(data.shape[2:]))) for name, data in feeds.items()}
+    node, feeds, opset, back = as_evaluated(node, feeds, opset)
     model = make_model([with_pads(node, known)], {}, shown, feeds, opset)
     with np.errstate(all="ignore"):
         evaluator = ReferenceEvaluator(model, new_ops=[clipping_lstm()])
-        made = {name: np.asarray(data) for name, data in zip(shown, evaluator.run(None, {}))}
-    if node.op_type == "GlobalMaxPool":
-        made = {name: data.reshape(known[name].shape) for name, data in made.items()}
-    return made
+        return {name: back(np.asarray(data)) for name, data in zip(shown, evaluator.run(None, {}))}
+
+
+def as_evaluated(node, feeds, opset):
+    """(node, operands, opset, what brings a result back): the same, put such that the evaluator computes what the standard says."""
+    import numpy as np
+    from onnx import helper
+
+    def one(data):
+        return {node.input[0]: data}
+
+    x = feeds.get(node.input[0]) if node.input else None
+    if node.op_type == "BatchNormalization":  # before opset 14 momentum is taken for training
+        opset = max(opset, 15)
+    elif node.op_type == "GlobalMaxPool":  # of two dims
+        plane = one(x.reshape(*x.shape[:2], 1, int(np.prod(x.shape[2:]))))
+        return node, plane, opset, lambda y: y.reshape(x.shape[:2] + (1,) * (x.ndim - 2))
+    elif node.op_type == "LRN":  # as many channels as images
+        turned = np.moveaxis(x, 1, 0)
+        square = one(np.stack([turned.reshape(x.shape[1], -1, 1)] * x.shape[1]))
+        return node, square, opset, lambda y: np.moveaxis(y[0].reshape(turned.shape), 0, 1)
+    elif node.op_type == "Hardmax" and opset < 13:  # "coerced into a 2-dimensional tensor"
+        axis = next((a.i for a in node.attribute if a.name == "axis"), 1) % x.ndim
+        rows = one(x.reshape(int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:]))))
+        return helper.make_node("Hardmax", node.input, node.output, axis=1), rows, 13, lambda y: y.reshape(x.shape)
+    return node, feeds, opset, lambda y: y
 
 
 @functools.cache
