@@ -542,7 +542,7 @@ static mpl_status check_inputs(flow *f, mpl_op op, uint32_t o, mpl_where w)
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
         mpl_value v = g->op_in[i];
 
-        if (v == MPL_NONE || g->value_bytes[v] == 0 || v == mpl_updated(g, op, o - g->op_out_begin[op]))
+        if (v == MPL_NONE || v == mpl_updated(g, op, o - g->op_out_begin[op]))
             continue;
         f->spots.n = 0;
         MPL_TRY(mpl_where_spots(&f->map, w, g->value_bytes[g->op_out[o]], &f->spots));

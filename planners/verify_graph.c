@@ -110,23 +110,18 @@ static bool all_before(const checker *c, mpl_buffer a, mpl_buffer b, mpl_op *fro
     return true;
 }
 
-/* Whether `out` may overwrite `in`: one operation makes the first value of `out` from a value in `in`, its operator
- * allows that for equal types and dims, and everything else that touches `in` must have run before it. */
+/* Whether `out`, which somebody touches, may overwrite `in`: one operation makes the first value of `out` from a value in
+ * `in`, its operator allows that for equal types and dims, and everything else that touches `in` must have run before it. */
 static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
 {
     const mpl_graph *g = c->g;
-    mpl_op maker = MPL_NONE;
-    mpl_value made;
+    mpl_op maker = c->touch[c->touch_begin[out]]; /* lists ascend: the first */
+    mpl_value made = g->op_out[g->op_out_begin[maker]];
     uint64_t at = c->p->inside != NULL ? c->p->inside_at[in] : 0; /* of the buffer in its storage */
     bool reads = false;
 
-    for (uint32_t i = c->touch_begin[out]; i < c->touch_begin[out + 1];
-         i++) /* lists ascend: the first is the maker */
-        maker = maker == MPL_NONE ? c->touch[i] : maker;
-    if (maker == MPL_NONE || g->op_out[g->op_out_begin[maker]] == MPL_NONE)
-        return false;
-    made = g->op_out[g->op_out_begin[maker]];
-    if (c->map->value_buffer[made] != out || n_buffers(c, made) != 1 || mpl_value_strided(c->map, made))
+    if (made == MPL_NONE || c->map->value_buffer[made] != out || n_buffers(c, made) != 1 ||
+        mpl_value_strided(c->map, made))
         return false;
     for (uint32_t i = g->op_in_begin[maker]; i < g->op_in_begin[maker + 1]; i++) {
         mpl_value v = g->op_in[i];

@@ -18,7 +18,7 @@ static mpl_op draw_op(made *d, mpl_op_kind kind)
 static mpl_place draw_place(made *d, uint32_t id)
 {
     const mpl_graph *g = d->g;
-    mpl_place p = {.kind = MPL_PLACE_BUFFER, .of = below(d, N_BUFFERS)};
+    mpl_place p = {.kind = MPL_PLACE_BUFFER, .of = N_BUFFERS - 1 - id};
     mpl_op loop = draw_op(d, MPL_OP_while), branches = draw_op(d, MPL_OP_case);
     uint32_t how = id < 3 ? 0 : below(d, 6);
 
@@ -45,6 +45,7 @@ static mpl_place draw_place(made *d, uint32_t id)
     return p;
 }
 
+/* Values as they may lie, some of them without bytes. */
 static void draw_values(made *d)
 {
     const mpl_graph *g = d->g;
@@ -52,9 +53,10 @@ static void draw_values(made *d)
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_value other = below(d, v + 1);
 
+        g->value_bytes[v] = chance(d, 12) ? 0 : g->value_bytes[v];
         d->map.value_root[v] = v;
-        d->map.value_buffer[v] = chance(d, 2) ? below(d, N_BUFFERS) : MPL_NONE;
-        d->places.value_place[v] = chance(d, 3) ? below(d, N_PLACES) : MPL_NONE;
+        d->map.value_buffer[v] = chance(d, 2) ? v % N_BUFFERS : MPL_NONE;
+        d->places.value_place[v] = chance(d, 4) ? below(d, N_PLACES) : MPL_NONE;
         if (chance(d, 6) && d->map.value_root[other] == other) {
             d->map.value_root[v] = other;
             d->map.value_offset[v] = 8 * below(d, 4);
@@ -88,19 +90,26 @@ static void draw_flags(made *d)
         mpl_free(d->ctx, d->map.op_workspace), d->map.op_workspace = NULL;
 }
 
-/* Buffers far from each other, or not: of few places or many. */
+void draw_offsets(made *d, mpl_buffer a, mpl_buffer b)
+{
+    for (mpl_buffer x = 0; x < N_BUFFERS; x++) {
+        d->plan->offset[x] = 4096 * (uint64_t)x;
+        d->plan->spread.memory[x] = below(d, 2);
+    }
+    if (a != MPL_NONE && b != MPL_NONE) {
+        d->plan->offset[a] = d->plan->offset[b] + 32 * below(d, 3);
+        d->plan->spread.memory[a] = d->plan->spread.memory[b];
+    }
+}
+
 static void draw_plan(made *d)
 {
-    uint32_t apart = 1u << below(d, 13);
-
     assert_ok(d->ctx, mpl_problem_new(d->ctx, "places", N_BUFFERS, &d->p));
     assert_ok(d->ctx, mpl_plan_new(d->ctx, d->p, &d->plan));
     assert_ok(d->ctx, mpl_plan_spread(d->ctx, d->plan, 2));
-    for (mpl_buffer b = 0; b < N_BUFFERS; b++) {
+    for (mpl_buffer b = 0; b < N_BUFFERS; b++)
         d->p->bytes[b] = 8 + 8 * below(d, 8);
-        d->plan->offset[b] = 32 * (uint64_t)below(d, apart);
-        d->plan->spread.memory[b] = below(d, 2);
-    }
+    draw_offsets(d, below(d, N_BUFFERS), below(d, N_BUFFERS));
 }
 
 void make_places(made *d, mpl_ctx *ctx, uint64_t seed, uint32_t most_ops)

@@ -8,7 +8,7 @@
 #include "graphs/problem.h"
 #include "planners/verify_flow_priv.h"
 
-enum { N_BUFFERS = 24, N_PLACES = 24, MOST_ITEMS = 4, MOST_SPOTS = 256, UNKNOWN = -1 };
+enum { N_BUFFERS = 96, N_PLACES = 24, MOST_ITEMS = 4, MOST_SPOTS = 256, UNKNOWN = -1 };
 
 typedef struct made {
     mpl_ctx *ctx;
@@ -64,6 +64,8 @@ static inline uint32_t asked(uint32_t otherwise)
 /* A graph of about so many operations, its places, and a plan of their buffers; nothing is known of what control did. */
 void make_places(made *d, mpl_ctx *ctx, uint64_t seed, uint32_t most_ops);
 void unmake_places(made *d);
+/* Other offsets: all buffers far from each other, but for two that share bytes (MPL_NONE: no two). */
+void draw_offsets(made *d, mpl_buffer a, mpl_buffer b);
 
 /* How often a loop runs at most, and for certain, if the graph says so; else UNKNOWN. */
 int64_t most_rounds_of(const made *d, mpl_op op);

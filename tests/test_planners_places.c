@@ -25,11 +25,11 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
 #define SETTLED CELLS "v0 0; v1 1; x1 cycle body 0 1 0; x0 cycle body 0 0 1; "
 
 /* c is read in each round. */
-#define CAPTURE                                                                                              \
+#define CAPTURE CAPTURED("3")
+#define CAPTURED(TRIPS)                                                                                      \
     "graph capture\ninput v f32 [16]\nc = neg(v)\nblock body\n  param round i64 []\n  param x f32 [16]\n"    \
-    "  a = cumsum(x) axis=0\n  b = mul(a, c)\nyield _, b\ny = while body(_, _, v) carried=1 trips=3 "        \
-    "@l\nout = neg(y)\n"                                                                                     \
-    "output out\n"
+    "  a = cumsum(x) axis=0\n  b = mul(a, c)\nyield _, b\ny = while body(_, _, v) carried=1 trips=" TRIPS    \
+    " @l\nout = neg(y)\noutput out\n"
 
 /* c is read behind the loop, to which two ways lead out of each round: by the first d may be lost, by the second c. */
 #define AFTER                                                                                                \
@@ -107,6 +107,13 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "a 0; b 1; w 2; x 0; y 1; q 3; g 4; h 5; o 2; s 0; t 1; u 3; entry l 2; entry l 5; copy body 1; copy "   \
     "body 2; copy body 3; copy body 4; "
 
+/* An operand is left out. */
+#define LIMIT                                                                                                \
+    "graph limit\ninput v f32 [16]\ninput s f32 []\nh = neg(s)\nblock body\n  param r i64 []\n  param x "    \
+    "f32 "                                                                                                   \
+    "[16]\n  z = clip(x, _, h)\nyield _, z\ny = while body(_, _, v) carried=1 trips=3 @l\nout = "            \
+    "neg(y)\noutput out\n"
+
 /* A weight is updated with what a loop leaves. */
 #define LEARN                                                                                                \
     "graph learn\ninput v f32 [16]\nweight m f32 [16]\nblock body\n  param r i64 []\n  param x f32 [16]\n  " \
@@ -180,6 +187,8 @@ static const struct row {
     {"capture: apart from all", CAPTURE, "c 3; a 1; b cycle body 0 0; x cycle body 1 v 0; y 0", NULL},
     {"capture: written over once the first round has read it", CAPTURE,
      "c 0; a 1; b cycle body 0 0; x cycle body 1 v 0; y 0", "'b' reads 'c'"},
+    {"capture: written over in the only round", CAPTURED("1"), "c 0; a 1; b 0; x cycle body 1 v 0; y 0",
+     NULL},
     {"capture: scratch on it, before it is read", CAPTURE, "c 1; a 1; b 0; x cycle body 1 v 0; y 0",
      "'b' reads 'c'"},
 
@@ -198,6 +207,8 @@ static const struct row {
      AFTER_CELLS "b 2; x cycle body 1 v 2; y final l v b; work a 0",
      "'out' reads 'c', which need not be there  by then"},
 
+    {"limit: an operand left out", LIMIT, "h 2; z 0; x cycle body 1 v 0; y 0", NULL},
+    {"limit: the operand behind the one left out", LIMIT, "h 0; z 0; x cycle body 1 v 0; y 0", "over 'h'"},
     {"learn: the weight is what the update says", LEARN,
      "z cycle body 0 0 1; x cycle body 1 v 0 1; y 0; n is m", NULL},
     {"learn: the update is written over the input", LEARN,
@@ -300,6 +311,14 @@ static const struct row {
     "graph beside\ninput v f32 [16]\nm = neg(v)\na = cumsum(m) axis=0\n" READS "block body\n  param r i64 "  \
     "[]\n  param x f32 [16]\n  z = cumsum(x) axis=0\nyield _, z\ny = while body(_, _, m) carried=1 "         \
     "trips=3 @l\n"
+/* The first value of what each round is handed anew, of what another reads. */
+#define ANEW                                                                                                 \
+    "graph anew\ninput v f32 [16]\nm = neg(v)\nc = cumsum(m) axis=0\na = neg(c)\nblock body\n  param r i64 " \
+    "[]\n  param x f32 [16]\nyield _, c\ny = while body(_, _, m) carried=1 trips=3 @l\nout = add(a, "        \
+    "y)\noutput out\n"
+#define CHAIN                                                                                                \
+    "graph chain\ninput v f32 [16]\na = cumsum(v) axis=0\nb = cumsum(a) axis=0\nc = cumsum(b) axis=0\nd = "  \
+    "cumsum(c) axis=0\noutput d\n"
 #define READ_BESIDE BESIDE("") "out = add(a, y)\noutput out\n"
 #define DEAD_BESIDE BESIDE("b = neg(a)\n") "out = add(b, y)\noutput out\n"
 static const struct row parallel_rows[] = {
@@ -310,6 +329,9 @@ static const struct row parallel_rows[] = {
      "m 0; a 1; b 4; z cycle body 0 2 3; x cycle body 1 m 2 3; y 2", NULL},
     {"beside: the loop writes what an operation beside it writes", DEAD_BESIDE,
      "m 0; a 1; b 4; z cycle body 0 2 1; x cycle body 1 m 2 1; y 2", "writes 'a'"},
+    {"anew: the first value is copied to the first cell alone", ANEW,
+     "m 0; c 1; a 2; x cycle body 1 3 1; entry l 2; y 1", NULL},
+    {"chain: one behind the other, in turns", CHAIN, "a 0; b 1; c 0; d 1", NULL},
 };
 
 typedef struct made {
