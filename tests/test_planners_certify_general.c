@@ -269,6 +269,27 @@ static void clashes_are_certified(void **state)
     assert_int_equal(ctx.n_live, 0);
 }
 
+/* Too large for any capacity that is told; from 2^60 bytes on nothing is said. */
+static void large_buffers_are_counted(void **state)
+{
+    small from = {.n = 1, .size = {1}, .align = {1}, .fixed = {-1}};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int bits = 59; bits <= 60; bits++) {
+        mpl_problem *p = problem_of(&ctx, &from);
+        mpl_plan *plan = refuted(&ctx, p, 5, "z0");
+        mpl_certified proved;
+
+        p->bytes[0] = UINT64_C(1) << bits;
+        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), bits < 60 ? MPL_OK : MPL_EINVALID);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
 /* ---- mutants --------------------------------------------------------------------------------------------------- */
 
 enum { BASES = 96, TEXTS_EACH = 8, HEIGHTS = 400 };
@@ -466,9 +487,9 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cheats_are_refused),    cmocka_unit_test(second_children_begin_anew),
-        cmocka_unit_test(clashes_are_certified), cmocka_unit_test(mutants_prove_nothing_false),
-        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(cheats_are_refused),          cmocka_unit_test(second_children_begin_anew),
+        cmocka_unit_test(clashes_are_certified),       cmocka_unit_test(large_buffers_are_counted),
+        cmocka_unit_test(mutants_prove_nothing_false), cmocka_unit_test(memory_runs_out),
     };
 
     cmocka_set_test_filter(getenv("MPL_ONLY"));
