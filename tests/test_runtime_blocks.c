@@ -85,6 +85,12 @@ static void check_blocks(const bound *b, const char *what)
             fail_msg("%s: buffer %u lives in [%u, %u), its block in [%u, %u)", what, i, birth, death,
                      block->birth, block->death);
     }
+    for (uint32_t k = 0; k < b->p->n_in_place; k++) { /* whose place it takes */
+        mpl_buffer in = b->p->in_place_in[k], out = b->p->in_place_out[k];
+
+        if (b->plan->offset[in] == b->plan->offset[out] && b->p->death[in] == b->p->birth[out] + 1)
+            assert_int_equal(b->exec->block[out].over, in);
+    }
 }
 
 static void blocks_live_as_planned(void **state)
