@@ -161,6 +161,8 @@ static void check_facts(bench *b, const how *h)
     mpl_device_facts device;
 
     assert_ok(&b->ctx, mpl_exec_facts_get(b->exec, &facts));
+    assert_true(facts.device_asked >=
+                facts.arena_bytes + facts.workspace_bytes + facts.weight_bytes + facts.pinned_bytes);
     b->backend->facts(b->dev, &device);
     assert_int_equal(facts.arena_bytes, b->plan->pool_bytes[0]);
     assert_int_equal(device.n_while_running, 0);
