@@ -258,7 +258,7 @@ mpl_where mpl_flow_where(const mpl_flow_map *m, mpl_value v)
     mpl_value root = root_of(m, v), from;
     uint32_t block = m->g->value_block[root];
 
-    if (w.kind != MPL_WHERE_NOWHERE || block == 0 || m->round[block] == MPL_NONE)
+    if (w.kind != MPL_WHERE_NOWHERE || m->g->value_bytes[v] == 0 || block == 0 || m->round[block] == MPL_NONE)
         return w;
     from = taken_over(m, root, m->round[block] == 0);
     if (from == MPL_NONE)

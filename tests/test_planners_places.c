@@ -107,6 +107,12 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "a 0; b 1; w 2; x 0; y 1; q 3; g 4; h 5; o 2; s 0; t 1; u 3; entry l 2; entry l 5; copy body 1; copy "   \
     "body 2; copy body 3; copy body 4; "
 
+/* Nothing of x is read when k is made. */
+#define EMPTY                                                                                                \
+    "graph empty\ninput v f32 [16]\nblock body\n  param r i64 []\n  param x f32 [16]\n  t = cumsum(x) "      \
+    "axis=0\n  e = slice(x) starts=[8] ends=[8]\n  k = concat(e, t, t) axis=0\n  z = cumsum(t) "             \
+    "axis=0\nyield _, z\ny = while body(_, _, v) carried=1 trips=3 @l\nout = neg(y)\noutput out\n"
+
 /* An operand is left out. */
 #define LIMIT                                                                                                \
     "graph limit\ninput v f32 [16]\ninput s f32 []\nh = neg(s)\nblock body\n  param r i64 []\n  param x "    \
@@ -207,6 +213,7 @@ static const struct row {
      AFTER_CELLS "b 2; x cycle body 1 v 2; y final l v b; work a 0",
      "'out' reads 'c', which need not be there  by then"},
 
+    {"empty: written over what lent none of its bytes", EMPTY, "t 2; at e x 32; k 0; z 1; y 1", NULL},
     {"limit: an operand left out", LIMIT, "h 2; z 0; x cycle body 1 v 0; y 0", NULL},
     {"limit: the operand behind the one left out", LIMIT, "h 0; z 0; x cycle body 1 v 0; y 0", "over 'h'"},
     {"learn: the weight is what the update says", LEARN,
