@@ -1,8 +1,8 @@
 /* chain.h -- element-wise work of the backend `cpu`: chains of operations over strided boxes of f32, a piece at a time.
  *
  * `fused`, `access` and `assign` are chains, and so is any one element-wise operation that oneDNN lacks, or loses a NaN in. A piece of
- * at most 512 elements of each operand lies in the nearest cache while all operations are done to it; one that lies in a row in memory is
- * read and written where it is. The pieces are dealt out to the threads in equal runs. Elements do not depend on each other, so neither pieces nor
+ * at most 512 elements of each operand lies in the nearest cache while all operations are done to it; one that lies in a row in memory
+ * is read and written where it is. The pieces are dealt out to the threads in equal runs. Elements do not depend on each other, so neither pieces nor
  * threads change a result. */
 #ifndef MPL_CHAIN_H
 #define MPL_CHAIN_H

@@ -37,7 +37,7 @@ typedef struct mpl_cpu_recipe {
     void (*begin)(const mpl_op_call *call);  /* what there is to do before the primitive; NULL: nothing */
     void (*finish)(const mpl_op_call *call); /* what is left to do behind the primitive; NULL: nothing */
     bool
-        drops_nan; /* the primitive loses a NaN that input 0, its only one, has or makes: our loops compute it then */
+        drops_nan; /* the primitive loses what is a NaN, or makes one, in input 0, its only one: our loops do not */
     mpl_activation activation; /* what is done to output 0 behind the primitive; see mpl_chain_activate */
     uint32_t n_args;
     mpl_cpu_arg *arg;        /* [n_in + n_out + 2] */
