@@ -1,6 +1,8 @@
 /* record.c -- rows through jansson; no other file of this room includes it. See record.h. */
 #include "harness/record.h"
 
+#include "graphs/base/text.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -330,19 +332,44 @@ void mpl_record_show(const mpl_record *r, mpl_field field, char *text, size_t si
 
 /* ---- text ---- */
 
-/* json's own text, moved into memory that ctx counts. */
+/* The character at `at`, whole UTF-8 that is not to be seen and below 2^16, by its number; how many bytes it has. */
+static size_t escape(const char *at, char number[7])
+{
+    size_t n = (*at & 0x80) == 0 ? 1 : (*at & 0x20) == 0 ? 2 : 3;
+    uint32_t c = (uint32_t)*at & (n == 1 ? 0x7f : n == 2 ? 0x1f : 0x0f);
+
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | ((uint32_t)at[i] & 0x3f);
+    snprintf(number, 7, "\\u%04x", c);
+    return n;
+}
+
+/* json's own text, moved into memory that ctx counts. What must not reach a terminal raw, and json leaves so, goes by its number. */
 static mpl_status take_text(mpl_ctx *ctx, char *dumped, char **text)
 {
     mpl_status st = MPL_OK;
-    char *copy = NULL;
+    char *copy = NULL, number[7];
+    size_t used = 0;
 
     if (dumped == NULL)
         MPL_FAIL(ctx, MPL_EMEM, "out of memory: a row as text");
-    if ((copy = mpl_strdup(ctx, dumped)) == NULL)
-        st = MPL_EMEM;
-    else
-        *text = copy;
+    if ((copy = mpl_alloc(ctx, strlen(dumped) + 1, 6)) == NULL)
+        MPL_TRY(MPL_EMEM);
+    for (const char *at = dumped; *at != '\0';) {
+        size_t n = mpl_text_seen(at);
+
+        if (n == 0) {
+            at += escape(at, number);
+            memcpy(copy + used, number, 6), used += 6;
+            continue;
+        }
+        memcpy(copy + used, at, n);
+        used += n, at += n;
+    }
+    *text = mpl_strdup(ctx, copy); /* of its own length */
+    st = *text != NULL ? MPL_OK : MPL_EMEM;
 out:
+    mpl_free(ctx, copy);
     free(dumped);
     return st;
 }

@@ -11,6 +11,7 @@
 
 #include "graphs/base/rng.h"
 #include "harness/quote.h"
+#include "harness/record.h"
 
 /* ---- characters ------------------------------------------------------------------------------------------------------- */
 
@@ -46,6 +47,36 @@ static void only_characters_are_seen(void **state)
                      text[3] & 255);
     }
     setlocale(LC_CTYPE, "C");
+}
+
+/* JSON is printed, too: what would steer a terminal goes by its number, and comes back as it was. */
+static void json_shows_nothing_raw(void **state)
+{
+    static const char text[] = "a\x7f"
+                               "b\xc2\x9b"
+                               "31mc\xe2\x80\xae"
+                               "d\xc3\xa9\"\n\xef\xbb\xbf\xf0\x9f\x90\xa7";
+    char *quoted = NULL, *row = NULL;
+    mpl_record *record = NULL;
+    json_t *read;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_json_quote(&ctx, text, &quoted));
+    assert_string_equal(quoted, "\"a\\u007fb\\u009b31mc\\u202ed\xc3\xa9\\\"\\n\\ufeff\xf0\x9f\x90\xa7\"");
+    assert_non_null(read = json_loads(quoted, JSON_DECODE_ANY, NULL));
+    assert_string_equal(json_string_value(read), text);
+    json_decref(read);
+    assert_ok(&ctx, mpl_record_new(&ctx, &record));
+    mpl_record_text(record, MPL_FIELD_graph, text);
+    assert_ok(&ctx, mpl_record_write(&ctx, record, &row));
+    assert_true(mpl_text_is_seen(row));
+    assert_non_null(strstr(row, quoted));
+    mpl_free(&ctx, row);
+    mpl_free(&ctx, quoted);
+    mpl_record_free(&ctx, record);
+    assert_int_equal(ctx.n_live, 0);
 }
 
 static void marks_that_turn_text_are_hidden(void **state)
@@ -479,10 +510,15 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_characters_are_seen),    cmocka_unit_test(marks_that_turn_text_are_hidden),
-        cmocka_unit_test(each_language_gets_its_text), cmocka_unit_test(names_of_files_differ),
-        cmocka_unit_test(pictures_run_nothing),        cmocka_unit_test(pages_and_exports_are_well_formed),
-        cmocka_unit_test(terminals_are_not_steered),   cmocka_unit_test(outputs_have_files_of_their_own),
+        cmocka_unit_test(only_characters_are_seen),
+        cmocka_unit_test(json_shows_nothing_raw),
+        cmocka_unit_test(marks_that_turn_text_are_hidden),
+        cmocka_unit_test(each_language_gets_its_text),
+        cmocka_unit_test(names_of_files_differ),
+        cmocka_unit_test(pictures_run_nothing),
+        cmocka_unit_test(pages_and_exports_are_well_formed),
+        cmocka_unit_test(terminals_are_not_steered),
+        cmocka_unit_test(outputs_have_files_of_their_own),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
