@@ -2,6 +2,8 @@
  * Catches an item lost, in another's list, or out of its order. */
 #include "tests/test.h"
 
+#include <sys/wait.h>
+
 #include "graphs/base/rng.h"
 
 enum { MOST = 12 };
@@ -180,15 +182,52 @@ static void chosen_names_do_not_meet(void **state)
     assert_true(steps_of(mpl_table_hash, name) < 4 * (uint64_t)CHOSEN);
 }
 
-int main(void)
+/* What a table makes of one name in a process of its own. */
+static uint64_t hash_elsewhere(void)
+{
+    char line[64] = "", self[512];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    int ends[2], status;
+    pid_t child;
+
+    assert_true(n > 0);
+    self[n] = '\0';
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    if (child == 0) {
+        dup2(ends[1], 1);
+        execl(self, self, "hash", (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    assert_true(child > 0 && read(ends[0], line, sizeof line - 1) > 0);
+    close(ends[0]);
+    assert_true(waitpid(child, &status, 0) == child && status == 0);
+    return strtoull(line, NULL, 16);
+}
+
+/* Nobody can tell beforehand where a name lies: not from another process either. */
+static void slots_are_a_secret(void **state)
+{
+    uint64_t here = mpl_table_hash(0, "memplan", 7), there = hash_elsewhere(), again = hash_elsewhere();
+
+    (void)state;
+    assert_true(here == mpl_table_hash(0, "memplan", 7));
+    assert_true(here != there && there != again && here != again);
+}
+
+int main(int n_args, char **arg)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_hand),
         cmocka_unit_test(turned),
         cmocka_unit_test(refused),
         cmocka_unit_test(siphash_is_its_authors),
+        cmocka_unit_test(slots_are_a_secret),
         cmocka_unit_test(chosen_names_do_not_meet),
     };
 
+    if (n_args == 2 && strcmp(arg[1], "hash") == 0)
+        return printf("%" PRIx64 "\n", mpl_table_hash(0, "memplan", 7)) < 0;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

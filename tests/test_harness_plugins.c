@@ -529,7 +529,8 @@ static void ratios_are_right(void **state)
 
 /* ---- installed ---- */
 
-/* The example, compiled against what `make install` put into an empty prefix and nothing else, and run by what it installed. */
+/* The example, compiled against what `make install` put into an empty prefix and nothing else, and run by what it installed; where
+ * paths have blanks, and also for a packager. */
 static void installed_header_is_enough(void **state)
 {
     char build[200], *mode, text[1200];
@@ -539,14 +540,22 @@ static void installed_header_is_enough(void **state)
     mode = strrchr(build, '/');
     assert_non_null(mode);
     *mode++ = '\0';
-    snprintf(text, sizeof text, "make -s install MODE=%s B=%s PREFIX=@/prefix", mode, build);
+    snprintf(text, sizeof text, "make -s install MODE=%s B=%s PREFIX='@/a  prefix'", mode, build);
     if (shell(text) != 0)
         fail_msg("make install: %s", err);
-    if (shell("cd @/prefix && cc -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -fPIC -shared -o "
+    if (shell("cd '@/a  prefix' && cc -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -fPIC -shared -o "
               "first_fit.so "
               "share/doc/memplan/first_fit_plugin.c && bin/memplan plan ../list.csv -p so:first_fit.so") != 0)
         fail_msg("the example: %s", err);
     assert_non_null(strstr(out, "planned            24 bytes"));
+    snprintf(text, sizeof text, "make -s install MODE=%s B=%s DESTDIR='@/one package' PREFIX='/opt/my own'",
+             mode, build);
+    if (shell(text) != 0)
+        fail_msg("make install: %s", err);
+    if (shell("cd '@/one package' && ls -A && ls -A opt && 'opt/my own/bin/memplan' --version && "
+              "grep '^prefix=/opt/my own$' 'opt/my own/lib/pkgconfig/memplan.pc'") != 0)
+        fail_msg("what a packager collects: %s", err);
+    assert_int_equal(strncmp(out, "opt\nmy own\n", 11), 0);
 }
 
 int main(void)
