@@ -148,7 +148,7 @@ $B/gen/viewer_gen.h: harness/viewer.html Makefile
 	$(call GENERATED,sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $<)
 $O/harness/viewer.o: $B/gen/viewer_gen.h
 
--include $(OBJ:.o=.d) $(TEST:%.c=$O/%.d) $(patsubst %,$O/tests/%.d,cuda_fake cudnn_host program_on_fake)
+-include $(OBJ:.o=.d) $(TEST:%.c=$O/%.d) $(patsubst %,$O/tests/%.d,cuda_fake cudnn_host program_on_fake random_control random_places tagged_run tagged_memory tagged_graph tagged_rules)
 
 deps: ; $(Q)scripts/install-deps.sh
 deps-test: ; $(Q)scripts/install-deps.sh --test

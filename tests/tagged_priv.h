@@ -45,6 +45,7 @@ typedef struct machine {
     uint8_t *comes;               /* [n_values] scratch */
     uint8_t *ran;                 /* [n_ops] a loop or case has, since its block began */
     int64_t *most, *fixed_rounds; /* [n_ops] of a loop; -1: open */
+    int64_t *assumed;             /* [n_ops] while ways are listed; -1: nothing */
     mpl_op settling;              /* the loop or case that is left now */
     uint8_t *useful;  /* [n_values] somebody reads it in the end: what is handed on in vain never comes */
     uint8_t *awaited; /* [n_values] an input or weight that is planned, and has not come yet */
@@ -151,6 +152,6 @@ void tagged_claim_buffer(machine *m, mpl_buffer b);
 void tagged_forget(machine *m, mpl_op op);
 way tagged_keep_all_apart(machine *m);
 way tagged_settled(machine *m, uint32_t place, const char *who);
-bool tagged_may_meet(const machine *m, mpl_value in, mpl_value out, bool allowed);
+bool tagged_may_meet(machine *m, mpl_value in, mpl_value out, bool allowed);
 
 #endif

@@ -53,18 +53,57 @@ static void all_items(const machine *m, const mpl_place *p, uint32_t *begin, uin
     }
 }
 
-static void add_ways(const machine *m, uint32_t id, uint64_t offset, uint64_t bytes, ranges *r)
+static void add_range(ranges *r, range new)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        if (r->at[i].slab == new.slab && r->at[i].begin == new.begin && r->at[i].end == new.end &&
+            r->at[i].of == new.of)
+            return;
+    assert_true(r->n < MOST_RANGES);
+    r->at[r->n++] = new;
+}
+
+/* How often loop `op` has run, or which branch case `op` took, if that is known; -1: any of 0 to *most. */
+static int64_t known_way(const machine *m, const mpl_place *p, mpl_op op, int64_t *most)
+{
+    bool branch = p->kind == MPL_PLACE_BRANCH;
+
+    *most = branch ? (int64_t)p->n - 1 : m->most[op];
+    if (m->assumed[op] >= 0)
+        return m->assumed[op];
+    if (m->settling == op)
+        return !branch                     ? (int64_t)m->round[m->g->op_body[m->g->op_body_begin[op]]]
+               : m->taken[op] == NO_BRANCH ? *most
+                                           : m->taken[op];
+    if (p->kind == MPL_PLACE_CYCLE && is_in_round(m, p->of)) /* the round at hand is the last */
+        return (int64_t)m->round[p->of] + 1;
+    return p->kind == MPL_PLACE_FINAL ? m->fixed_rounds[op] : -1;
+}
+
+static uint32_t item_after(const mpl_place *p, int64_t went)
+{
+    uint64_t round = went > 0 ? (uint64_t)went - 1 : 0;
+
+    if (p->kind == MPL_PLACE_BRANCH)
+        return (uint32_t)went;
+    if (p->kind == MPL_PLACE_FINAL)
+        return went > 0;
+    return round < p->n_first ? (uint32_t)round
+                              : p->n_first + (uint32_t)((round - p->n_first) % (p->n - p->n_first));
+}
+
+static void add_ways(machine *m, uint32_t id, uint64_t offset, uint64_t bytes, ranges *r)
 {
     const mpl_place *p = place_of(m, id);
-    uint32_t begin, end;
+    mpl_op op = p->kind == MPL_PLACE_CYCLE ? m->g->block_owner[p->of] : p->of;
+    int64_t known, most, was;
 
     if (p->kind == MPL_PLACE_BUFFER || p->kind == MPL_PLACE_PINNED) {
         bool buffer = p->kind == MPL_PLACE_BUFFER;
         uint64_t at = (buffer ? m->plan->offset[p->of] : 0) + offset;
 
-        assert_true(r->n < MOST_RANGES);
-        r->at[r->n++] = (range){buffer ? mpl_plan_arena(m->p, m->plan, p->of) : m->n_arenas + p->of, at,
-                                at + bytes, buffer ? p->of : MPL_NONE};
+        add_range(r, (range){buffer ? mpl_plan_arena(m->p, m->plan, p->of) : m->n_arenas + p->of, at,
+                             at + bytes, buffer ? p->of : MPL_NONE});
         return;
     }
     if (p->kind == MPL_PLACE_SLICE) { /* all that it is a slice of */
@@ -73,12 +112,16 @@ static void add_ways(const machine *m, uint32_t id, uint64_t offset, uint64_t by
         add_ways(m, item_of(m, id, 0), 0, whole > bytes ? whole : bytes, r);
         return;
     }
-    all_items(m, p, &begin, &end);
-    for (uint32_t i = begin; i < end; i++)
-        add_ways(m, item_of(m, id, i), offset, bytes, r);
+    known = known_way(m, p, op, &most);
+    was = m->assumed[op];
+    for (int64_t went = known >= 0 ? known : 0; went <= (known >= 0 ? known : most); went++) {
+        m->assumed[op] = p->kind == MPL_PLACE_CYCLE && is_in_round(m, p->of) ? was : went;
+        add_ways(m, item_of(m, id, item_after(p, went)), offset, bytes, r);
+    }
+    m->assumed[op] = was;
 }
 
-static void ways_of(const machine *m, mpl_value v, ranges *r)
+static void ways_of(machine *m, mpl_value v, ranges *r)
 {
     mpl_value root = m->map->value_root[v];
     uint32_t place = m->map->places->value_place[root];
@@ -271,7 +314,7 @@ way tagged_settled(machine *m, uint32_t place, const char *who)
 }
 
 /* Whether result `out` is written over operand `in` in a way that is not the one that is allowed. */
-bool tagged_may_meet(const machine *m, mpl_value in, mpl_value out, bool allowed)
+bool tagged_may_meet(machine *m, mpl_value in, mpl_value out, bool allowed)
 {
     static ranges a, b;
     bool begins = true;
@@ -306,7 +349,7 @@ static void note(const machine *m, touches *t, mpl_op op, const ranges *r, bool 
     }
 }
 
-static void note_value(const machine *m, touches *t, mpl_op op, mpl_value v, bool writes)
+static void note_value(machine *m, touches *t, mpl_op op, mpl_value v, bool writes)
 {
     static ranges r;
 

@@ -760,6 +760,8 @@ tagged_verdict tagged_run(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map 
     assert_ok(ctx, mpl_new(ctx, m.comes, g->n_values));
     assert_ok(ctx, mpl_new(ctx, m.ran, g->n_ops));
     assert_ok(ctx, mpl_new(ctx, m.most, g->n_ops));
+    assert_ok(ctx, mpl_new(ctx, m.assumed, g->n_ops));
+    memset(m.assumed, 0xff, g->n_ops * sizeof *m.assumed);
     assert_ok(ctx, mpl_new(ctx, m.fixed_rounds, g->n_ops));
     assert_ok(ctx, mpl_new(ctx, m.counted, g->n_blocks));
     assert_ok(ctx, mpl_new(ctx, m.round, g->n_blocks));
@@ -780,9 +782,10 @@ tagged_verdict tagged_run(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map 
         m.verdict.by_rules = m.verdict.right;
         m.verdict.right = true;
     }
-    void *arrays[] = {m.slab_begin, m.truth_begin, m.memory, m.truth, m.made, m.bound,   m.counted,
-                      m.round,      m.done,        m.taken,  m.final, m.seen, m.awaited, m.useful,
-                      m.readers,    m.writers,     m.lost,   m.comes, m.ran,  m.most,    m.fixed_rounds};
+    void *arrays[] = {m.slab_begin, m.truth_begin, m.memory,       m.truth,   m.made,  m.bound,
+                      m.counted,    m.round,       m.done,         m.taken,   m.final, m.seen,
+                      m.awaited,    m.useful,      m.readers,      m.writers, m.lost,  m.comes,
+                      m.ran,        m.most,        m.fixed_rounds, m.assumed};
     MPL_FREE_ALL(ctx, arrays);
     return m.verdict;
 }

@@ -20,14 +20,15 @@ typedef struct bench {
     mpl_value_map *map;
     mpl_plan *plan;
     uint32_t accepted, refused, cautious, too_many;
-    bool rebound; /* the bindings are not those that the problem was made for */
+    uint32_t unexplained; /* refused though no rule is broken, or accepted though one is */
+    bool rebound;         /* the bindings are not those that the problem was made for */
 } bench;
 
 static uint32_t asked(void)
 {
     const char *text = getenv("MPL_JUDGED");
 
-    return text != NULL ? (uint32_t)strtoul(text, NULL, 10) : 500;
+    return text != NULL ? (uint32_t)strtoul(text, NULL, 10) : 200;
 }
 
 static mpl_problem_options options_of(bench *b)
@@ -76,9 +77,11 @@ static void judge(bench *b)
         fail_msg("seed %" PRIu64 ": accepted, but %s", b->seed, v.why);
     if (!v.right && !b->rebound && mpl_verify(&b->ctx, b->p, b->plan) == MPL_OK)
         fail_msg("seed %" PRIu64 ": the problem allows it, but %s", b->seed, v.why);
-    if (v.by_rules != (st == MPL_OK))
-        fail_msg("seed %" PRIu64 ": %s (%s); by the rules: %s", b->seed, mpl_status_name(st), b->ctx.message,
-                 v.by_rules ? "right" : v.why);
+    if (v.by_rules != (st == MPL_OK)) {
+        b->unexplained++;
+        print_message("seed %" PRIu64 ": %s (%s); by the rules: %s\n", b->seed, mpl_status_name(st),
+                      b->ctx.message, v.by_rules ? "right" : v.why);
+    }
     b->cautious += v.right && st != MPL_OK;
     b->accepted += st == MPL_OK, b->refused += st != MPL_OK;
 }
@@ -165,6 +168,16 @@ static void forget(bench *b, const saved *s)
     MPL_FREE_ALL(&b->ctx, arrays);
 }
 
+/* One of the first n places instead of the one that *id is: a slice, which is one only where it is said to be, for a slice. */
+static void put_place(bench *b, uint32_t *id, uint32_t n)
+{
+    const mpl_place *place = b->map->places->place;
+    uint32_t other = random_below(&b->rng, n);
+
+    if ((place[other].kind == MPL_PLACE_SLICE) == (place[*id].kind == MPL_PLACE_SLICE))
+        *id = other;
+}
+
 /* A copy that is made or not, a value at another's place, two items of a place that change places or are one, another cycle. */
 static void rebind(bench *b)
 {
@@ -180,9 +193,9 @@ static void rebind(bench *b)
     else if (how == 1 && n_results(b->g) > 0)
         p->result_copied[random_below(&b->rng, n_results(b->g))] ^= 1;
     else if (how == 2 && place != NULL && p->value_place[v] != MPL_NONE)
-        p->value_place[v] = random_below(&b->rng, p->n);
+        put_place(b, &p->value_place[v], p->n);
     else if (how == 3 && place != NULL && place->n > 0)
-        item[random_below(&b->rng, place->n)] = random_below(&b->rng, (uint32_t)(place - p->place));
+        put_place(b, &item[random_below(&b->rng, place->n)], (uint32_t)(place - p->place));
     else if (how == 4 && place != NULL && place->n > 1)
         item[random_below(&b->rng, place->n)] = item[random_below(&b->rng, place->n)];
     else if (how == 5 && place != NULL && place->kind == MPL_PLACE_CYCLE && place->n - place->n_first > 1)
@@ -261,6 +274,8 @@ static void plans_of_control_flow(void **state)
         "%u accepted, %u refused; %u of those would run right in all executions, and break a rule; %u have "
         "too many\n",
         b.accepted, b.refused, b.cautious, b.too_many);
+    print_message("%u where the rules say otherwise than the verifier\n", b.unexplained);
+    assert_true(b.unexplained <= asked() / 2000); /* rules that are not told to the last turn */
     assert_true(b.accepted > asked() / 8 && b.refused > asked() / 8);
     assert_int_equal(b.ctx.n_live, 0);
 }
