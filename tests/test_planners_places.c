@@ -195,6 +195,8 @@ static const struct row {
      "c 0; a 1; b cycle body 0 0; x cycle body 1 v 0; y 0", "'b' reads 'c'"},
     {"capture: written over in the only round", CAPTURED("1"), "c 0; a 1; b 0; x cycle body 1 v 0; y 0",
      NULL},
+    {"capture: what is carried is copied over it", CAPTURE,
+     "c 3; a 1; b 0; x cycle body 1 v 3; copy body 1; y 3", "'b' reads 'c'"},
     {"capture: scratch on it, before it is read", CAPTURE, "c 1; a 1; b 0; x cycle body 1 v 0; y 0",
      "'b' reads 'c'"},
 
