@@ -26,7 +26,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 .PHONY: views-oracle views-planted concats-planted control-oracle control-planted edges-oracle judge-oracle mutants mutants-smoke
 .PHONY: certificates certificates-planted
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
-.PHONY: reliability cluster-test follow-docs claims determinism exact-oracle ilp-oracle paper paper-check peers
+.PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle ilp-oracle paper paper-check peers
 MAKEFLAGS += --no-builtin-rules
 , := ,
 
@@ -346,6 +346,10 @@ bundle: deps-test $(OBJ) $(BUNDLED)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $B/bundle/memplan $(filter %.o,$^) $(LDLIBS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib'
 	$(Q)install $(BUNDLED) $B/bundle/bin && install scripts/gpu-check.sh $B/bundle
 	$(Q)scripts/bundle-libs.sh $B/bundle
+
+# How large, how dense and how tangled the house is: to be compared before and after what changes it.
+measure-house: $O/memplan
+	$(Q)scripts/measure-house.sh $O
 
 lint: ; $(Q)scripts/lint.sh
 format: ; $(Q)clang-format -i $(shell git ls-files '*.c' '*.h')
