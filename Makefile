@@ -38,15 +38,14 @@ endif
 CPPFLAGS += -D_GNU_SOURCE -I. -I$B -isystem $B/gen $(FEATURE_CPPFLAGS)
 LDLIBS   += $(FEATURE_LDLIBS) -lm -ldl -lpthread
 
-SRC  := $(sort $(foreach r,graphs planners runtime harness,$(wildcard $r/*.c $r/*/*.c)))
-SRC  := $(filter-out planners/example/% harness/example/%,$(SRC))
+SRC  := $(sort $(shell find graphs planners runtime harness -name example -prune -o -name '*.c' -print))
 OBJ  := $(SRC:%.c=$O/%.o) $O/gen/onnx.pb-c.o
 ifeq ($(HAVE_CUDA),1)
 OBJ  += $(patsubst runtime/%.cu,$B/%.o,$(wildcard runtime/cuda/*.cu))
 endif
-LIB  := $(filter-out $O/harness/main.o,$(OBJ))
-TEST := $(sort $(wildcard tests/test_*.c))
-TESTBIN := $(TEST:%.c=$O/%)
+LIB  := $(filter-out $O/harness/cli/main.o,$(OBJ))
+TEST := $(basename $(notdir $(sort $(wildcard tests/*/test_*.c))))
+TESTBIN := $(TEST:%=$O/tests/%)
 PLUGIN  := $(patsubst %.c,$O/%.so,$(sort $(wildcard planners/example/*.c tests/plugin/*.c)))
 
 all: $B/memplan $O/lib/libmemplan.so
@@ -78,7 +77,7 @@ $O/tests/memplan_on_fake: $(filter-out $O/runtime/cuda/real.o $B/cuda/kernels%,$
 $O/tests/test_harness_cuda: | $O/tests/memplan_on_fake
 
 # Planners from outside: built as their authors would, against what `make install` puts there.
-$B/include/memplan/plugin.h: harness/plugin.h
+$B/include/memplan/plugin.h: harness/lib/plugin.h
 	$(Q)install -D -m 644 $< $@
 
 $O/%.so: %.c $B/include/memplan/plugin.h Makefile
@@ -87,12 +86,12 @@ $O/%.so: %.c $B/include/memplan/plugin.h Makefile
 # The libraries that `make install` hands on: what plans and verifies, no backend, and no symbol but those of memplan.h.
 SO      := $O/lib/libmemplan.so.$(VERSION)
 SONAME  := libmemplan.so.$(firstword $(subst ., ,$(VERSION)))
-LIBOBJ  := $(filter $O/graphs/% $O/planners/% $O/gen/% $O/harness/library% $O/harness/record.o $O/harness/version.o,$(OBJ))
+LIBOBJ  := $(filter $O/graphs/% $O/planners/% $O/gen/% $O/harness/lib/% $O/harness/rows/record.o $O/harness/cli/version.o,$(OBJ))
 LIBLIBS := $(filter -L% -ligraph -lglpk -lprotobuf-c -ljansson,$(FEATURE_LDLIBS)) -lm -lpthread
 
-$(SO): $(LIBOBJ) harness/memplan.map
+$(SO): $(LIBOBJ) harness/lib/memplan.map
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) \
-	    -Wl,--version-script=harness/memplan.map -Wl,--as-needed $(if $(filter release debug,$(MODE)),-Wl$(,)-z$(,)defs) \
+	    -Wl,--version-script=harness/lib/memplan.map -Wl,--as-needed $(if $(filter release debug,$(MODE)),-Wl$(,)-z$(,)defs) \
 	    -o $@ $(LIBOBJ) $(LIBLIBS)
 $O/lib/libmemplan.so: $(SO)
 	$(Q)ln -sf $(<F) $(@D)/$(SONAME) && ln -sf $(SONAME) $@
@@ -102,17 +101,22 @@ $O/lib/libmemplan.a: $(LIBOBJ)
 
 # Loops over pieces of tensors: gcc takes several elements at once only where it is asked to.
 ifeq ($(MODE),release)
-$O/runtime/chain.o $O/runtime/chain_steps.o $O/runtime/images.o $O/runtime/images_conv.o: CFLAGS += -O3
+$O/runtime/cpu/chain.o $O/runtime/cpu/chain_steps.o $O/runtime/cpu/images.o $O/runtime/cpu/images_conv.o: CFLAGS += -O3
 endif
 
+COMPILE = $(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 $O/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h
-	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(COMPILE)
+# Programs of tests stand in one folder, wherever in tests/ their sources are.
+vpath %.c $(sort $(dir $(wildcard tests/*/*.c)))
+$O/tests/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h
+	$(COMPILE)
 
 # Kernels are the same in every mode: for the devices of 2020 and 2022, and as PTX for later ones. Each operation is rounded by
 # itself, as everywhere else here.
 NVCCFLAGS := -std=c++17 -O3 -fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics -ccbin g++ \
     -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90
-$B/cuda/%.o: runtime/cuda/%.cu $(wildcard runtime/cuda/kernels*.h) graphs/graph.h graphs/base/base.h \
+$B/cuda/%.o: runtime/cuda/%.cu $(wildcard runtime/cuda/kernels*.h) graphs/graph.h graphs/core/base.h \
     $(wildcard graphs/ir/*.def) Makefile $B/features.mk
 	$(Q)mkdir -p $(@D) && $(NVCC) $(NVCCFLAGS) -I. $(NVCC_INCLUDES) -c -o $@ $<
 
@@ -134,19 +138,19 @@ $O/gen/version_gen.h: FORCE
 	    "COMMIT \"$$(git rev-parse --short=12 HEAD 2>/dev/null)\"" \
 	    "DIRTY $$(git diff --quiet HEAD -- . ':!results' 2>/dev/null && echo 0 || echo 1)" \
 	    "COMPILER \"$$($(CC) --version | head -1)\"" 'FLAGS "$(strip $(FLAGS_$(MODE)))"')
-$O/harness/version.o: $O/gen/version_gen.h
-$O/harness/version.o: CPPFLAGS += -I$O/gen
-$B/gen/suites_gen.h: $(sort $(wildcard harness/suites/*.suite)) Makefile
+$O/harness/cli/version.o: $O/gen/version_gen.h
+$O/harness/cli/version.o: CPPFLAGS += -I$O/gen
+$B/gen/suites_gen.h: $(sort $(wildcard harness/bench/suites/*.suite)) Makefile
 	$(call GENERATED,for f in $(filter %.suite,$^); do printf 'SUITE("%s",\n' "$$(basename $$f .suite)"; \
 	    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo ')'; done)
-$O/harness/suite.o: $B/gen/suites_gen.h
+$O/harness/bench/suite.o: $B/gen/suites_gen.h
 $B/gen/carried_gen.h: results/published.tsv $(sort $(wildcard results/baselines/*.json)) Makefile
 	$(call GENERATED,for f in $(filter results/%,$^); do printf 'CARRIED("%s",\n' "$$f"; \
 	    sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$f; echo ')'; done)
-$O/harness/carried.o: $B/gen/carried_gen.h
-$B/gen/viewer_gen.h: harness/viewer.html Makefile
+$O/harness/cli/carried.o: $B/gen/carried_gen.h
+$B/gen/viewer_gen.h: harness/view/viewer.html Makefile
 	$(call GENERATED,sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $<)
-$O/harness/viewer.o: $B/gen/viewer_gen.h
+$O/harness/view/viewer.o: $B/gen/viewer_gen.h
 
 -include $(OBJ:.o=.d) $(TEST:%.c=$O/%.d) $(patsubst %,$O/tests/%.d,cuda_fake cudnn_host program_on_fake random_control random_places tagged_run tagged_memory tagged_graph tagged_rules)
 
@@ -228,14 +232,15 @@ judge-oracle: deps-test $O/tests/test_planners_judge $O/tests/test_planners_judg
 
 # Faults drawn by SEED, FAULTS a file, of which a test of the room must notice all but 5 %; goes on where it was interrupted. AGAIN=1:
 # once more those that lived. The smoke form keeps the tool alive.
-MUTATED ?= $(sort $(wildcard planners/verify*.c)) planners/certify.c planners/proof.c harness/gate.c \
-    $(addprefix graphs/analysis/,liveness.c cuts.c storage.c) $(sort $(wildcard graphs/analysis/store_*.c)) runtime/exec.c runtime/layout.c
+MUTATED ?= $(sort $(wildcard planners/verify/verify*.c)) planners/verify/certify.c planners/plan/proof.c harness/gate/gate.c \
+    graphs/problem/liveness.c graphs/problem/cuts.c graphs/problem/control/storage.c \
+    $(sort $(wildcard graphs/problem/control/store_*.c)) runtime/exec/exec.c runtime/exec/exec_layout.c
 MUTANTS_NEED := $(addprefix $O/tests/,random_control.o random_places.o tagged_run.o tagged_memory.o tagged_graph.o tagged_rules.o cuda_fake.o cudnn_host.o)
 mutants: deps-test $O/memplan $(TESTBIN) $(MUTANTS_NEED)
 	$(Q)scripts/mutants.sh $O $B/mutants.tsv $(MUTATED)
 mutants-smoke: deps-test $O/tests/test_planners_judge $O/tests/test_planners_verify $(MUTANTS_NEED)
 	$(Q)rm -f $B/mutants-smoke.tsv
-	$(Q)FAULTS=3 TESTS="test_planners_verify test_planners_judge" scripts/mutants.sh $O $B/mutants-smoke.tsv planners/verify.c
+	$(Q)FAULTS=3 TESTS="test_planners_verify test_planners_judge" scripts/mutants.sh $O $B/mutants-smoke.tsv planners/verify/verify.c
 
 # How far the searches come: minutes, into the table of results/ unless ARGS say otherwise.
 bench-search: $O/tests/bench_search
@@ -302,14 +307,14 @@ paper-check: $O/memplan
 	$(Q)$O/memplan paper --check
 
 docs: $O/memplan
-	$(Q)$O/memplan list fields >results/SCHEMA.md && $O/memplan list options >harness/OPTIONS.md
+	$(Q)$O/memplan list fields >results/SCHEMA.md && $O/memplan list options >harness/cli/OPTIONS.md
 
 # install-into FOLDER,PREFIX: FOLDER is PREFIX, or PREFIX within what a packager collects.
 define install-into
 	$(Q)install -D $O/memplan "$1/bin/memplan"
 	$(Q)mkdir -p "$1/share/man/man1" && $O/memplan list man >"$1/share/man/man1/memplan.1"
-	$(Q)install -D -m 644 harness/memplan.h "$1/include/memplan.h"
-	$(Q)install -D -m 644 harness/plugin.h "$1/include/memplan/plugin.h"
+	$(Q)install -D -m 644 harness/lib/memplan.h "$1/include/memplan.h"
+	$(Q)install -D -m 644 harness/lib/plugin.h "$1/include/memplan/plugin.h"
 	$(Q)install -D $(SO) "$1/lib/libmemplan.so.$(VERSION)"
 	$(Q)ln -sf libmemplan.so.$(VERSION) "$1/lib/$(SONAME)" && ln -sf $(SONAME) "$1/lib/libmemplan.so"
 	$(Q)install -D -m 644 $O/lib/libmemplan.a "$1/lib/libmemplan.a"
@@ -318,14 +323,14 @@ define install-into
 	    'Cflags: -I"$${includedir}"' 'Libs: -L"$${libdir}" -lmemplan' 'Libs.private: $(LIBLIBS)' \
 	    >"$1/lib/pkgconfig/memplan.pc"
 	$(Q)install -D -m 644 planners/example/first_fit_plugin.c "$1/share/doc/memplan/first_fit_plugin.c"
-	$(Q)install -D -m 644 harness/example/library.c "$1/share/doc/memplan/library.c"
+	$(Q)install -D -m 644 harness/lib/example/library.c "$1/share/doc/memplan/library.c"
 endef
 
 install: all $O/lib/libmemplan.a
 	$(call install-into,$(DESTDIR)$(PREFIX),$(PREFIX))
 
 # What the test of the libraries builds: the example against what stands installed, by either library.
-$O/prefix/installed: $O/memplan $(SO) $O/lib/libmemplan.a harness/memplan.h harness/example/library.c Makefile
+$O/prefix/installed: $O/memplan $(SO) $O/lib/libmemplan.a harness/lib/memplan.h harness/lib/example/library.c Makefile
 	$(call install-into,$(abspath $O/prefix),$(abspath $O/prefix))
 	$(Q)touch $@
 PC = PKG_CONFIG_PATH=$O/prefix/lib/pkgconfig pkg-config

@@ -15,7 +15,7 @@
 #ifndef MPL_GRAPH_H
 #define MPL_GRAPH_H
 
-#include "graphs/base/base.h"
+#include "graphs/core/base.h"
 
 typedef uint32_t mpl_op;    /* index into graph->op_*    */
 typedef uint32_t mpl_value; /* index into graph->value_* */

@@ -3,7 +3,7 @@
 #define MPL_SOURCE_H
 
 #include "graphs/graph.h"
-#include "graphs/problem.h"
+#include "graphs/problem/problem.h"
 
 /* ---- tensor files (.npy, ONNX TensorProto .pb) ------------------------------------------------------------- */
 

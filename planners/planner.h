@@ -2,7 +2,7 @@
 #ifndef MPL_PLANNER_H
 #define MPL_PLANNER_H
 
-#include "planners/plan.h"
+#include "planners/plan/plan.h"
 
 #include <signal.h>
 

@@ -1,6 +1,6 @@
 /* run.c -- the door to every planner: parameters, traits, the call, the verifier. See planner.h. */
-#include "planners/placement.h"
-#include "planners/verify.h"
+#include "planners/place/placement.h"
+#include "planners/verify/verify.h"
 
 #include <errno.h>
 #include <stdlib.h>

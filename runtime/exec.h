@@ -2,8 +2,8 @@
 #ifndef MPL_EXEC_H
 #define MPL_EXEC_H
 
-#include "graphs/problem.h"
-#include "planners/ways.h"
+#include "graphs/problem/problem.h"
+#include "planners/search/ways.h"
 #include "runtime/backend.h"
 
 typedef struct mpl_exec mpl_exec;

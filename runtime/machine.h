@@ -2,7 +2,7 @@
 #ifndef MPL_MACHINE_H
 #define MPL_MACHINE_H
 
-#include "graphs/base/base.h"
+#include "graphs/core/base.h"
 
 typedef struct mpl_machine {
     char host[128]; /* a hash of the host's name: rows are compared, machines are not published */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A second checker of certificates, written from planners/CERTIFICATES.md alone: it shares nothing with memplan certify.
+"""A second checker of certificates, written from planners/verify/CERTIFICATES.md alone: it shares nothing with memplan certify.
 
 certify.py PLAN.json..   one line each; the worst status: 0 certified or nothing to certify, 1 refused, 2 no plan file
 certify.py --agree       standard input has lines `STATUS PLAN`, as make certificates writes them; 1: some status is another

@@ -37,14 +37,14 @@ foreign() {
     say "$(sources '*.c' '*.h' '*.cu' | xargs -r grep -nE "^ *# *include *[<\"]($1)" /dev/null | grep -vE "^($2):" |
         sed "s#\$#   [only $2 may include it]#")"
 }
-foreign 'igraph' 'graphs/analysis/igraph\.c'
-foreign 'glpk' 'planners/lp\.c'
+foreign 'igraph' 'graphs/problem/bounds/igraph\.c'
+foreign 'glpk' 'planners/ilp/lp\.c'
 foreign 'hwloc' 'runtime/machine\.c'
-foreign 'dnnl|oneapi' 'runtime/cpu[a-z_]*\.[ch]'
-foreign 'onnx\.pb|protobuf-c' 'graphs/io/onnx[a-z_]*\.[ch]|graphs/io/tensor_file\.c|tests/fuzz/[a-z_]*\.c|tests/test_graphs_onnx_write\.c'
-foreign 'jansson' 'planners/plan_(file|bindings)\.c|planners/import/pytorch\.c|harness/record\.c|tests/[a-z_]*\.c'
+foreign 'dnnl|oneapi' 'runtime/cpu/cpu[a-z_]*\.[ch]'
+foreign 'onnx\.pb|protobuf-c' 'graphs/io/onnx/[a-z_]*\.[ch]|tests/fuzz/[a-z_]*\.c|tests/io/test_graphs_onnx_write\.c'
+foreign 'jansson' 'planners/plan/plan_(file|bindings)\.c|planners/import/pytorch\.c|harness/rows/record\.c|tests/[a-z_/]*\.c'
 foreign 'cuda|cudnn|cublas' 'runtime/cuda/(real|kernels)_priv\.h'
-foreign 'cmocka' 'tests/test\.h'
+foreign 'cmocka' 'tests/support/test\.h'
 say "$(sources '*.[ch]' '*.sh' | xargs -r grep -nE "[\"' =]/tmp([/\"' ]|\$)" /dev/null | grep -v '^scripts/lint.sh:')"
 
 for readme in $(sources '*/README.md'); do

@@ -27,12 +27,12 @@ ar rcs "$work/help.a" "$build"/tests/{random_control,random_places,tagged_run,ta
 judges_of() {
     local judges=
     case $1 in
-    graphs/analysis/store_* | graphs/analysis/storage.c) judges='planners_{places,loops} runtime_{control,random_control}' ;;
-    graphs/analysis/cuts.c) judges='runtime_{concat,layout}' ;;
+    graphs/problem/control/store_* | graphs/problem/control/storage.c) judges='planners_{places,loops} runtime_{control,random_control}' ;;
+    graphs/problem/cuts.c) judges='runtime_{concat,layout}' ;;
     graphs/*) judges='planners_{judge,families}' ;;
-    planners/verify_[fu]*) judges='planners_{places,where,units,loops,judge_control} runtime_random_control' ;;
-    planners/verify_graph.c) judges='planners_judge runtime_{concat,parallel}' ;;
-    planners/verify.c) judges='planners_{verify,judge,families,spill}' ;;
+    planners/verify/verify_[fu]*) judges='planners_{places,where,units,loops,judge_control} runtime_random_control' ;;
+    planners/verify/verify_graph.c) judges='planners_judge runtime_{concat,parallel}' ;;
+    planners/verify/verify.c) judges='planners_{verify,judge,families,spill}' ;;
     planners/*) judges='planners_{certify,certify_general}' ;;
     runtime/*) judges='runtime_{exec,layout}' ;;
     harness/*) judges='harness_{check,cli}' ;;
@@ -47,7 +47,7 @@ tests_of() {
 # run TEST SECONDS: the test with what $work/fault.o is
 run() {
     link "$work/$1" "$build/tests/$1.o" "$work/help.a" || return 99
-    [[ $1 != test_harness_* ]] || link "$MEMPLAN" "$build/harness/main.o" || return 99
+    [[ $1 != test_harness_* ]] || link "$MEMPLAN" "$build/harness/cli/main.o" || return 99
     (ulimit -t "$2" -v "${room-16000000}" -f 1000000 && timeout $((20 * $2)) "$work/$1") >"$work/log" 2>&1
 }
 

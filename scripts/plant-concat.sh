@@ -8,7 +8,7 @@ build=${1:?usage: scripts/plant-concat.sh BUILD_FOLDER [PATTERN]}
 tests="test_runtime_concat test_runtime_layout"
 . scripts/plant.sh
 for test in $tests; do
-    compile tests/$test.c "$work/$test.o" || exit 1
+    compile tests/*/$test.c "$work/$test.o" || exit 1
 done
 
 # The first test that fails with the fault linked in.
@@ -26,7 +26,7 @@ only() { # as fault
 }
 pattern=${2-}
 
-alias=graphs/analysis/alias.c cuts=graphs/analysis/cuts.c from=graphs/analysis/from_graph.c
+alias=graphs/problem/alias.c cuts=graphs/problem/cuts.c from=graphs/problem/from_graph.c
 only "place: all operands begin where the first does" $alias 's/            start += size;/            start += 0;/'
 only "place: the last run begins where the one before does" $alias 's/            at += g->value_bytes\[g->op_in\[i\]\];/            at += i + 2 < g->op_in_begin[op + 1] ? g->value_bytes[g->op_in[i]] : 0;/'
 only "place: an axis that counts from the end is off by one" $alias 's/axis < 0 ? axis + g->value_shape\[out\].rank : axis/axis < 0 ? axis + g->value_shape[out].rank - (axis < -1) : axis/'
@@ -69,12 +69,12 @@ only "pairs: an input that lies strided" $from 's/        mpl_alias_strided(&m->
 only "pairs: a part that is needed later" $from 's/           m->part_last\[part\] == step \&\& /           /'
 only "pairs: a part that is kept" $from 's/ \&\& !m->part_kept\[part\] \&\&/ \&\&/'
 only "pairs: a part of the same family" $from 's/           m->ranges->alias.root\[in\] != m->ranges->alias.root\[out\] \&\&/           true \&\&/'
-verify=planners/verify_graph.c
+verify=planners/verify/verify_graph.c
 only "verify: a strided result overwrites" $verify 's/ || n_buffers(c, made) != 1 || mpl_value_strided(c->map, made))/ || n_buffers(c, made) != 1)/'
 only "verify: a strided value is overwritten" $verify 's/                 !mpl_value_strided(c->map, v) \&\& c->map/                 c->map/'
 only "verify: a value that begins elsewhere is overwritten" $verify 's/c->map->value_offset\[v\] == at \&\& allowed/allowed/'
 only "verify: parts are touched by their first value alone" $verify 's/                n = v != MPL_NONE ? n_buffers(c, v) : 0;/                n = v != MPL_NONE;/'
-stage=runtime/stage.c layout=runtime/layout.c laid=graphs/ir/layout.c
+stage=runtime/exec/stage.c layout=runtime/exec/exec_layout.c laid=graphs/ir/layout.c
 only "run: a box may reach one element behind its storage" $stage 's/(uint64_t)most >= g->value_bytes/(uint64_t)most > g->value_bytes/'
 only "run: a run that is not aligned is taken as it lies" $stage 's/ ||$/ ||/;s/           exec->value_offset\[v\] % exec->backend->align != 0;/           false;/'
 only "run: boxes with their channels last are copied as plain" $stage 's/            mpl_box_turn(&lay);/            (void)lay;/'
@@ -90,13 +90,13 @@ only "layout: a box begins where its plain bytes do" $layout 's/    if (mpl_valu
 only "layout: a family may have gaps" $layout 's/            exec->block\[b + k\].offset != exec->block\[b\].offset + \*bytes)/            false)/'
 only "layout: a value may end behind its family" $layout 's/ || end > bytes))/))/'
 only "layout: a value lies in one block" $layout 's/map->value_buffer\[v\] != MPL_NONE ? map->value_buffers\[v\] : 1;/1;/'
-concats=graphs/analysis/concats.c decide=planners/concat.c
+concats=graphs/problem/concats.c decide=planners/search/concat.c
 only "choice: among equals the one that copies more" $concats 's/a->shared_bytes > b->shared_bytes/a->shared_bytes < b->shared_bytes/'
 only "choice: all share again" $concats 's/        c->shared\[op\] = bound <= c->copying;/        c->shared[op] = 1;/'
 only "choice: what cannot share does where it is asked to" $concats 's/options->concat_shared\[op\] \&\& sharable\[op\];/options->concat_shared[op];/'
 only "choice: bounds decide, not plans" $decide 's/        if (decided \&\& mpl_concat_better(&one, \&best))/        if (i == 0)/'
 only "choice: a search that ended early decides" $decide 's/    \*decided = plan->claim == MPL_OPTIMAL;/    *decided = true;/'
-ops=runtime/cpu_ops.c cpu=runtime/cpu.c chain=runtime/chain.c
+ops=runtime/cpu/cpu_ops.c cpu=runtime/cpu/cpu.c chain=runtime/cpu/chain.c
 only "cpu: results are written plain" $ops 's/    if (r->stride != NULL \&\& r->stride\[1\] != NULL)/    if (false)/'
 only "cpu: any image is one piece" $cpu 's/    return mpl_strided_contiguous(&v);/    return true;/'
 only "cpu: a chain reads plain" $chain 's/        lay(&c->f.load\[i\].from, out, stride\[i\], last);/        lay(\&c->f.load[i].from, out, NULL, last);/'

@@ -9,7 +9,7 @@ graphs=${2:-3000}
 tests="test_planners_places test_planners_loops test_runtime_random_control"
 . scripts/plant.sh
 for test in $tests random_control; do
-    compile tests/$test.c "$work/$test.o" || exit 1
+    compile tests/*/$test.c "$work/$test.o" || exit 1
 done
 
 # The first test that fails with the fault linked in.
@@ -23,8 +23,8 @@ caught_by() {
     done
 }
 
-while_c=graphs/analysis/store_while.c case_c=graphs/analysis/store_case.c live_c=graphs/analysis/store_live.c
-storage_c=graphs/analysis/storage.c
+while_c=graphs/problem/control/store_while.c case_c=graphs/problem/control/store_case.c live_c=graphs/problem/control/store_live.c
+storage_c=graphs/problem/control/storage.c
 fault "co-allocation: cells join though a step needs both" $storage_c 's/if (!cell_is_free(s, b, MPL_NONE, mpl_row(s, at)))/if (false)/'
 fault "co-allocation: what is needed by another may be held" $storage_c 's/if (!cell_is_free(s, mpl_cell(s, item), item, row))/if (false)/'
 fault "co-allocation: first values settle one cell on" $while_c '/^static void settle_firsts/,/^}/s/cell_of(head, -(int64_t)p->age)/cell_of(head, 1 - (int64_t)p->age)/'
@@ -52,7 +52,7 @@ fault "capture lifetime: to the end of the first round" $live_c '/^static mpl_st
 fault "capture lifetime: outputs do not hold parameters at exits" $live_c '/^static mpl_status add_exit/,/^}/s/b->s->out_live\[out\]/false/'
 fault "capture lifetime: further slices" $live_c 's/        MPL_TRY(add_use(b, step, g->op_in\[i\])); \/\* a further slice/        (void)i; \/* a further slice/'
 # The verifier of the same: it must refuse, so the tables of wrong places notice.
-v=planners/verify_flow.c w=planners/verify_flow_where.c
+v=planners/verify/verify_flow.c w=planners/verify/verify_flow_where.c
 fault "verifier: what is taken over without a copy may lie elsewhere" $v 's/    if (!same \&\& here.kind != MPL_WHERE_NOWHERE)/    if (false)/'
 fault "verifier: from round to round it may lie elsewhere" $v '/^static mpl_status carry/,/^}/s/MPL_TRY(refuse_elsewhere(f, t\[i\].param));/t[i].standing = true;/'
 fault "verifier: a write destroys nothing" $v 's/        set(state, v, false);$/        (void)v;/'
@@ -66,7 +66,7 @@ fault "verifier: slices from either end" $w 's/ \&\& (p->reversed != 0) == rever
 fault "verifier: a loop always has a round" $v 's/    if (l.rounds <= 0)$/    if (l.rounds == 0)/'
 fault "verifier: branches the wrong way round" $w 's/            i = m->taken\[p->of\] - 1;/            i = p->n - m->taken[p->of];/'
 fault "verifier: rounds known beforehand do not count" $v 's/    bool may_end = l.rounds < 0 || .*;/    bool may_end = true;/'
-u=planners/verify_units.c
+u=planners/verify/verify_units.c
 fault "verifier: beside others, reads do not count" $u '/^static mpl_status list_touches/,/^}/s/MPL_TRY(add_value(u, op, g->op_in\[i\], false));/(void)i;/'
 fault "verifier: beside others, writes do not count" $u 's/    if (a->unit == b->unit || (!a->writes/    if (a->unit == b->unit || (!a->writes || !b->writes) || (!a->writes/'
 fault "verifier: beside others, no unit waits for another" $u '/^static bool is_later/,/^}/s/return (/return false \&\& (/'

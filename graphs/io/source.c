@@ -1,6 +1,6 @@
 /* source.c -- GRAPH of the command line: a file by its content, else a network of the zoo. See source.h. */
-#include "graphs/base/file.h"
-#include "graphs/base/names.h"
+#include "graphs/core/file.h"
+#include "graphs/core/names.h"
 #include "graphs/source.h"
 
 #include <sys/stat.h>

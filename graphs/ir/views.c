@@ -1,7 +1,7 @@
 /* views.c -- the trees of views of a program. See views.h. */
 #include "graphs/ir/views.h"
 
-#include "graphs/ops/strided_priv.h"
+#include "graphs/ops/move/move_strided_priv.h"
 
 /* Makes *v the elements that slice `op` takes of it. */
 static mpl_status take_slice(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_strided *v)

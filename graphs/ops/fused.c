@@ -9,7 +9,7 @@
 #include "graphs/ops/fused.h"
 
 #include "graphs/ops/elementwise_priv.h"
-#include "graphs/ops/strided_priv.h"
+#include "graphs/ops/move/move_strided_priv.h"
 
 #include <stdlib.h>
 

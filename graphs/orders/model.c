@@ -1,8 +1,8 @@
 /* model.c -- the memory model of an order. See model.h. */
 #include "graphs/orders/model.h"
 
-#include "graphs/analysis/liveness.h"
-#include "graphs/analysis/cuts.h"
+#include "graphs/problem/liveness.h"
+#include "graphs/problem/cuts.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #ifndef MPL_ORDERS_PRIV_H
 #define MPL_ORDERS_PRIV_H
 
-#include "graphs/base/rng.h"
+#include "graphs/core/rng.h"
 #include "graphs/orders/model.h"
 
 /* Work: operations run or tried. */

@@ -6,7 +6,7 @@
 #ifndef MPL_PEBBLE_H
 #define MPL_PEBBLE_H
 
-#include "graphs/base/base.h"
+#include "graphs/core/base.h"
 
 enum { MPL_PEBBLE_MOST = 16 }; /* vertices */
 

@@ -2,7 +2,7 @@
 #ifndef MPL_RUN_LIST_H
 #define MPL_RUN_LIST_H
 
-#include "graphs/passes/recompute.h"
+#include "graphs/passes/recompute/recompute_pass.h"
 
 typedef struct mpl_run_list {
     mpl_ctx *ctx;

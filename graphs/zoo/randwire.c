@@ -8,7 +8,7 @@
  *          2, those that give nothing are summed. A 1x1 convolution to 1,280 channels before the classifier.
  * Differs  The positive weights within the sums, and the division of the last sum, are left out: no size depends on them. K is
  *          always 4. Order: node by node, as they are numbered; of a node, from its sum to its norm. */
-#include "graphs/base/rng.h"
+#include "graphs/core/rng.h"
 #include "graphs/zoo/zoo_priv.h"
 
 enum { SMALL, REGULAR, CELL };

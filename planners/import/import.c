@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "graphs/base/file.h"
-#include "graphs/base/text.h"
+#include "graphs/core/file.h"
+#include "graphs/core/text.h"
 
 const mpl_import_format mpl_import_formats[] = {
 #define IMPORT(name, about) {#name, about, mpl_import_is_##name, mpl_import_read_##name},

@@ -4,7 +4,7 @@
 #ifndef MPL_IMPORT_H
 #define MPL_IMPORT_H
 
-#include "planners/plan.h"
+#include "planners/plan/plan.h"
 
 typedef struct mpl_import {
     const char *format;   /* of imports.def */

@@ -1,7 +1,7 @@
-/* minimalloc.c -- buffer lists with an offset for each, as MiniMalloc writes them; graphs/io/csv.c reads them. */
+/* minimalloc.c -- buffer lists with an offset for each, as MiniMalloc writes them; graphs/io/lists/csv.c reads them. */
 #include "planners/import/import_priv.h"
 
-#include "graphs/problem.h"
+#include "graphs/problem/problem.h"
 
 /* Whether the first line names the column. */
 static bool has_column(const mpl_import_in *in, const char *name)

@@ -18,7 +18,7 @@
 
 #include <stdlib.h>
 
-#include "graphs/base/file.h"
+#include "graphs/core/file.h"
 
 typedef struct reader {
     mpl_ctx *ctx;

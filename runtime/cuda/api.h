@@ -1,5 +1,5 @@
 /* api.h -- every call that the cuda backend makes to a driver, as one table: the real one (real.c) and a fake for
- * machines without a device (tests/cuda_fake.h).
+ * machines without a device (tests/device/cuda_fake.h).
  *
  * Calls return CUDA's codes, 0 when all is well; `text` says what a code means. Streams, events and graphs are opaque.
  * Nothing here includes a header of CUDA. */

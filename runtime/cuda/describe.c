@@ -1,6 +1,6 @@
 /* describe.c -- operations as launches of our own kernels: dims, strides and parameters worked out on the host. See
  * device.h. What is neither here nor in describe_move.c or describe_train.c has no kernel and is refused by name. */
-#include "graphs/ops/conv.h"
+#include "graphs/ops/matrix/conv.h"
 #include "runtime/cuda/describe_priv.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* describe_move.c -- launches of what moves elements, to places that attributes or data name. See describe_priv.h. */
 #include "graphs/ops/fused.h"
-#include "graphs/ops/strided_priv.h"
+#include "graphs/ops/move/move_strided_priv.h"
 #include "runtime/cuda/describe_priv.h"
 
 /* ---- moving elements --------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "graphs/base/size.h"
+#include "graphs/core/size.h"
 
 #define MOST_ARENAS       64
 #define DEFAULT_STREAMS   4

@@ -1,6 +1,6 @@
 /* kernels.cu -- our own device kernels. See kernels.h.
  *
- * Written in what C11 and CUDA C++ have in common: nvcc builds it for devices, and tests/cuda_fake.c
+ * Written in what C11 and CUDA C++ have in common: nvcc builds it for devices, and tests/device/cuda_fake.c
  * includes it under other meanings of KERNEL, DEVICE, SHARED and LAUNCH, which run every thread of every block in
  * turn on the host. So indices and arithmetic are tested where no device is.
  *

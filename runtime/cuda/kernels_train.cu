@@ -317,7 +317,7 @@ KERNEL moments(const mpl_cuda_kernel k)
 
 #define STEP UINT64_C(0x9e3779b97f4a7c15)
 
-/* Number n, from 0, of the generator of graphs/base/rng.h that began at `state`: any of them at once. */
+/* Number n, from 0, of the generator of graphs/core/rng.h that began at `state`: any of them at once. */
 DEVICE uint64_t random_bits(uint64_t state, uint64_t n)
 {
     uint64_t z = state + (n + 1) * STEP;

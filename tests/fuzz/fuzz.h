@@ -2,7 +2,7 @@
 #ifndef MPL_FUZZ_H
 #define MPL_FUZZ_H
 
-#include "graphs/base/base.h"
+#include "graphs/core/base.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -2,7 +2,7 @@
  * the verifier judges without harm. */
 #include "tests/fuzz/fuzz.h"
 
-#include "planners/verify.h"
+#include "planners/verify/verify.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "planners/import/import.h"
-#include "planners/verify.h"
+#include "planners/verify/verify.h"
 
 static mpl_problem *make_beside(mpl_ctx *ctx)
 {

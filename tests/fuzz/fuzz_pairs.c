@@ -3,10 +3,10 @@
  * others, two are an arc or a pair. */
 #include "tests/fuzz/fuzz.h"
 
-#include "graphs/analysis/before.h"
-#include "graphs/analysis/fold.h"
+#include "graphs/problem/before.h"
+#include "graphs/problem/fold_pairs.h"
 #include "planners/planner.h"
-#include "planners/verify.h"
+#include "planners/verify/verify.h"
 
 enum { MOST = 12, ROOM = 128 };
 

@@ -3,7 +3,7 @@
  * past it. */
 #include "tests/fuzz/fuzz.h"
 
-#include "planners/verify.h"
+#include "planners/verify/verify.h"
 
 /* Puts the hash that the refusal names into the copy of the input; false: it was another refusal. */
 static bool mend_hash(const mpl_ctx *ctx, char *text)

@@ -2,8 +2,8 @@
  * claim, the rest is the text. */
 #include "tests/fuzz/fuzz.h"
 
-#include "graphs/analysis/before.h"
-#include "planners/certify.h"
+#include "graphs/problem/before.h"
+#include "planners/verify/certify.h"
 
 /* Problems whose optima are known: two that conflict; three where order matters; fixed and aligned ones; a hard one, whose
  * optimum lies above the live bytes; and two with pairs, where none or one of the two can be taken. */

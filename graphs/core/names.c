@@ -1,0 +1,42 @@
+/* names.c -- which name is meant. See names.h. */
+#include "graphs/core/names.h"
+
+enum { MAX_NAME = 32 };
+
+/* Least number of characters put in, left out or changed that makes b from the n characters at a; both at most MAX_NAME. */
+static uint32_t edits(const char *a, size_t n, const char *b, size_t m)
+{
+    uint32_t row[MAX_NAME + 1];
+
+    for (size_t j = 0; j <= m; j++)
+        row[j] = (uint32_t)j;
+    for (size_t i = 1; i <= n; i++) {
+        uint32_t diagonal = row[0];
+
+        row[0] = (uint32_t)i;
+        for (size_t j = 1; j <= m; j++) {
+            uint32_t best = diagonal + (a[i - 1] != b[j - 1]);
+
+            diagonal = row[j];
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+        }
+    }
+    return row[m];
+}
+
+bool mpl_nearer(const char *text, size_t n, const char *name, uint32_t *least)
+{
+    size_t m = strlen(name);
+    uint32_t distance;
+
+    if (n > MAX_NAME || m > MAX_NAME)
+        return false;
+    distance = edits(text, n, name, m);
+    if (n > 2 && n < m && distance > 2 && memcmp(text, name, n) == 0)
+        distance = 2;
+    if (distance >= *least || distance >= n)
+        return false;
+    *least = distance;
+    return true;
+}

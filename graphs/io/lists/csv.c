@@ -1,0 +1,389 @@
+/* csv.c -- buffer lists as MiniMalloc writes them: a header that names the columns, one buffer a row.
+ *
+ * Source   MiniMalloc (github.com/google/minimalloc), README and converter: id, lower, upper, size, alignment, offset,
+ *          and the older names buffer or buffer_id, start or begin, end. Lifetimes are half-open here.
+ * Differs  Columns that memplan does not know are skipped; so are `gaps`, the times within a life in which a buffer is
+ *          not needed: the plan stays right, it may only be larger. Times of up to 2^63 are taken; where the last is
+ *          far beyond the number of rows, they are renumbered to their ranks (no lifetime's relation changes),
+ *          so that arrays over steps stay small.
+ * Cost     O(file size + n log n). */
+#include "graphs/core/file.h"
+#include "graphs/core/text.h"
+#include "graphs/problem/problem.h"
+
+#include <stdlib.h>
+
+enum { COL_ID, COL_LOWER, COL_UPPER, COL_SIZE, COL_ALIGN, COL_OFFSET, N_COLS };
+
+static const struct {
+    const char *name;
+    int col;
+} col_names[] = {
+    {"id", COL_ID},       {"buffer", COL_ID},       {"buffer_id", COL_ID},  {"lower", COL_LOWER},
+    {"begin", COL_LOWER}, {"start", COL_LOWER},     {"upper", COL_UPPER},   {"end", COL_UPPER},
+    {"size", COL_SIZE},   {"alignment", COL_ALIGN}, {"offset", COL_OFFSET},
+};
+static const char *const col_label[N_COLS] = {"id", "lower", "upper", "size", "alignment", "offset"};
+
+typedef struct field {
+    const char *text;
+    uint32_t n;
+} field;
+
+typedef struct reader {
+    mpl_ctx *ctx;
+    const char *path;
+    const char *at, *end;   /* what is left of the file */
+    uint32_t line;          /* of the row that was read last */
+    uint32_t n_fields;      /* columns of the header */
+    uint32_t where[N_COLS]; /* column of each; MPL_NONE: absent */
+    field *row;             /* [n_fields] */
+
+    uint32_t n; /* buffers so far, and their arrays */
+    char **name;
+    uint64_t *lower, *upper, *size, *offset;
+    uint32_t *align, *row_line;
+    size_t name_cap, lower_cap, upper_cap, size_cap, offset_cap, align_cap, row_line_cap;
+} reader;
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* The next line that is not blank, without its end; false at the end of the file. */
+static bool next_line(reader *r, field *line)
+{
+    while (r->at < r->end) {
+        const char *stop = memchr(r->at, '\n', (size_t)(r->end - r->at));
+        const char *from = r->at;
+
+        r->line++;
+        r->at = stop != NULL ? stop + 1 : r->end;
+        stop = stop != NULL ? stop : r->end;
+        while (from < stop && is_blank(*from))
+            from++;
+        while (stop > from && is_blank(stop[-1]))
+            stop--;
+        if (from < stop)
+            return *line = (field){from, (uint32_t)(stop - from)}, true;
+    }
+    return false;
+}
+
+/* Cuts the first field off `line`; false when nothing is left. */
+static bool next_field(field *line, field *out)
+{
+    const char *comma, *stop;
+
+    if (line->text == NULL)
+        return false;
+    comma = memchr(line->text, ',', line->n);
+    stop = comma != NULL ? comma : line->text + line->n;
+    *out = (field){line->text, (uint32_t)(stop - line->text)};
+    if (comma != NULL)
+        *line = (field){comma + 1, line->n - out->n - 1};
+    else
+        line->text = NULL;
+    while (out->n > 0 && is_blank(out->text[0]))
+        out->text++, out->n--;
+    while (out->n > 0 && is_blank(out->text[out->n - 1]))
+        out->n--;
+    return true;
+}
+
+/* Shown length of a field in a message. */
+static int shown(field f)
+{
+    return f.n < 60 ? (int)f.n : 60;
+}
+
+static mpl_status read_header(reader *r)
+{
+    mpl_status st = MPL_OK;
+    field line, name;
+
+    if (!next_line(r, &line))
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:1: empty; a header id,lower,upper,size is needed", r->path);
+    for (int c = 0; c < N_COLS; c++)
+        r->where[c] = MPL_NONE;
+    for (; next_field(&line, &name); r->n_fields++)
+        for (size_t i = 0; i < sizeof col_names / sizeof *col_names; i++) {
+            int c = col_names[i].col;
+
+            if (strlen(col_names[i].name) != name.n || memcmp(col_names[i].name, name.text, name.n) != 0)
+                continue;
+            if (r->where[c] != MPL_NONE)
+                MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: two columns give the %s", r->path, r->line,
+                         col_label[c]);
+            r->where[c] = r->n_fields;
+        }
+    for (int c = COL_ID; c <= COL_SIZE; c++)
+        if (r->where[c] == MPL_NONE)
+            MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: no column '%s'; the header must name id,lower,upper,size",
+                     r->path, r->line, col_label[c]);
+    MPL_TRY(mpl_new(r->ctx, r->row, r->n_fields));
+out:
+    return st;
+}
+
+/* A whole number from 0 to 2^63 - 1. */
+static mpl_status read_number(reader *r, int col, uint64_t *out)
+{
+    mpl_status st = MPL_OK;
+    field f = r->row[r->where[col]];
+    uint64_t value = 0;
+
+    if (f.n > 1 && f.text[0] == '-' && f.text[1] >= '0' && f.text[1] <= '9')
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is negative: '%.*s'", r->path, r->line, col_label[col],
+                 shown(f), f.text);
+    if (f.n == 0)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is missing", r->path, r->line, col_label[col]);
+    for (uint32_t i = 0; i < f.n; i++) {
+        if (f.text[i] < '0' || f.text[i] > '9')
+            MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s is no whole number: '%.*s'", r->path, r->line,
+                     col_label[col], shown(f), f.text);
+        if (!mpl_mul_bytes(value, 10, &value) || !mpl_add_bytes(value, (uint64_t)(f.text[i] - '0'), &value) ||
+            value > INT64_MAX)
+            MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %s passes 2^63 - 1: '%.*s'", r->path, r->line,
+                     col_label[col], shown(f), f.text);
+    }
+    *out = value;
+out:
+    return st;
+}
+
+static mpl_status grow(reader *r)
+{
+    mpl_status st = MPL_OK;
+    size_t n = (size_t)r->n + 1;
+
+    if (n >= MPL_NONE / 4)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: more than 2^30 buffers", r->path, r->line);
+    MPL_TRY(mpl_reserve(r->ctx, r->name, r->name_cap, n));
+    MPL_TRY(mpl_reserve(r->ctx, r->lower, r->lower_cap, n));
+    MPL_TRY(mpl_reserve(r->ctx, r->upper, r->upper_cap, n));
+    MPL_TRY(mpl_reserve(r->ctx, r->size, r->size_cap, n));
+    MPL_TRY(mpl_reserve(r->ctx, r->offset, r->offset_cap, n));
+    MPL_TRY(mpl_reserve(r->ctx, r->align, r->align_cap, n));
+    MPL_TRY(mpl_reserve(r->ctx, r->row_line, r->row_line_cap, n));
+out:
+    return st;
+}
+
+static mpl_status split_row(reader *r, field line)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = 0;
+    field f;
+
+    for (; next_field(&line, &f); n++)
+        if (n < r->n_fields)
+            r->row[n] = f;
+    if (n != r->n_fields)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: %u fields; the header names %u", r->path, r->line, n,
+                 r->n_fields);
+    if (r->row[r->where[COL_ID]].n == 0)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: id is missing", r->path, r->line);
+out:
+    return st;
+}
+
+static mpl_status read_row(reader *r, field line)
+{
+    mpl_status st = MPL_OK;
+    uint64_t align = 1;
+    uint32_t b = r->n;
+    field id;
+
+    MPL_TRY(split_row(r, line));
+    MPL_TRY(grow(r));
+    MPL_TRY(read_number(r, COL_LOWER, &r->lower[b]));
+    MPL_TRY(read_number(r, COL_UPPER, &r->upper[b]));
+    MPL_TRY(read_number(r, COL_SIZE, &r->size[b]));
+    if (r->where[COL_ALIGN] != MPL_NONE)
+        MPL_TRY(read_number(r, COL_ALIGN, &align));
+    if (r->where[COL_OFFSET] != MPL_NONE)
+        MPL_TRY(read_number(r, COL_OFFSET, &r->offset[b]));
+    if (r->lower[b] >= r->upper[b])
+        MPL_FAIL(r->ctx, MPL_EINPUT,
+                 "%s:%u: lower %" PRIu64 " is not below upper %" PRIu64 "; lifetimes are half-open", r->path,
+                 r->line, r->lower[b], r->upper[b]);
+    if (r->size[b] == 0)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: size is 0; at least 1 byte is needed", r->path, r->line);
+    if (align == 0 || (align & (align - 1)) != 0 || align > UINT32_C(1) << 31)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: alignment %" PRIu64 " is no power of two up to 2^31", r->path,
+                 r->line, align);
+    r->align[b] = (uint32_t)align;
+    r->row_line[b] = r->line;
+    id = r->row[r->where[COL_ID]];
+    MPL_TRY(mpl_new(r->ctx, r->name[b], id.n + (size_t)1));
+    memcpy(r->name[b], id.text, id.n);
+    r->n++;
+out:
+    return st;
+}
+
+/* Finds equal ids through a table with open addressing. */
+static mpl_status check_ids(reader *r)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *slot = NULL;
+    size_t mask = 15;
+
+    while (mask <= 2 * (size_t)r->n)
+        mask = 2 * mask + 1;
+    MPL_TRY(mpl_new(r->ctx, slot, mask + 1));
+    for (uint32_t b = 0; b < r->n; b++) {
+        size_t at = mpl_table_hash(0, r->name[b], strlen(r->name[b])) & mask;
+
+        for (; slot[at] != 0; at = (at + 1) & mask)
+            if (strcmp(r->name[slot[at] - 1], r->name[b]) == 0)
+                MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: id '%.60s' stands in line %u already", r->path,
+                         r->row_line[b], r->name[b], r->row_line[slot[at] - 1]);
+        slot[at] = b + 1;
+    }
+out:
+    mpl_free(r->ctx, slot);
+    return st;
+}
+
+static mpl_status make_problem(reader *r, mpl_problem **out, uint64_t **offset)
+{
+    mpl_status st = MPL_OK;
+    const char *slash = strrchr(r->path, '/');
+    mpl_problem *p = NULL;
+    uint64_t *copy = NULL;
+
+    MPL_TRY(mpl_problem_new(r->ctx, slash != NULL ? slash + 1 : r->path, r->n, &p));
+    MPL_TRY(mpl_problem_set_times(r->ctx, r->lower, r->upper, p));
+    memcpy(p->bytes, r->size, r->n * sizeof *p->bytes);
+    memcpy(p->align, r->align, r->n * sizeof *p->align);
+    if (offset != NULL && r->where[COL_OFFSET] != MPL_NONE) {
+        MPL_TRY(mpl_new(r->ctx, copy, r->n));
+        memcpy(copy, r->offset, r->n * sizeof *copy);
+    }
+    MPL_TRY(mpl_new(r->ctx, p->buffer_name, r->n));
+    memcpy(p->buffer_name, r->name, r->n * sizeof *r->name);
+    r->n = 0; /* the names have moved */
+    mpl_assert_ok(mpl_problem_check(r->ctx, p) == MPL_OK);
+    *out = p, p = NULL;
+    if (offset != NULL)
+        *offset = copy, copy = NULL;
+out:
+    mpl_problem_free(r->ctx, p);
+    mpl_free(r->ctx, copy);
+    return st;
+}
+
+mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint64_t **offset)
+{
+    mpl_status st = MPL_OK;
+    reader r = {.ctx = ctx, .path = path};
+    char *text = NULL;
+    size_t size = 0;
+    field line;
+
+    MPL_TRY(mpl_file_read(ctx, path, &text, &size));
+    if (size > INT32_MAX)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: %zu bytes; a buffer list may have 2^31 - 1", path, size);
+    if (memchr(text, '\0', size) != NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: holds a zero byte; this is no text file", path);
+    if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: begins with a UTF-8 byte-order mark; save it without one", path);
+    r.at = text, r.end = text + size;
+    MPL_TRY(read_header(&r));
+    while (next_line(&r, &line))
+        MPL_TRY(read_row(&r, line));
+    if (r.n == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: no buffer stands below the header", path, r.line);
+    MPL_TRY(check_ids(&r));
+    MPL_TRY(make_problem(&r, out, offset));
+out:
+    for (uint32_t b = 0; b < r.n; b++)
+        mpl_free(ctx, r.name[b]);
+    void *arrays[] = {r.name, r.lower, r.upper, r.size, r.offset, r.align, r.row_line, r.row, text};
+    MPL_FREE_ALL(ctx, arrays);
+    return st;
+}
+
+/* Whether every buffer of pool 0 has a name that can stand in a row: one cell, and none that a spreadsheet computes. */
+static bool names_fit(const mpl_problem *p)
+{
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        const char *name = p->buffer_name != NULL ? p->buffer_name[b] : NULL;
+
+        if (p->pool[b] == 0 && (name == NULL || name[0] == '\0' || strpbrk(name, ", \"") != NULL ||
+                                strchr("=+-@", name[0]) != NULL || !mpl_text_is_seen(name)))
+            return false;
+    }
+    return true;
+}
+
+static void write_rows(FILE *f, const mpl_problem *p, const uint64_t *offset, bool aligned)
+{
+    bool named = names_fit(p);
+
+    fprintf(f, "id,lower,upper,size%s%s\n", aligned ? ",alignment" : "", offset != NULL ? ",offset" : "");
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        if (p->pool[b] != 0)
+            continue;
+        if (named)
+            fputs(p->buffer_name[b], f);
+        else
+            fprintf(f, "%u", b);
+        fprintf(f, ",%u,%u,%" PRIu64, p->birth[b], p->death[b], p->bytes[b]);
+        if (aligned)
+            fprintf(f, ",%u", p->align[b]);
+        if (offset != NULL)
+            fprintf(f, ",%" PRIu64, offset[b]);
+        fputc('\n', f);
+    }
+}
+
+/* A row tells of no family: each is written as one buffer. */
+static mpl_status write_hull(mpl_ctx *ctx, const char *path, const mpl_problem *p, const uint64_t *offset)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *hull = NULL;
+    uint32_t *into = NULL;
+    uint64_t *at = NULL;
+
+    MPL_TRY(mpl_new(ctx, into, p->n));
+    MPL_TRY(mpl_problem_hull(ctx, p, &hull, into));
+    if (offset != NULL)
+        MPL_TRY(mpl_new(ctx, at, p->n));
+    for (mpl_buffer b = 0; offset != NULL && b < p->n; b++)
+        at[into[b]] = offset[b] - p->inside_at[b];
+    MPL_TRY(mpl_csv_write(ctx, path, hull, at));
+out:
+    mpl_problem_free(ctx, hull);
+    mpl_free(ctx, into);
+    mpl_free(ctx, at);
+    return st;
+}
+
+mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p, const uint64_t *offset)
+{
+    mpl_status st = MPL_OK;
+    mpl_new_file file = {0};
+    bool aligned = false, any = false;
+
+    if (p->inside != NULL)
+        return write_hull(ctx, path, p, offset);
+    if (p->before != NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: a problem with a partial order has no lifetimes to write", path);
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        aligned = aligned || p->align[b] != 1;
+        any = any || p->pool[b] == 0;
+    }
+    if (!any) /* nobody reads a list of nothing */
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s: there is no buffer to write; inputs and outputs are buffers with --pin none", path);
+    MPL_TRY(mpl_file_begin(ctx, path, &file));
+    write_rows(file.stream, p, offset, aligned);
+    MPL_TRY(mpl_file_commit(ctx, &file));
+out:
+    mpl_file_end(ctx, &file);
+    return st;
+}

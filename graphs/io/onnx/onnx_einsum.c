@@ -1,0 +1,360 @@
+/* onnx_einsum.c -- Einsum of one or two operands as sums, transposes and one matrix product.
+ *
+ * Letters of a term are told apart by where else they stand. Those of one operand alone are summed away first. Two operands become
+ * stacks of matrices: [both and the result] x [left and the result] x [both alone], and [both and the result] x [both alone] x [right
+ * and the result]; the product's dims are then put in the order of the result.
+ *
+ * Source   ONNX, docs/Operators.md: Einsum; numpy.einsum
+ * Limits   No letter twice in a term, no dim of 1 that is broadcast against a larger one. */
+#include "graphs/io/onnx/onnx_priv.h"
+
+enum { LETTERS = 52 + MPL_MAX_RANK }; /* those behind the alphabet stand for the dims of an ellipsis */
+
+typedef struct term {
+    uint32_t n;
+    uint8_t letter[MPL_MAX_RANK];
+} term;
+
+typedef struct einsum {
+    onnx_node *n;
+    uint32_t n_terms;
+    term in[2], out;
+    mpl_value v[2];
+    int64_t dim[LETTERS];
+    unsigned met[LETTERS]; /* LEFT, RIGHT, RESULT: where it stands */
+    uint32_t ellipsis;     /* dims that it stands for, the most of any operand */
+    bool is_empty;         /* an operand has no elements */
+} einsum;
+
+enum { LEFT = 1, RIGHT = 2, RESULT = 4 };
+
+static bool has(const term *t, unsigned letter)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->letter[i] == letter)
+            return true;
+    return false;
+}
+
+static mpl_status push(const einsum *e, term *t, unsigned letter)
+{
+    mpl_status st = MPL_OK;
+    onnx_node *n = e->n;
+
+    if (t->n == MPL_MAX_RANK)
+        ONNX_FAIL(n, "a term of its equation has more than %d dims", MPL_MAX_RANK);
+    if (has(t, letter))
+        ONNX_FAIL(n, "a letter stands twice in a term of its equation, which is not supported");
+    t->letter[t->n++] = (uint8_t)letter;
+out:
+    return st;
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static unsigned number_of(char c)
+{
+    return c <= 'Z' ? (unsigned)(c - 'A') : (unsigned)(c - 'a') + 26;
+}
+
+/* One term up to ',', '-' or the end; `dims`: how many its dots stand for. */
+static mpl_status read_term(const einsum *e, const char **at, uint32_t dims, term *out)
+{
+    mpl_status st = MPL_OK;
+    onnx_node *n = e->n;
+
+    for (; **at != '\0' && **at != ',' && **at != '-'; ++*at) {
+        if (**at == ' ')
+            continue;
+        if (strncmp(*at, "...", 3) == 0) {
+            for (uint32_t i = 0; i < dims; i++) /* the last ones of it, as dims broadcast */
+                MPL_TRY(push(e, out, 52 + e->ellipsis - dims + i));
+            *at += 2;
+        } else if (is_letter(**at)) {
+            MPL_TRY(push(e, out, number_of(**at)));
+        } else {
+            ONNX_FAIL(n, "its equation has a '%c'; letters, commas, dots and an arrow are known", **at);
+        }
+    }
+out:
+    return st;
+}
+
+/* Letters of a term as the file has it; *dots: it has an ellipsis. */
+static uint32_t count_letters(const char *at, bool *dots)
+{
+    uint32_t n = 0;
+
+    *dots = false;
+    for (; *at != '\0' && *at != ',' && *at != '-'; at++) {
+        n += is_letter(*at);
+        *dots = *dots || *at == '.';
+    }
+    return n;
+}
+
+/* How many dims the dots of each operand stand for. */
+static mpl_status count_dots(einsum *e, const char *equation, uint32_t dims[2])
+{
+    mpl_status st = MPL_OK;
+    onnx_node *n = e->n;
+    const char *at = equation;
+
+    for (uint32_t i = 0; i < e->n_terms; i++) {
+        uint32_t rank = n->r->g->value_shape[e->v[i]].rank, letters;
+        bool dots;
+
+        letters = count_letters(at, &dots);
+        if (letters > rank || (!dots && letters != rank))
+            ONNX_FAIL(n, "term %u of its equation has %u letters, its input %u dims", i, letters, rank);
+        dims[i] = rank - letters;
+        e->ellipsis = dims[i] > e->ellipsis ? dims[i] : e->ellipsis;
+        at += strcspn(at, ",-");
+        if (i + 1 < e->n_terms ? *at != ',' : *at == ',')
+            ONNX_FAIL(n, "its equation has not as many terms as it has inputs, %u", e->n_terms);
+        at += *at == ',';
+    }
+out:
+    return st;
+}
+
+/* Without an arrow the result has the dots, then each letter that stands once, in the order of the alphabet. */
+static mpl_status imply_result(einsum *e)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < e->ellipsis; i++)
+        MPL_TRY(push(e, &e->out, 52 + i));
+    for (unsigned letter = 0; letter < 52; letter++)
+        if (has(&e->in[0], letter) != (e->n_terms > 1 && has(&e->in[1], letter)))
+            MPL_TRY(push(e, &e->out, letter));
+out:
+    return st;
+}
+
+static mpl_status read_equation(einsum *e, const char *equation)
+{
+    mpl_status st = MPL_OK;
+    onnx_node *n = e->n;
+    uint32_t dims[2] = {0};
+    const char *at = equation;
+
+    MPL_TRY(count_dots(e, equation, dims));
+    for (uint32_t i = 0; i < e->n_terms; i++) {
+        MPL_TRY(read_term(e, &at, dims[i], &e->in[i]));
+        at += *at == ',';
+    }
+    if (*at == '\0')
+        return imply_result(e);
+    if (at[1] != '>')
+        ONNX_FAIL(n, "its equation has a '-' that begins no arrow");
+    at += 2;
+    MPL_TRY(read_term(e, &at, e->ellipsis, &e->out));
+    if (*at != '\0')
+        ONNX_FAIL(n, "its equation goes on behind the result");
+    if (e->ellipsis > 0 && !has(&e->out, 52))
+        ONNX_FAIL(n, "its equation has dots, the result has none");
+out:
+    return st;
+}
+
+/* Where each letter stands, and its dim. */
+static mpl_status meet(einsum *e)
+{
+    mpl_status st = MPL_OK;
+    onnx_node *n = e->n;
+
+    for (uint32_t i = 0; i < e->n_terms; i++)
+        for (uint32_t k = 0; k < e->in[i].n; k++) {
+            unsigned letter = e->in[i].letter[k];
+            int64_t dim = n->r->g->value_shape[e->v[i]].dim[k];
+
+            if (e->met[letter] != 0 && e->dim[letter] != dim)
+                ONNX_FAIL(n, "dims %" PRId64 " and %" PRId64 " of one letter differ", e->dim[letter], dim);
+            e->is_empty = e->is_empty || dim == 0;
+            e->dim[letter] = dim;
+            e->met[letter] |= 1u << i;
+        }
+    for (uint32_t k = 0; k < e->out.n; k++) {
+        if (e->met[e->out.letter[k]] == 0)
+            ONNX_FAIL(n, "a letter of the result stands in no input's term");
+        e->met[e->out.letter[k]] |= RESULT;
+    }
+out:
+    return st;
+}
+
+/* Sums away what stands in operand i alone. */
+static mpl_status sum_alone(einsum *e, uint32_t i)
+{
+    mpl_status st = MPL_OK;
+    term left = {0}, *t = &e->in[i];
+    int64_t axes[MPL_MAX_RANK];
+    uint32_t n_axes = 0;
+
+    for (uint32_t k = 0; k < t->n; k++)
+        if (e->met[t->letter[k]] == 1u << i)
+            axes[n_axes++] = k;
+        else
+            left.letter[left.n++] = t->letter[k];
+    *t = left;
+    if (n_axes > 0)
+        MPL_TRY(onnx_step(e->n, MPL_OP_reduce_sum, i == 0 ? "left_sum" : "right_sum", 1, &e->v[i], 2,
+                          (mpl_attr[]){MPL_INTS(axes, n_axes, axes), MPL_INT(keepdims, 0)}, &e->v[i]));
+out:
+    return st;
+}
+
+/* Where the letters of `to` stand in `from`; false: in that very order. */
+static bool permutation(const term *from, const term *to, int64_t perm[MPL_MAX_RANK])
+{
+    bool moved = false;
+
+    for (uint32_t k = 0; k < to->n; k++) {
+        for (uint32_t i = 0; i < from->n; i++)
+            if (from->letter[i] == to->letter[k])
+                perm[k] = i;
+        moved = moved || perm[k] != k;
+    }
+    return moved;
+}
+
+/* Letters of `from` that stand where `where` says, behind those of *to; their dims as one. */
+static int64_t gather(const einsum *e, const term *from, unsigned where, term *to)
+{
+    int64_t dim = 1;
+
+    for (uint32_t k = 0; k < from->n; k++)
+        if (e->met[from->letter[k]] == where) {
+            to->letter[to->n++] = from->letter[k];
+            dim *= e->dim[from->letter[k]]; /* of no more elements than the operand has */
+        }
+    return dim;
+}
+
+/* *v with these dims; *v itself where it has them. */
+static mpl_status reshape(einsum *e, const char *suffix, uint32_t rank, const int64_t *dim, mpl_value *v)
+{
+    mpl_shape shape = {.rank = rank};
+
+    memcpy(shape.dim, dim, rank * sizeof *dim);
+    if (mpl_shape_equal(&shape, &e->n->r->g->value_shape[*v]))
+        return MPL_OK;
+    return onnx_step(e->n, MPL_OP_reshape, suffix, 1, v, 1, &MPL_INTS(shape, rank, dim), v);
+}
+
+/* Operand i as a stack of matrices, one for each index of `stack`; `inner` are the letters that are summed over. */
+static mpl_status as_matrices(einsum *e, uint32_t i, const term *stack, const term *inner)
+{
+    mpl_status st = MPL_OK;
+    const term *t = &e->in[i];
+    unsigned own = (1u << i) | RESULT;
+    int64_t perm[MPL_MAX_RANK], dim[MPL_MAX_RANK], rows, columns = 1;
+    term order = *stack;
+    uint32_t rank = stack->n;
+    onnx_node *n = e->n;
+
+    if (rank + 2 > MPL_MAX_RANK)
+        ONNX_FAIL(n, "%u letters stand in both inputs and the result; at most %d are supported", rank,
+                  MPL_MAX_RANK - 2);
+    for (uint32_t k = 0; k < inner->n; k++)
+        columns *= e->dim[inner->letter[k]];
+    for (uint32_t k = 0; k < inner->n && i == 1; k++)
+        order.letter[order.n++] = inner->letter[k];
+    rows = gather(e, t, own, &order);
+    for (uint32_t k = 0; k < inner->n && i == 0; k++)
+        order.letter[order.n++] = inner->letter[k];
+    if (permutation(t, &order, perm))
+        MPL_TRY(onnx_step(n, MPL_OP_transpose, i == 0 ? "left" : "right", 1, &e->v[i], 1,
+                          &MPL_INTS(perm, order.n, perm), &e->v[i]));
+    for (uint32_t k = 0; k < rank; k++)
+        dim[k] = e->dim[stack->letter[k]];
+    dim[rank] = i == 0 ? rows : columns;
+    dim[rank + 1] = i == 0 ? columns : rows;
+    MPL_TRY(reshape(e, i == 0 ? "left_rows" : "right_columns", rank + 2, dim, &e->v[i]));
+out:
+    return st;
+}
+
+/* The product of both operands as a stack of matrices, and the letters that its dims will stand for. */
+static mpl_status multiply(einsum *e, term *made, mpl_value *out)
+{
+    mpl_status st = MPL_OK;
+    term stack = {0}, inner = {0};
+
+    gather(e, &e->in[0], LEFT | RIGHT | RESULT, &stack);
+    gather(e, &e->in[0], LEFT | RIGHT, &inner);
+    MPL_TRY(as_matrices(e, 0, &stack, &inner));
+    MPL_TRY(as_matrices(e, 1, &stack, &inner));
+    MPL_TRY(onnx_step(e->n, MPL_OP_matmul, "product", 2, e->v, 0, NULL, out));
+    *made = stack;
+    gather(e, &e->in[0], LEFT | RESULT, made);
+    gather(e, &e->in[1], RIGHT | RESULT, made);
+out:
+    return st;
+}
+
+/* The result where nothing is summed: zeros, as many as its letters say. */
+static mpl_status make_zeros(einsum *e)
+{
+    mpl_status st = MPL_OK;
+    onnx_node *n = e->n;
+    const mpl_graph *g = n->r->g;
+    mpl_type type = (mpl_type)g->value_type[e->v[0]];
+    mpl_shape shape = {.rank = e->out.n};
+    const double zero = 0;
+
+    if (e->n_terms == 2 && g->value_type[e->v[1]] != type)
+        ONNX_FAIL(n, "its inputs have types %s and %s", mpl_type_name(type),
+                  mpl_type_name((mpl_type)g->value_type[e->v[1]]));
+    for (uint32_t k = 0; k < e->out.n; k++)
+        shape.dim[k] = e->dim[e->out.letter[k]];
+    MPL_TRY(onnx_blame(
+        n, mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0], type, &shape, &zero, true, &n->out[0])));
+out:
+    return st;
+}
+
+mpl_status onnx_lower_einsum(onnx_node *n)
+{
+    mpl_status st = MPL_OK;
+    einsum e = {.n = n, .n_terms = n->n_in};
+    const mpl_attr *equation = onnx_get(n, MPL_ATTR_equation);
+    int64_t perm[MPL_MAX_RANK], dim[MPL_MAX_RANK];
+    term made;
+    mpl_value v;
+
+    if (n->n_in < 1 || n->n_in > 2)
+        ONNX_FAIL(n, "it has %u inputs; one or two are supported", n->n_in);
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if ((e.v[i] = n->in[i]) == MPL_NONE)
+            ONNX_FAIL(n, "input %u is missing", i);
+    if (equation == NULL)
+        ONNX_FAIL(n, "attribute 'equation' is missing");
+    MPL_TRY(read_equation(&e, equation->text));
+    onnx_drop(n, MPL_ATTR_equation);
+    MPL_TRY(meet(&e));
+    if (e.is_empty)
+        return make_zeros(&e);
+    for (uint32_t i = 0; i < e.n_terms; i++)
+        MPL_TRY(sum_alone(&e, i));
+    made = e.in[0];
+    v = e.v[0];
+    if (e.n_terms == 2)
+        MPL_TRY(multiply(&e, &made, &v));
+    for (uint32_t k = 0; k < made.n; k++)
+        dim[k] = e.dim[made.letter[k]];
+    if (permutation(&made, &e.out, perm)) {
+        MPL_TRY(reshape(&e, "dims", made.n, dim, &v));
+        MPL_TRY(onnx_set_ints(n, MPL_ATTR_perm, e.out.n, perm));
+        MPL_TRY(onnx_finish(n, MPL_OP_transpose, 1, &v));
+    } else {
+        MPL_TRY(onnx_set_ints(n, MPL_ATTR_shape, made.n, dim));
+        MPL_TRY(onnx_finish(n, MPL_OP_reshape, 1, &v));
+    }
+out:
+    return st;
+}

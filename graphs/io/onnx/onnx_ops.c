@@ -1,0 +1,597 @@
+/* onnx_ops.c -- turns a node into operations by the rules of onnx_ops.def, and the rules of the element-wise kind. */
+#include "graphs/io/onnx/onnx_priv.h"
+
+/* ---- attributes of a node ---------------------------------------------------------------------------------- */
+
+mpl_value onnx_in(const onnx_node *n, uint32_t i)
+{
+    return i < n->n_in ? n->in[i] : MPL_NONE;
+}
+
+const Onnx__AttributeProto *onnx_attr(const onnx_node *n, const char *name)
+{
+    for (size_t i = 0; i < n->proto->n_attribute; i++)
+        if (n->proto->attribute[i]->name != NULL && strcmp(n->proto->attribute[i]->name, name) == 0)
+            return n->proto->attribute[i];
+    return NULL;
+}
+
+int64_t onnx_attr_int(const onnx_node *n, const char *name, int64_t otherwise)
+{
+    const Onnx__AttributeProto *a = onnx_attr(n, name);
+
+    return a != NULL && a->has_i ? a->i : otherwise;
+}
+
+bool onnx_attr_is(const onnx_node *n, const char *name, const char *text)
+{
+    const Onnx__AttributeProto *a = onnx_attr(n, name);
+
+    return a != NULL && a->has_s && a->s.len == strlen(text) && memcmp(a->s.data, text, a->s.len) == 0;
+}
+
+mpl_attr *onnx_get(onnx_node *n, mpl_attr_key key)
+{
+    for (uint32_t i = 0; i < n->n_attr; i++)
+        if (n->attr[i].key == key)
+            return &n->attr[i];
+    return NULL;
+}
+
+void onnx_set(onnx_node *n, mpl_attr attr)
+{
+    mpl_attr *at = onnx_get(n, attr.key);
+
+    mpl_assert(at != NULL || n->n_attr < ONNX_MAX_ATTRS);
+    if (at == NULL)
+        at = &n->attr[n->n_attr++];
+    *at = attr;
+}
+
+void onnx_drop(onnx_node *n, mpl_attr_key key)
+{
+    mpl_attr *at = onnx_get(n, key);
+
+    if (at != NULL)
+        memmove(at, at + 1, (size_t)(n->attr + --n->n_attr - at) * sizeof *at);
+}
+
+mpl_status onnx_set_ints(onnx_node *n, mpl_attr_key key, uint32_t count, const int64_t *ints)
+{
+    mpl_status st = MPL_OK;
+    int64_t *copy;
+
+    MPL_TRY(onnx_new(n->r, copy, count));
+    if (count > 0)
+        memcpy(copy, ints, count * sizeof *copy);
+    onnx_set(n, (mpl_attr){key, count, copy, NULL, NULL});
+out:
+    return st;
+}
+
+/* ---- making operations ------------------------------------------------------------------------------------- */
+
+mpl_status onnx_finish(onnx_node *n, mpl_op_kind kind, uint32_t n_in, const mpl_value *in)
+{
+    return onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, n->n_attr,
+                                              n->attr, n->n_out, n->out_name, n->out));
+}
+
+mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_t n_in, const mpl_value *in,
+                     uint32_t n_attr, const mpl_attr *attr, mpl_value *out)
+{
+    mpl_status st = MPL_OK;
+    const char *name;
+
+    MPL_TRY(onnx_fresh_name(n->r, n->out_name[0] != NULL ? n->out_name[0] : n->label, suffix, &name));
+    MPL_TRY(onnx_blame(
+        n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, n_attr, attr, 1, &name, out)));
+out:
+    return st;
+}
+
+/* ---- rules ------------------------------------------------------------------------------------------------- */
+
+static mpl_status onnx_lower_plain(onnx_node *n)
+{
+    return onnx_finish(n, n->rule->kind, n->n_in, n->in);
+}
+
+static mpl_status onnx_lower_cast(onnx_node *n)
+{
+    mpl_status st = MPL_OK;
+    int64_t to = onnx_attr_int(n, "to", 0);
+    mpl_type type;
+    const char *name;
+
+    if (!onnx_type(to < 0 || to > INT32_MAX ? -1 : (int32_t)to, &type, &name))
+        ONNX_FAIL(n, "its result has element type %s, which memplan has not", name);
+    onnx_set(n, MPL_TEXT(to, mpl_type_name(type)));
+    MPL_TRY(onnx_lower_plain(n));
+out:
+    return st;
+}
+
+static mpl_status onnx_lower_cast_like(onnx_node *n)
+{
+    mpl_status st = MPL_OK;
+
+    if (onnx_in(n, 0) == MPL_NONE || onnx_in(n, 1) == MPL_NONE)
+        ONNX_FAIL(n, "it needs two inputs");
+    onnx_set(n, MPL_TEXT(to, mpl_type_name((mpl_type)n->r->g->value_type[n->in[1]])));
+    MPL_TRY(onnx_finish(n, MPL_OP_cast, 1, n->in));
+out:
+    return st;
+}
+
+/* Clip-6 has its limits as attributes; from 11 on they are inputs, as in the IR. */
+static mpl_status onnx_lower_clip_6(onnx_node *n)
+{
+    static const char *const limit[] = {"min", "max"};
+    mpl_status st = MPL_OK;
+    mpl_value in[3] = {onnx_in(n, 0), MPL_NONE, MPL_NONE};
+
+    if (in[0] == MPL_NONE)
+        ONNX_FAIL(n, "its input is missing");
+    for (uint32_t i = 0; i < 2; i++) {
+        const Onnx__AttributeProto *a = onnx_attr(n, limit[i]);
+
+        if (a != NULL)
+            MPL_TRY(onnx_scalar(n, (mpl_type)n->r->g->value_type[in[0]], (double)a->f, limit[i], &in[1 + i]));
+    }
+    MPL_TRY(onnx_finish(n, MPL_OP_clip, 3, in));
+out:
+    return st;
+}
+
+/* From opset 12 on the exponent may have a type of its own; the result has the base's. */
+static mpl_status onnx_lower_pow(onnx_node *n)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = n->r->g;
+    mpl_value in[2] = {onnx_in(n, 0), onnx_in(n, 1)}, power;
+    mpl_type base, exponent;
+    bool wider;
+
+    if (in[0] == MPL_NONE || in[1] == MPL_NONE)
+        ONNX_FAIL(n, "it needs two inputs");
+    base = (mpl_type)g->value_type[in[0]], exponent = (mpl_type)g->value_type[in[1]];
+    if (base == exponent)
+        return onnx_lower_plain(n);
+    wider = base > MPL_TYPE_bf16 && exponent <= MPL_TYPE_bf16; /* a whole number to a power that is none */
+    if (!wider) {
+        MPL_TRY(
+            onnx_step(n, MPL_OP_cast, "exponent", 1, &in[1], 1, &MPL_TEXT(to, mpl_type_name(base)), &in[1]));
+        MPL_TRY(onnx_finish(n, MPL_OP_pow, 2, in));
+    } else {
+        MPL_TRY(
+            onnx_step(n, MPL_OP_cast, "base", 1, &in[0], 1, &MPL_TEXT(to, mpl_type_name(exponent)), &in[0]));
+        MPL_TRY(onnx_step(n, MPL_OP_pow, "power", 2, in, 0, NULL, &power));
+        onnx_set(n, MPL_TEXT(to, mpl_type_name(base)));
+        MPL_TRY(onnx_finish(n, MPL_OP_cast, 1, &power));
+    }
+out:
+    return st;
+}
+
+static mpl_status onnx_lower_batch_norm(onnx_node *n)
+{
+    mpl_status st = MPL_OK;
+
+    if (onnx_attr_int(n, "training_mode", 0) != 0 || n->n_out > 1)
+        ONNX_FAIL(n, "its training form is not supported; export the model for inference");
+    if (onnx_attr_int(n, "spatial", 1) != 1)
+        ONNX_FAIL(n, "spatial = 0 is not supported");
+    MPL_TRY(onnx_lower_plain(n));
+out:
+    return st;
+}
+
+/* The mask is bool from opset 10 on. From 12 on an input asks for the training form. */
+static mpl_status onnx_lower_dropout(onnx_node *n)
+{
+    mpl_status st = MPL_OK;
+    uint32_t count;
+    int64_t *training;
+    double *ratio;
+
+    if (n->n_out > 1 && n->r->opset < 10)
+        ONNX_FAIL(n, "its mask is not supported before opset 10");
+    if (onnx_in(n, 2) != MPL_NONE) {
+        MPL_TRY(onnx_ints(n, n->in[2], "training_mode", &count, &training));
+        if (count == 1 && training[0] != 0) {
+            ratio = &(double){0.5};
+            if (onnx_in(n, 1) != MPL_NONE)
+                MPL_TRY(onnx_floats(n, n->in[1], "ratio", &count, &ratio));
+            if (count != 1 || ratio[0] != 0)
+                ONNX_FAIL(n, "its training form draws random numbers, which is not supported");
+        }
+    }
+    MPL_TRY(onnx_finish(n, MPL_OP_dropout, n->n_in > 0 ? 1 : 0, n->in));
+out:
+    return st;
+}
+
+/* Before opset 13 the input is seen as a matrix, whose columns are the dims from `axis` on. */
+static mpl_status onnx_lower_softmax_1(onnx_node *n)
+{
+    mpl_status st = MPL_OK;
+    mpl_value in = onnx_in(n, 0), flat, result;
+    const mpl_attr *given = onnx_get(n, MPL_ATTR_axis);
+    int64_t axis = given != NULL ? given->ints[0] : 1;
+    uint32_t long_dims = 0;
+    uint64_t count;
+    mpl_shape shape;
+
+    if (in == MPL_NONE)
+        ONNX_FAIL(n, "its input is missing");
+    shape = n->r->g->value_shape[in];
+    if (axis < -(int64_t)shape.rank || axis > (int64_t)shape.rank)
+        ONNX_FAIL(n, "axis %" PRId64 " is outside [-%u,%u]", axis, shape.rank, shape.rank);
+    axis += axis < 0 ? shape.rank : 0;
+    for (uint32_t i = (uint32_t)axis; i < shape.rank; i++)
+        long_dims += shape.dim[i] != 1;
+    if (mpl_shape_count(&shape, &count) &&
+        count == 0) /* a reshape's 0 is no dim: and nothing is to be done */
+        return onnx_finish(n, MPL_OP_identity, 1, &in);
+    if (axis < shape.rank && (long_dims <= 1 || axis + 1 == shape.rank)) {
+        for (int64_t i = axis; i < shape.rank; i++) /* the one that is not 1, if any */
+            axis = shape.dim[i] != 1 ? i : axis;
+        MPL_TRY(onnx_set_ints(n, MPL_ATTR_axis, 1, &axis));
+        MPL_TRY(onnx_finish(n, n->rule->kind, 1, &in));
+    } else {
+        MPL_TRY(onnx_step(n, MPL_OP_flatten, "flat", 1, &in, 1, &MPL_INT(axis, axis), &flat));
+        MPL_TRY(onnx_step(n, n->rule->kind, "rows", 1, &flat, 1, &MPL_INT(axis, 1), &result));
+        n->n_attr = 0;
+        MPL_TRY(onnx_set_ints(n, MPL_ATTR_shape, shape.rank, shape.dim));
+        MPL_TRY(onnx_finish(n, MPL_OP_reshape, 1, &result));
+    }
+out:
+    return st;
+}
+
+/* No axes, or an empty list, means all of them; or none, where noop_with_empty_axes asks for it. */
+static mpl_status onnx_lower_reduce(onnx_node *n)
+{
+    mpl_status st = MPL_OK;
+    const mpl_attr *axes = onnx_get(n, MPL_ATTR_axes);
+    mpl_op_kind kind = n->rule->kind;
+
+    if (axes == NULL || axes->n == 0) {
+        onnx_drop(n, MPL_ATTR_axes);
+        if (onnx_attr_int(n, "noop_with_empty_axes", 0) != 0) {
+            if (kind != MPL_OP_reduce_sum && kind != MPL_OP_reduce_mean && kind != MPL_OP_reduce_max &&
+                kind != MPL_OP_reduce_min && kind != MPL_OP_reduce_prod)
+                ONNX_FAIL(n, "noop_with_empty_axes is not supported");
+            kind = MPL_OP_identity;
+            n->n_attr = 0;
+        }
+    }
+    MPL_TRY(onnx_finish(n, kind, n->n_in, n->in));
+out:
+    return st;
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------- */
+
+static const onnx_rule rules[] = {
+#define ONNX(name, since, kind, rule, attrs) {#name, since, MPL_OP_##kind, onnx_lower_##rule, attrs},
+#include "graphs/io/onnx/onnx_ops.def"
+#undef ONNX
+};
+
+/* The line in force at that opset, or NULL; *first is the opset that the operator came with, 0 if there is none. */
+static const onnx_rule *find_rule(const char *name, int64_t opset, int *first)
+{
+    const onnx_rule *found = NULL;
+
+    *first = 0;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (strcmp(rules[i].name, name) == 0) {
+            if (*first == 0)
+                *first = rules[i].since;
+            if (rules[i].since <= opset)
+                found = &rules[i];
+        }
+    return found;
+}
+
+/* Whether an ONNX name is that of the kind, but for case and '_'. */
+static bool is_named_so(const char *name, mpl_op_kind kind)
+{
+    const char *at = mpl_op_table[kind].name;
+
+    for (; *name != '\0' || *at != '\0'; name++, at++) {
+        at += *at == '_';
+        if ((*name | 32) != *at)
+            return false;
+    }
+    return true;
+}
+
+const onnx_rule *onnx_rule_for(mpl_op_kind kind, int64_t opset)
+{
+    const onnx_rule *found = NULL;
+
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].kind == kind && rules[i].since <= opset &&
+            (found == NULL || strcmp(rules[i].name, found->name) == 0 || is_named_so(rules[i].name, kind)))
+            found = &rules[i];
+    return found;
+}
+
+const char *onnx_next_item(const char *at, onnx_item *out)
+{
+    const char *key;
+    char text[32];
+    size_t n;
+
+    at += strspn(at, " ");
+    if (*at == '\0')
+        return NULL;
+    *out = (onnx_item){.mark = *at == '!' || *at == '@' ? *at : 0};
+    out->name = at + (out->mark != 0);
+    out->n_name = strcspn(out->name, " :");
+    key = out->name[out->n_name] == ':' ? out->name + out->n_name + 1 : out->name;
+    n = strcspn(key, " ");
+    if (out->mark == '@')
+        out->input = (uint32_t)(out->name[0] - '0');
+    out->drop = key[0] == '-';
+    if (out->mark != '!' && !out->drop) {
+        mpl_assert(n < sizeof text);
+        memcpy(text, key, n);
+        text[n] = '\0';
+        if (!mpl_attr_find(text, &out->key))
+            mpl_assert(false);
+    }
+    return key + n;
+}
+
+static const char *type_word(mpl_attr_kind kind)
+{
+    static const char *const word[] = {"an integer", "integers", "a number", "numbers", "a text"};
+
+    return word[kind];
+}
+
+/* Whether the attribute holds what the kind needs. A zero may have been left out of the file. */
+static bool holds(const Onnx__AttributeProto *a, mpl_attr_kind kind)
+{
+    static const int type[] = {
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT,    ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS,
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT,  ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS,
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING,
+    };
+    const bool present[] = {a->has_i != 0, a->n_ints > 0, a->has_f != 0, a->n_floats > 0, a->has_s != 0};
+
+    return a->has_type && a->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED
+               ? (int)a->type == type[kind]
+               : present[kind];
+}
+
+static mpl_status copy_floats(onnx_node *n, const Onnx__AttributeProto *a, mpl_attr *out)
+{
+    mpl_status st = MPL_OK;
+    double *floats;
+    size_t count = mpl_attr_kind_of(out->key) == MPL_ATTR_FLOAT ? 1 : a->n_floats;
+
+    MPL_TRY(onnx_new(n->r, floats, count));
+    if (mpl_attr_kind_of(out->key) == MPL_ATTR_FLOAT)
+        floats[0] = (double)a->f;
+    else
+        for (size_t i = 0; i < count; i++)
+            floats[i] = (double)a->floats[i];
+    out->n = (uint32_t)count;
+    out->floats = floats;
+out:
+    return st;
+}
+
+static mpl_status copy_text(onnx_node *n, const Onnx__AttributeProto *a, mpl_attr *out)
+{
+    mpl_status st = MPL_OK;
+    char *text;
+
+    MPL_TRY(onnx_new(n->r, text, a->s.len + 1));
+    if (a->s.len > 0)
+        memcpy(text, a->s.data, a->s.len);
+    out->text = text;
+    out->n = (uint32_t)strlen(text);
+out:
+    return st;
+}
+
+static mpl_status copy_attr(onnx_node *n, const Onnx__AttributeProto *a, mpl_attr_key key)
+{
+    mpl_status st = MPL_OK;
+    mpl_attr_kind kind = mpl_attr_kind_of(key);
+    mpl_attr attr = {.key = key, .n = 1};
+
+    if (!holds(a, kind))
+        ONNX_FAIL(n, "attribute '%s' is not %s", a->name, type_word(kind));
+    if (a->n_ints > UINT32_MAX / 2 || a->n_floats > UINT32_MAX / 2 || a->s.len > UINT32_MAX / 2)
+        ONNX_FAIL(n, "attribute '%s' is too long", a->name);
+    if (kind == MPL_ATTR_INT)
+        attr.ints = &a->i;
+    else if (kind == MPL_ATTR_INTS)
+        attr.n = (uint32_t)a->n_ints, attr.ints = a->ints;
+    else if (kind == MPL_ATTR_TEXT)
+        MPL_TRY(copy_text(n, a, &attr));
+    else
+        MPL_TRY(copy_floats(n, a, &attr));
+    onnx_set(n, attr);
+out:
+    return st;
+}
+
+/* Translates the node's attributes; one that the rule does not name could change the meaning, so it is refused. */
+static mpl_status translate_attrs(onnx_node *n)
+{
+    mpl_status st = MPL_OK;
+
+    for (size_t i = 0; i < n->proto->n_attribute; i++) {
+        const Onnx__AttributeProto *a = n->proto->attribute[i];
+        const char *name = a->name != NULL ? a->name : "", *at = n->rule->attrs;
+        bool found = false;
+        onnx_item it;
+
+        while (!found && (at = onnx_next_item(at, &it)) != NULL)
+            found = it.mark != '@' && it.n_name == strlen(name) && memcmp(it.name, name, it.n_name) == 0;
+        if (!found)
+            ONNX_FAIL(n, "attribute '%.100s' is not known", name);
+        if (it.mark == 0)
+            MPL_TRY(copy_attr(n, a, it.key));
+    }
+out:
+    return st;
+}
+
+/* One input becomes attribute `key`. */
+static mpl_status take_input(onnx_node *n, mpl_value v, mpl_attr_key key)
+{
+    mpl_status st = MPL_OK;
+    mpl_attr_kind kind = mpl_attr_kind_of(key);
+    mpl_attr attr = {.key = key};
+    int64_t *ints;
+    double *floats;
+
+    if (kind == MPL_ATTR_FLOATS) {
+        MPL_TRY(onnx_floats(n, v, mpl_attr_name(key), &attr.n, &floats));
+        attr.floats = floats;
+    } else {
+        MPL_TRY(onnx_ints(n, v, mpl_attr_name(key), &attr.n, &ints));
+        attr.ints = ints;
+    }
+    if (kind == MPL_ATTR_INT && attr.n != 1)
+        ONNX_FAIL(n, "its %s has %u elements; one is needed", mpl_attr_name(key), attr.n);
+    onnx_set(n, attr);
+out:
+    return st;
+}
+
+/* Inputs that decide shapes become attributes; those that are left move up. */
+static mpl_status translate_inputs(onnx_node *n)
+{
+    mpl_status st = MPL_OK;
+    const char *at = n->rule->attrs;
+    bool *gone;
+    uint32_t kept = 0;
+    onnx_item it;
+
+    MPL_TRY(onnx_new(n->r, gone, n->n_in));
+    while ((at = onnx_next_item(at, &it)) != NULL) {
+        if (it.mark != '@' || it.input >= n->n_in)
+            continue;
+        gone[it.input] = true;
+        if (!it.drop && n->in[it.input] != MPL_NONE)
+            MPL_TRY(take_input(n, n->in[it.input], it.key));
+    }
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (!gone[i])
+            n->in[kept++] = n->in[i];
+    while (kept > 0 && n->in[kept - 1] == MPL_NONE)
+        kept--;
+    n->n_in = kept;
+out:
+    return st;
+}
+
+/* ---- one node ---------------------------------------------------------------------------------------------- */
+
+static mpl_status look_up_inputs(onnx_node *n)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(onnx_new(n->r, n->in, n->proto->n_input));
+    n->n_in = (uint32_t)n->proto->n_input;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        MPL_TRY(onnx_lookup(n, n->proto->input[i], &n->in[i]));
+out:
+    return st;
+}
+
+/* Names for the outputs. One that may be left out, and that nobody reads, is. */
+static mpl_status name_outputs(onnx_node *n)
+{
+    mpl_status st = MPL_OK;
+    const mpl_op_info *info = &mpl_op_table[n->rule->kind];
+    bool control = (info->traits & MPL_CONTROL) != 0;
+
+    n->n_out = (uint32_t)n->proto->n_output;
+    MPL_TRY(onnx_new(n->r, n->out_name, (size_t)n->n_out + 1));
+    MPL_TRY(onnx_new(n->r, n->out, (size_t)n->n_out + 1));
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        const char *text = n->proto->output[i] != NULL ? n->proto->output[i] : "";
+        bool optional = control || (i >= info->min_out && info->max_out != 255);
+
+        n->out[i] = MPL_NONE;
+        if (optional && (text[0] == '\0' || !onnx_is_used(n->r, text)))
+            continue;
+        if (text[0] != '\0')
+            MPL_TRY(onnx_own_name(n->r, text, &n->out_name[i]));
+        else
+            MPL_TRY(onnx_fresh_name(n->r, n->label, "out", &n->out_name[i]));
+    }
+    while (!control && n->n_out > info->min_out && n->out_name[n->n_out - 1] == NULL)
+        n->n_out--;
+    if (n->n_out == 0)
+        ONNX_FAIL(n, "it has no output");
+out:
+    return st;
+}
+
+/* Its name, else that of its first output that has one, else its operator. */
+static const char *label_of(const Onnx__NodeProto *proto, const char *type)
+{
+    if (proto->name != NULL && proto->name[0] != '\0')
+        return proto->name;
+    for (size_t i = 0; i < proto->n_output; i++)
+        if (proto->output[i] != NULL && proto->output[i][0] != '\0')
+            return proto->output[i];
+    return type;
+}
+
+/* Whether the node hands its first input on, by what it says and by what it does. */
+static bool is_same_value(onnx_node *n)
+{
+    const mpl_attr *pads = onnx_get(n, MPL_ATTR_pads);
+    bool same = strcmp(n->rule->name, "Identity") == 0 || (n->rule->kind == MPL_OP_pad && pads != NULL);
+
+    for (uint32_t i = 0; same && pads != NULL && i < pads->n; i++)
+        same = pads->ints[i] == 0;
+    return same && onnx_says_same(n->proto) && onnx_in(n, 0) != MPL_NONE && n->proto->n_output == 1;
+}
+
+mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
+{
+    mpl_status st = MPL_OK;
+    onnx_node n = {.r = r, .proto = proto};
+    const char *type = proto->op_type != NULL ? proto->op_type : "";
+    const char *domain = proto->domain != NULL ? proto->domain : "";
+    bool own = domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
+    int first = 0;
+
+    n.label = label_of(proto, type);
+    n.rule = own ? find_rule(type, r->opset, &first) : NULL;
+    if (own && r->opset == 0)
+        ONNX_FAIL(&n, "the model names no opset of ONNX; 7 to 27 are supported");
+    if (n.rule == NULL && first != 0)
+        ONNX_FAIL(&n, "this operator is read from opset %d on", first);
+    if (n.rule == NULL)
+        ONNX_FAIL(&n, "this operator is not supported");
+    if (proto->n_input > 65536 || proto->n_output > 65536)
+        ONNX_FAIL(&n, "it has %zu inputs and %zu outputs; at most 65536 are supported", proto->n_input,
+                  proto->n_output);
+    MPL_TRY(look_up_inputs(&n));
+    MPL_TRY(translate_attrs(&n));
+    MPL_TRY(translate_inputs(&n));
+    if (is_same_value(&n))
+        return onnx_define(&n, proto->output[0], n.in[0]);
+    MPL_TRY(name_outputs(&n));
+    MPL_TRY(n.rule->lower(&n));
+    for (uint32_t i = 0; i < n.n_out; i++)
+        if (n.out_name[i] != NULL)
+            MPL_TRY(onnx_define(&n, proto->output[i], n.out[i]));
+out:
+    return st;
+}

@@ -1,0 +1,278 @@
+/* text_write.c -- a graph as .graph text. The format stands in text_read.c. */
+#include "graphs/core/file.h"
+#include "graphs/core/text.h"
+#include "graphs/io/text/text_priv.h"
+#include "graphs/source.h"
+
+#include <stdarg.h>
+
+/* Text that grows; after a failure nothing more is added. */
+typedef struct writer {
+    mpl_ctx *ctx;
+    mpl_status st;
+    char *text;
+    size_t n, cap;
+} writer;
+
+static void put_bytes(writer *w, const char *bytes, size_t n)
+{
+    if (w->st == MPL_OK)
+        w->st = mpl_reserve(w->ctx, w->text, w->cap, w->n + n + 1);
+    if (w->st != MPL_OK)
+        return;
+    memcpy(w->text + w->n, bytes, n);
+    w->n += n;
+    w->text[w->n] = '\0';
+}
+
+static void put(writer *w, const char *text)
+{
+    put_bytes(w, text, strlen(text));
+}
+
+static void put_hex(writer *w, const unsigned char *bytes, size_t n)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < n; i++)
+        put_bytes(w, (const char[]){digits[bytes[i] >> 4], digits[bytes[i] & 15]}, 2);
+}
+
+static void put_quoted(writer *w, const char *text, size_t n)
+{
+    put(w, "\"");
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        uint32_t seen = mpl_text_seen(text + i);
+
+        if (c == '"' || c == '\\') {
+            put_bytes(w, (const char[]){'\\', (char)c}, 2);
+        } else if (seen == 0 || seen > n - i) {
+            put(w, "\\x");
+            put_hex(w, &c, 1);
+        } else {
+            put_bytes(w, text + i, seen);
+            i += seen - 1;
+        }
+    }
+    put(w, "\"");
+}
+
+/* A word where it can be one, else in quotes. */
+static void put_name(writer *w, const char *name, size_t n)
+{
+    bool word = n > 0 && !mpl_text_reserved(name, n);
+
+    for (size_t i = 0; i < n && word; i++)
+        word = mpl_text_word_char(name[i]);
+    if (word)
+        put_bytes(w, name, n);
+    else
+        put_quoted(w, name, n);
+}
+
+static void put_value(writer *w, const mpl_graph *g, mpl_value v)
+{
+    if (v == MPL_NONE)
+        put(w, "_");
+    else
+        put_name(w, g->value_name[v], strlen(g->value_name[v]));
+}
+
+static void put_type(writer *w, const mpl_graph *g, mpl_value v)
+{
+    char text[200];
+
+    put(w, mpl_type_name((mpl_type)g->value_type[v]));
+    put(w, " ");
+    put(w, mpl_shape_text(&g->value_shape[v], text));
+}
+
+static void put_constant(writer *w, const mpl_graph *g, mpl_value v)
+{
+    mpl_type type = (mpl_type)g->value_type[v];
+    uint64_t n = g->value_bytes[v] / mpl_type_bytes(type);
+    char text[MPL_TEXT_NUMBER];
+
+    if (g->value_splat[v]) {
+        put(w, " = splat ");
+        put(w, mpl_text_format(type, g->value_data[v], 0, text));
+    } else if (n > MPL_TEXT_MAX_DATA) {
+        put(w, " = bytes ");
+        put_hex(w, g->value_data[v], g->value_bytes[v]);
+    } else {
+        put(w, " = data");
+        for (uint64_t i = 0; i < n; i++) {
+            put(w, " ");
+            put(w, mpl_text_format(type, g->value_data[v], (int64_t)i, text));
+        }
+    }
+}
+
+static void put_declaration(writer *w, const mpl_graph *g, mpl_value v)
+{
+    put(w, g->value_role[v] == MPL_INPUT ? "input " : mpl_is_bound(g, v) ? "bound " : "weight ");
+    put_value(w, g, v);
+    put(w, " ");
+    put_type(w, g, v);
+    if (g->value_data[v] != NULL)
+        put_constant(w, g, v);
+    put(w, "\n");
+}
+
+static void put_attr(writer *w, const mpl_attr *attr)
+{
+    mpl_attr_kind kind = mpl_attr_kind_of(attr->key);
+    bool list = kind == MPL_ATTR_INTS || kind == MPL_ATTR_FLOATS;
+    char text[MPL_TEXT_NUMBER];
+
+    put(w, " ");
+    put(w, mpl_attr_name(attr->key));
+    put(w, "=");
+    if (kind == MPL_ATTR_TEXT) {
+        put_name(w, attr->text, attr->n);
+        return;
+    }
+    put(w, list ? "[" : "");
+    for (uint32_t i = 0; i < attr->n; i++) {
+        put(w, i > 0 ? "," : "");
+        put(w, attr->ints != NULL ? mpl_text_format(MPL_TYPE_i64, attr->ints, i, text)
+                                  : mpl_text_format(MPL_TYPE_f64, attr->floats, i, text));
+    }
+    put(w, list ? "]" : "");
+}
+
+static void put_bodies(writer *w, const mpl_graph *g, mpl_op op)
+{
+    for (uint32_t i = g->op_body_begin[op]; i < g->op_body_begin[op + 1]; i++) {
+        const char *name = g->block_name[g->op_body[i]];
+
+        put(w, i > g->op_body_begin[op] ? ", " : " ");
+        put_name(w, name, strlen(name));
+    }
+}
+
+static void put_op(writer *w, const mpl_graph *g, mpl_op op)
+{
+    uint32_t first = g->op_out_begin[op], end = g->op_out_begin[op + 1];
+    mpl_value named = first < end ? g->op_out[first] : MPL_NONE;
+    const char *kind = mpl_op_table[g->op_kind[op]].name;
+
+    for (uint32_t i = first; i < end; i++) {
+        put(w, i > first ? ", " : "");
+        put_value(w, g, g->op_out[i]);
+    }
+    put(w, first < end ? " = " : "");
+    put(w, kind);
+    put_bodies(w, g, op);
+    put(w, "(");
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        put(w, i > g->op_in_begin[op] ? ", " : "");
+        put_value(w, g, g->op_in[i]);
+    }
+    put(w, ")");
+    for (uint32_t i = g->op_attr_begin[op]; i < g->op_attr_begin[op + 1]; i++) {
+        mpl_attr attr = mpl_attr_at(g, i);
+
+        put_attr(w, &attr);
+    }
+    for (uint32_t i = first; i < end; i++) {
+        put(w, i > first ? ", " : " : ");
+        if (g->op_out[i] == MPL_NONE)
+            put(w, "_");
+        else
+            put_type(w, g, g->op_out[i]);
+    }
+    if (strcmp(g->op_name[op], named != MPL_NONE ? g->value_name[named] : kind) != 0) {
+        put(w, " @");
+        put_name(w, g->op_name[op], strlen(g->op_name[op]));
+    }
+    put(w, "\n");
+}
+
+static void indent(writer *w, uint32_t depth)
+{
+    for (uint32_t i = 0; i < depth; i++)
+        put(w, "  ");
+}
+
+static void put_open(writer *w, const mpl_graph *g, uint32_t b, uint32_t depth)
+{
+    put(w, "block ");
+    put_name(w, g->block_name[b], strlen(g->block_name[b]));
+    put(w, "\n");
+    for (uint32_t i = 0; i < g->block_n_params[b]; i++) {
+        mpl_value v = g->block_param[g->block_param_begin[b] + i];
+
+        indent(w, depth + 1);
+        put(w, "param ");
+        put_value(w, g, v);
+        put(w, " ");
+        put_type(w, g, v);
+        put(w, "\n");
+    }
+}
+
+static void put_close(writer *w, const mpl_graph *g, uint32_t b)
+{
+    put(w, "yield");
+    for (uint32_t i = 0; i < g->block_n_results[b]; i++) {
+        put(w, i > 0 ? ", " : " ");
+        put_value(w, g, g->block_result[g->block_result_begin[b] + i]);
+    }
+    put(w, "\n");
+}
+
+mpl_status mpl_text_write_memory(mpl_ctx *ctx, const mpl_graph *g, char **text, size_t *size)
+{
+    mpl_status st = MPL_OK;
+    writer w = {.ctx = ctx};
+    mpl_walk walk = mpl_walk_begin();
+    mpl_item item;
+    uint32_t depth = 0;
+
+    put(&w, g->program ? "program " : "graph ");
+    put_name(&w, g->name, strlen(g->name));
+    put(&w, "\n");
+    while ((item = mpl_walk_next(g, &walk)) != MPL_ITEM_END) {
+        if (item == MPL_ITEM_CLOSE)
+            depth--;
+        indent(&w, depth);
+        if (item == MPL_ITEM_VALUE)
+            put_declaration(&w, g, walk.value);
+        else if (item == MPL_ITEM_OP)
+            put_op(&w, g, walk.op);
+        else if (item == MPL_ITEM_OPEN)
+            put_open(&w, g, walk.block, depth++);
+        else
+            put_close(&w, g, walk.block);
+    }
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        put(&w, "output ");
+        put_value(&w, g, g->output[i]);
+        put(&w, "\n");
+    }
+    MPL_TRY(w.st);
+    *text = w.text, w.text = NULL;
+    *size = w.n;
+out:
+    mpl_free(ctx, w.text);
+    return st;
+}
+
+mpl_status mpl_text_write(mpl_ctx *ctx, const char *path, const mpl_graph *g)
+{
+    mpl_status st = MPL_OK;
+    mpl_new_file file = {0};
+    char *text = NULL;
+    size_t size;
+
+    MPL_TRY(mpl_text_write_memory(ctx, g, &text, &size));
+    MPL_TRY(mpl_file_begin(ctx, path, &file));
+    fwrite(text, 1, size, file.stream);
+    MPL_TRY(mpl_file_commit(ctx, &file));
+out:
+    mpl_file_end(ctx, &file);
+    mpl_free(ctx, text);
+    return st;
+}

@@ -1,0 +1,338 @@
+/* grad_conv.c -- gradients of convolution and matrix products with respect to their operands.
+ *
+ * Every element is one sum in double, rounded once: of dx over taps in row-major order, then output channels; of dw over the batch,
+ * then output elements in row-major order. */
+#include "graphs/ops/grad/grad_priv.h"
+#include "graphs/ops/matrix/window_priv.h"
+
+/* y = conv(x, w): the shapes of all three, one of which an operation may know from `sizes` alone. */
+typedef struct conv_dims {
+    mpl_shape x, w, y;
+    int64_t group, in_channels, out_channels; /* the channels of one group */
+    mpl_window window;
+} conv_dims;
+
+mpl_status mpl_sizes_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_shape *out)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n;
+    const int64_t *sizes = mpl_attr_ints(g, op, MPL_ATTR_sizes, &n);
+    uint64_t count;
+
+    if (sizes == NULL || n > MPL_MAX_RANK)
+        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'sizes' is missing or has more than %d dims", MPL_MAX_RANK);
+    out->rank = n;
+    memcpy(out->dim, sizes, n * sizeof *sizes);
+    if (!mpl_shape_count(out, &count))
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "attribute 'sizes': a dim is negative, or there are more than 2^63 elements");
+out:
+    return st;
+}
+
+/* x and w are there; y is what comes of them. */
+static mpl_status finish_dims(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, conv_dims *d)
+{
+    mpl_status st = MPL_OK;
+
+    if (d->x.rank < 3 || d->x.rank > 5 || d->w.rank != d->x.rank)
+        MPL_FAIL(ctx, MPL_EINPUT, "input and kernel have %u and %u dims; they must have the same 3 to 5",
+                 d->x.rank, d->w.rank);
+    d->group = mpl_attr_int(g, op, MPL_ATTR_group, 1);
+    if (d->group < 1 || d->w.dim[0] % d->group != 0 || d->x.dim[1] % d->group != 0 ||
+        d->x.dim[1] / d->group != d->w.dim[1])
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%" PRId64 " input channels, weights for %" PRId64 " to %" PRId64 " and %" PRId64
+                 " groups do not go together",
+                 d->x.dim[1], d->w.dim[1], d->w.dim[0], d->group);
+    d->in_channels = d->w.dim[1];
+    d->out_channels = d->w.dim[0] / d->group;
+    MPL_TRY(mpl_window_read(ctx, g, op, &d->x, &d->w, &d->window));
+    MPL_TRY(mpl_window_slide(ctx, g, op, &d->window));
+    mpl_window_shape(&d->window, d->x.dim[0], d->w.dim[0], &d->y);
+out:
+    return st;
+}
+
+static mpl_status dims_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *second,
+                          const mpl_shape *third, conv_dims *d)
+{
+    mpl_status st = MPL_OK;
+
+    if (g->op_kind[op] == MPL_OP_conv_grad) {
+        d->x = *second;
+        d->w = *third;
+    } else if (g->op_kind[op] == MPL_OP_conv_grad_weight) {
+        d->x = *second;
+        MPL_TRY(mpl_sizes_of(ctx, g, op, &d->w));
+    } else {
+        d->w = *second;
+        MPL_TRY(mpl_sizes_of(ctx, g, op, &d->x));
+    }
+    MPL_TRY(finish_dims(ctx, g, op, d));
+out:
+    return st;
+}
+
+static mpl_status check_dims(mpl_ctx *ctx, const mpl_shape_call *call, conv_dims *d)
+{
+    mpl_status st = MPL_OK;
+    char want[200], got[200];
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    for (uint32_t i = 1; i < call->n_in; i++)
+        MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
+    MPL_TRY(
+        dims_of(ctx, call->graph, call->op, call->in_shape[1], call->n_in > 2 ? call->in_shape[2] : NULL, d));
+    if (!mpl_shape_equal(&d->y, call->in_shape[0]))
+        MPL_FAIL(ctx, MPL_EINPUT, "the gradient has dims %s; the convolution's output has %s",
+                 mpl_shape_text(call->in_shape[0], got), mpl_shape_text(&d->y, want));
+    for (uint32_t i = 0; i < call->n_out; i++)
+        call->out_type[i] = call->in_type[0];
+out:
+    return st;
+}
+
+/* dx alone, dw alone, or dw, the gradient of the bias and dx. */
+mpl_status mpl_shape_conv_grad(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    conv_dims d;
+
+    MPL_TRY(check_dims(ctx, call, &d));
+    call->out_shape[0] = call->graph->op_kind[call->op] == MPL_OP_conv_grad_input ? d.x : d.w;
+    if (call->n_out > 1)
+        call->out_shape[1] = (mpl_shape){1, {d.w.dim[0]}};
+    if (call->n_out > 2)
+        call->out_shape[2] = d.x;
+out:
+    return st;
+}
+
+/* The output element along axis i that sees input element `at` through tap k; -1: none does. */
+static inline int64_t seer(const mpl_window *w, int i, int64_t at, int64_t k)
+{
+    int64_t o = at + w->before[i] - k * w->dilation[i];
+
+    if (o < 0 || o % w->stride[i] != 0 || o / w->stride[i] >= w->out[i])
+        return -1;
+    return o / w->stride[i];
+}
+
+/* dx of element (z, y, x) of channel c of group `g`, of item `n`. */
+MPL_INLINE double input_one(mpl_type type, const conv_dims *d, const void *dy, const void *weight, int64_t n,
+                            int64_t g, int64_t c, const int64_t at[3])
+{
+    const mpl_window *w = &d->window;
+    int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2], plane = w->out[0] * w->out[1] * w->out[2];
+    double sum = 0;
+
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t z = seer(w, 0, at[0], t / w->kernel[2] / w->kernel[1]);
+        int64_t y = seer(w, 1, at[1], t / w->kernel[2] % w->kernel[1]);
+        int64_t x = seer(w, 2, at[2], t % w->kernel[2]);
+        int64_t first = g * d->out_channels;
+
+        if (z < 0 || y < 0 || x < 0)
+            continue;
+        for (int64_t m = first; m < first + d->out_channels; m++)
+            sum += mpl_get(type, dy, (n * d->w.dim[0] + m) * plane + (z * w->out[1] + y) * w->out[2] + x) *
+                   mpl_get(type, weight, (m * d->in_channels + c) * taps + t);
+    }
+    return sum;
+}
+
+MPL_INLINE void input_all(mpl_type type, const conv_dims *d, const void *dy, const void *weight, void *dx)
+{
+    const int64_t *in = d->window.in;
+    int64_t at = 0;
+
+    for (int64_t i = 0; i < d->x.dim[0] * d->x.dim[1]; i++) {
+        int64_t n = i / d->x.dim[1], channel = i % d->x.dim[1];
+
+        for (int64_t z = 0; z < in[0]; z++)
+            for (int64_t y = 0; y < in[1]; y++)
+                for (int64_t x = 0; x < in[2]; x++)
+                    mpl_put(type, dx, at++,
+                            input_one(type, d, dy, weight, n, channel / d->in_channels,
+                                      channel % d->in_channels, (int64_t[]){z, y, x}));
+    }
+}
+
+static int64_t largest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Outputs [*from, *to) along axis i see the input through tap k. */
+static void seeing(const mpl_window *w, int i, int64_t k, int64_t *from, int64_t *to)
+{
+    int64_t shift = k * w->dilation[i] - w->before[i]; /* input element of output o: o * stride + shift */
+
+    *from = shift >= 0 ? 0 : (-shift + w->stride[i] - 1) / w->stride[i];
+    *to = largest(*from, least(w->out[i], w->in[i] > shift ? (w->in[i] - shift - 1) / w->stride[i] + 1 : 0));
+}
+
+/* dw of output channel m, channel c of its group, tap t. */
+MPL_INLINE double weight_one(mpl_type type, const conv_dims *d, const void *dy, const void *x, int64_t m,
+                             int64_t c, int64_t t)
+{
+    const mpl_window *w = &d->window;
+    int64_t k[3] = {t / w->kernel[2] / w->kernel[1], t / w->kernel[2] % w->kernel[1], t % w->kernel[2]};
+    int64_t in_plane = w->in[0] * w->in[1] * w->in[2], out_plane = w->out[0] * w->out[1] * w->out[2];
+    int64_t channel = m / d->out_channels * d->in_channels + c, from[3], to[3], shift[3];
+    double sum = 0;
+
+    for (int i = 0; i < 3; i++) {
+        seeing(w, i, k[i], &from[i], &to[i]);
+        shift[i] = k[i] * w->dilation[i] - w->before[i];
+    }
+    for (int64_t n = 0; n < d->x.dim[0]; n++)
+        for (int64_t oz = from[0]; oz < to[0]; oz++)
+            for (int64_t oy = from[1]; oy < to[1]; oy++) {
+                int64_t out = (n * d->w.dim[0] + m) * out_plane + (oz * w->out[1] + oy) * w->out[2];
+                int64_t row = (oz * w->stride[0] + shift[0]) * w->in[1] + oy * w->stride[1] + shift[1];
+                int64_t in = (n * d->x.dim[1] + channel) * in_plane + row * w->in[2] + shift[2];
+
+                for (int64_t ox = from[2]; ox < to[2]; ox++)
+                    sum += mpl_get(type, dy, out + ox) * mpl_get(type, x, in + ox * w->stride[2]);
+            }
+    return sum;
+}
+
+MPL_INLINE void weight_all(mpl_type type, const conv_dims *d, const void *dy, const void *x, void *dw)
+{
+    int64_t taps = d->window.kernel[0] * d->window.kernel[1] * d->window.kernel[2];
+
+    for (int64_t i = 0; i < d->w.dim[0] * d->in_channels * taps; i++)
+        mpl_put(type, dw, i,
+                weight_one(type, d, dy, x, i / taps / d->in_channels, i / taps % d->in_channels, i % taps));
+}
+
+/* factor times the sum of dy over all but its channels, axis 1. */
+MPL_INLINE void channel_sums(mpl_type type, const mpl_shape *y, const void *dy, double factor, void *db)
+{
+    int64_t plane = mpl_count_dims(y, 2, y->rank);
+
+    for (int64_t c = 0; c < y->dim[1]; c++) {
+        double sum = 0;
+
+        for (int64_t n = 0; n < y->dim[0]; n++)
+            for (int64_t i = 0; i < plane; i++)
+                sum += mpl_get(type, dy, (n * y->dim[1] + c) * plane + i);
+        mpl_put(type, db, c, factor * sum);
+    }
+}
+
+mpl_status mpl_eval_conv_grad_input(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    mpl_status st = MPL_OK;
+    conv_dims d;
+
+    MPL_TRY(dims_of(ctx, call->graph, call->op, &call->in[1].shape, NULL, &d));
+    MPL_FOR_FLOAT(call->in[0].type, input_all, &d, call->in[0].data, call->in[1].data, call->out[0].data)
+out:
+    return st;
+}
+
+mpl_status mpl_eval_conv_grad_weight(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    mpl_status st = MPL_OK;
+    conv_dims d;
+
+    MPL_TRY(dims_of(ctx, call->graph, call->op, &call->in[1].shape, NULL, &d));
+    MPL_FOR_FLOAT(call->in[0].type, weight_all, &d, call->in[0].data, call->in[1].data, call->out[0].data)
+out:
+    return st;
+}
+
+mpl_status mpl_eval_conv_grad(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    mpl_status st = MPL_OK;
+    mpl_type type = call->in[0].type;
+    const void *dy = call->in[0].data;
+    conv_dims d;
+
+    MPL_TRY(dims_of(ctx, call->graph, call->op, &call->in[1].shape, &call->in[2].shape, &d));
+    MPL_FOR_FLOAT(type, weight_all, &d, dy, call->in[1].data, call->out[0].data)
+    if (call->n_out > 1 && call->out[1].data != NULL)
+        MPL_FOR_FLOAT(type, channel_sums, &d.y, dy, 1, call->out[1].data)
+    if (call->n_out > 2 && call->out[2].data != NULL)
+        MPL_FOR_FLOAT(type, input_all, &d, dy, call->in[2].data, call->out[2].data)
+out:
+    return st;
+}
+
+/* ---- gemm: y = alpha op(a) op(b) + beta c ----------------------------------------------------------------------- */
+
+mpl_status mpl_shape_gemm_grad(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    const mpl_shape *dy = call->in_shape[0], *a = call->in_shape[1], *b = call->in_shape[2];
+    bool trans_a = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_a, 0) != 0;
+    bool trans_b = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_b, 0) != 0;
+    char text[200];
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    for (uint32_t i = 0; i < 3; i++) {
+        MPL_TRY(mpl_check_rank(ctx, call, i, 2, 2));
+        MPL_TRY(mpl_check_same_type(ctx, call, i, 0));
+    }
+    if (a->dim[trans_a] != dy->dim[0] || b->dim[!trans_b] != dy->dim[1] ||
+        a->dim[!trans_a] != b->dim[trans_b])
+        MPL_FAIL(ctx, MPL_EINPUT, "the gradient has dims %s, which no product of these operands has",
+                 mpl_shape_text(dy, text));
+    for (uint32_t i = 0; i < call->n_out; i++) {
+        call->out_shape[i] = i == 0 ? *b : i == 1 ? (mpl_shape){1, {dy->dim[1]}} : *a;
+        call->out_type[i] = call->in_type[0];
+    }
+out:
+    return st;
+}
+
+/* out[i * row + j * column] = factor times the sum over k of left[i, k] right[k, j]; steps of each along i or j, and along k. */
+typedef struct product_map {
+    int64_t rows, columns, depth;
+    int64_t left_row, left_depth, right_depth, right_column, out_row, out_column;
+    double factor;
+} product_map;
+
+MPL_INLINE void product_all(mpl_type type, const product_map *m, const void *left, const void *right,
+                            void *out)
+{
+    for (int64_t i = 0; i < m->rows; i++)
+        for (int64_t j = 0; j < m->columns; j++) {
+            double sum = 0;
+
+            for (int64_t k = 0; k < m->depth; k++)
+                sum += mpl_get(type, left, i * m->left_row + k * m->left_depth) *
+                       mpl_get(type, right, k * m->right_depth + j * m->right_column);
+            mpl_put(type, out, i * m->out_row + j * m->out_column, m->factor * sum);
+        }
+}
+
+mpl_status mpl_eval_gemm_grad(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    const mpl_tensor *dy = &call->in[0], *a = &call->in[1], *b = &call->in[2];
+    bool trans_a = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_a, 0) != 0;
+    bool trans_b = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_b, 0) != 0;
+    int64_t m = dy->shape.dim[0], n = dy->shape.dim[1], depth = a->shape.dim[!trans_a];
+    int64_t a_row = trans_a ? 1 : depth, a_column = trans_a ? m : 1; /* of op(a) */
+    int64_t b_row = trans_b ? 1 : n, b_column = trans_b ? depth : 1; /* of op(b) */
+    double alpha = mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1);
+    double beta = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 1);
+    product_map for_b = {depth, n, m, a_column, a_row, n, 1, b_row, b_column, alpha};
+    product_map for_a = {m, depth, n, n, 1, b_column, b_row, a_row, a_column, alpha};
+
+    (void)ctx;
+    MPL_FOR_FLOAT(dy->type, product_all, &for_b, a->data, dy->data, call->out[0].data)
+    if (call->n_out > 1 && call->out[1].data != NULL)
+        MPL_FOR_FLOAT(dy->type, channel_sums, &dy->shape, dy->data, beta, call->out[1].data)
+    if (call->n_out > 2 && call->out[2].data != NULL)
+        MPL_FOR_FLOAT(dy->type, product_all, &for_a, dy->data, b->data, call->out[2].data)
+    return MPL_OK;
+}

@@ -1,0 +1,161 @@
+/* grad_pool.c -- gradients of pooling. Windows that overlap add up in the element's own type, in row-major order of the windows;
+ * all else is rounded once. */
+#include "graphs/ops/grad/grad_priv.h"
+#include "graphs/ops/matrix/window_priv.h"
+
+/* dy must be what a pool over x leaves; the output is as x. */
+static mpl_status shape_of(mpl_ctx *ctx, const mpl_shape_call *call, const mpl_shape *x)
+{
+    mpl_status st = MPL_OK;
+    char want[200], got[200];
+    mpl_shape y;
+    mpl_window w;
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, x, &w));
+    mpl_window_shape(&w, x->dim[0], x->dim[1], &y);
+    if (!mpl_shape_equal(&y, call->in_shape[0]))
+        MPL_FAIL(ctx, MPL_EINPUT, "the gradient has dims %s; the pool's output has %s",
+                 mpl_shape_text(call->in_shape[0], got), mpl_shape_text(&y, want));
+    call->out_shape[0] = *x;
+    call->out_type[0] = call->in_type[0];
+out:
+    return st;
+}
+
+mpl_status mpl_shape_max_pool_grad(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
+    MPL_TRY(mpl_check_rank(ctx, call, 1, 3, 5));
+    MPL_TRY(shape_of(ctx, call, call->in_shape[1]));
+out:
+    return st;
+}
+
+mpl_status mpl_shape_avg_pool_grad(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    mpl_shape x;
+
+    MPL_TRY(mpl_sizes_of(ctx, call->graph, call->op, &x));
+    MPL_TRY(shape_of(ctx, call, &x));
+out:
+    return st;
+}
+
+/* The taps [*from, *to) of output element o along axis i that lie in the input. */
+static void taps_inside(const mpl_window *w, int i, int64_t o, int64_t *from, int64_t *to)
+{
+    int64_t first = o * w->stride[i] - w->before[i];
+
+    *from = first >= 0 ? 0 : (-first + w->dilation[i] - 1) / w->dilation[i];
+    *to = first >= w->in[i] ? 0 : (w->in[i] - first - 1) / w->dilation[i] + 1;
+    if (*to > w->kernel[i])
+        *to = w->kernel[i];
+}
+
+/* One window: dy goes to its first largest element (x != NULL), or to all of its elements in equal parts. */
+MPL_INLINE void spread_one(mpl_type type, const mpl_window *w, bool padded, const int64_t o[3], double dy,
+                           const void *x, void *dx, int64_t plane)
+{
+    int64_t from[3], to[3], best = -1, count = 1;
+    double most = 0;
+
+    for (int i = 0; i < 3; i++) {
+        taps_inside(w, i, o[i], &from[i], &to[i]);
+        count *= to[i] > from[i] ? to[i] - from[i] : 0;
+    }
+    if (padded)
+        count = mpl_window_padded_count(w, o);
+    for (int64_t i = from[0]; i < to[0]; i++)
+        for (int64_t j = from[1]; j < to[1]; j++)
+            for (int64_t k = from[2]; k < to[2]; k++) {
+                int64_t z = o[0] * w->stride[0] - w->before[0] + i * w->dilation[0];
+                int64_t row = z * w->in[1] + o[1] * w->stride[1] - w->before[1] + j * w->dilation[1];
+                int64_t at = plane + row * w->in[2] + o[2] * w->stride[2] - w->before[2] + k * w->dilation[2];
+                double v = x != NULL ? mpl_get(type, x, at) : 0;
+
+                if (x == NULL)
+                    mpl_put(type, dx, at, mpl_get(type, dx, at) + dy / (double)count);
+                else if (best < 0 || v > most)
+                    best = at, most = v;
+            }
+    if (best >= 0)
+        mpl_put(type, dx, best, mpl_get(type, dx, best) + dy);
+}
+
+MPL_INLINE void spread_all(mpl_type type, const mpl_op_call *call, const mpl_window *w, const void *x)
+{
+    bool padded = mpl_attr_int(call->graph, call->op, MPL_ATTR_count_include_pad, 0) != 0;
+    int64_t n = mpl_count(&call->in[0].shape), o[3] = {0}, plane = 0;
+
+    for (int64_t i = 0; i < mpl_count(&call->out[0].shape); i++)
+        mpl_put(type, call->out[0].data, i, 0);
+    for (int64_t at = 0; at < n; at++) {
+        spread_one(type, w, padded, o, mpl_get(type, call->in[0].data, at), x, call->out[0].data, plane);
+        if (mpl_window_next(w, o))
+            plane += w->in[0] * w->in[1] * w->in[2];
+    }
+}
+
+mpl_status mpl_eval_max_pool_grad(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    mpl_status st = MPL_OK;
+    mpl_window w;
+
+    MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, &call->in[1].shape, &w));
+    if (mpl_count(&call->out[0].shape) > 0)
+        MPL_FOR_FLOAT(call->in[0].type, spread_all, call, &w, call->in[1].data)
+out:
+    return st;
+}
+
+mpl_status mpl_eval_avg_pool_grad(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    mpl_status st = MPL_OK;
+    mpl_window w;
+
+    MPL_TRY(mpl_window_pool(ctx, call->graph, call->op, &call->out[0].shape, &w));
+    if (mpl_count(&call->out[0].shape) > 0)
+        MPL_FOR_FLOAT(call->in[0].type, spread_all, call, &w, NULL)
+out:
+    return st;
+}
+
+mpl_status mpl_shape_global_avg_pool_grad(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    const mpl_shape *dy = call->in_shape[0];
+    mpl_shape x;
+    bool fits;
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_TRY(mpl_sizes_of(ctx, call->graph, call->op, &x));
+    fits = x.rank >= 2 && dy->rank == x.rank;
+    for (uint32_t i = 0; fits && i < x.rank; i++)
+        fits = dy->dim[i] == (i < 2 ? x.dim[i] : 1);
+    if (!fits)
+        MPL_FAIL(ctx, MPL_EINPUT, "attribute 'sizes' does not go with the gradient's dims");
+    call->out_shape[0] = x;
+    call->out_type[0] = call->in_type[0];
+out:
+    return st;
+}
+
+MPL_INLINE void planes_all(mpl_type type, const mpl_op_call *call)
+{
+    const mpl_shape *x = &call->out[0].shape;
+    int64_t plane = mpl_count_dims(x, 2, x->rank);
+
+    for (int64_t i = 0; i < mpl_count(x); i++)
+        mpl_put(type, call->out[0].data, i, mpl_get(type, call->in[0].data, i / plane) / (double)plane);
+}
+
+mpl_status mpl_eval_global_avg_pool_grad(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    (void)ctx;
+    MPL_FOR_FLOAT(call->in[0].type, planes_all, call)
+    return MPL_OK;
+}

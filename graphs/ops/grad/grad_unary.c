@@ -1,0 +1,162 @@
+/* grad_unary.c -- gradients of element-wise operators from dy and their results y; dropout in training. */
+#include "graphs/core/rng.h"
+#include "graphs/ops/elementwise_priv.h"
+
+#include <math.h>
+
+mpl_status mpl_shape_grad_alike(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    char text[200], other[200];
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
+    if (!mpl_shape_equal(call->in_shape[0], call->in_shape[1]))
+        MPL_FAIL(ctx, MPL_EINPUT, "the gradient has dims %s, what it belongs to %s",
+                 mpl_shape_text(call->in_shape[0], text), mpl_shape_text(call->in_shape[1], other));
+    mpl_like_input(call, 0, call->in_type[0]);
+out:
+    return st;
+}
+
+mpl_status mpl_shape_clip_grad(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_shape_grad_alike(ctx, call));
+    MPL_TRY(mpl_check_clip_bounds(ctx, call, 2));
+out:
+    return st;
+}
+
+/* x is dy, z is y. */
+MPL_KERNEL_2(relu_float, float, real, z > 0 ? x : 0)
+MPL_KERNEL_2(relu_double, double, real, z > 0 ? x : 0)
+MPL_KERNEL_2(sigmoid_float, float, real, x *z *(1 - z))
+MPL_KERNEL_2(sigmoid_double, double, real, x *z *(1 - z))
+MPL_KERNEL_2(tanh_float, float, real, x *(1 - z * z))
+MPL_KERNEL_2(tanh_double, double, real, x *(1 - z * z))
+MPL_KERNEL_2(clip_float, float, real, (double)z > s->a && (double)z < s->b ? x : 0)
+MPL_KERNEL_2(clip_double, double, real, z > s->a && z < s->b ? x : 0)
+
+static mpl_status pairs(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_ARITH], const mpl_scalars *s)
+{
+    mpl_elementwise(call, 2, mpl_arith_of(call->in[0].type), kernel, false, s);
+    return MPL_OK;
+}
+
+mpl_status mpl_eval_relu_grad(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    (void)ctx;
+    return pairs(call, (const mpl_kernel[MPL_N_ARITH]){relu_float, relu_double, NULL}, &(mpl_scalars){0});
+}
+
+mpl_status mpl_eval_sigmoid_grad(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    (void)ctx;
+    return pairs(call, (const mpl_kernel[MPL_N_ARITH]){sigmoid_float, sigmoid_double, NULL},
+                 &(mpl_scalars){0});
+}
+
+mpl_status mpl_eval_tanh_grad(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    (void)ctx;
+    return pairs(call, (const mpl_kernel[MPL_N_ARITH]){tanh_float, tanh_double, NULL}, &(mpl_scalars){0});
+}
+
+mpl_status mpl_eval_clip_grad(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    mpl_scalars s = {.a = -INFINITY, .b = INFINITY};
+
+    (void)ctx;
+    if (call->n_in > 2 && call->in[2].data != NULL)
+        s.a = mpl_get(call->in[2].type, call->in[2].data, 0);
+    if (call->n_in > 3 && call->in[3].data != NULL)
+        s.b = mpl_get(call->in[3].type, call->in[3].data, 0);
+    return pairs(call, (const mpl_kernel[MPL_N_ARITH]){clip_float, clip_double, NULL}, &s);
+}
+
+/* ---- dropout: what stays is divided by the part that stays, so that sums keep their size ------------------------------- */
+
+static mpl_status read_ratio(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, double *ratio)
+{
+    mpl_status st = MPL_OK;
+
+    *ratio = mpl_attr_float(g, op, MPL_ATTR_ratio, 0.5);
+    if (!(*ratio >= 0 && *ratio < 1))
+        MPL_FAIL(ctx, MPL_EINPUT, "ratio %g is outside [0,1)", *ratio);
+out:
+    return st;
+}
+
+mpl_status mpl_shape_dropout_train(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    double ratio;
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_TRY(read_ratio(ctx, call->graph, call->op, &ratio));
+    if (call->n_in > 1 && call->in_shape[1] != NULL) {
+        MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET(i64)));
+        if (mpl_count(call->in_shape[1]) != 1)
+            MPL_FAIL(ctx, MPL_EINPUT, "the number of the run is one element");
+    }
+    mpl_like_input(call, 0, call->in_type[0]);
+    mpl_like_input(call, 1, MPL_TYPE_bool);
+out:
+    return st;
+}
+
+mpl_status mpl_shape_dropout_grad(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    double ratio;
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_TRY(mpl_check_type(ctx, call, 1, MPL_SET(bool)));
+    MPL_TRY(read_ratio(ctx, call->graph, call->op, &ratio));
+    if (!mpl_shape_equal(call->in_shape[0], call->in_shape[1]))
+        MPL_FAIL(ctx, MPL_EINPUT, "gradient and mask must have the same dims");
+    mpl_like_input(call, 0, call->in_type[0]);
+out:
+    return st;
+}
+
+MPL_INLINE void drop(mpl_type type, int64_t n, double ratio, const void *x, const uint8_t *mask, void *y)
+{
+    for (int64_t i = 0; i < n; i++)
+        mpl_put(type, y, i, mask[i] ? mpl_get(type, x, i) / (1 - ratio) : 0);
+}
+
+/* The mask depends on seed, run and index alone: another order or another backend gives the same. */
+mpl_status mpl_eval_dropout_train(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    mpl_status st = MPL_OK;
+    int64_t n = mpl_count(&call->in[0].shape);
+    uint64_t run = call->n_in > 1 && call->in[1].data != NULL ? *(const uint64_t *)call->in[1].data : 0;
+    uint8_t *mask = call->out[1].data;
+    double ratio;
+    mpl_rng rng;
+
+    MPL_TRY(read_ratio(ctx, call->graph, call->op, &ratio));
+    mpl_rng_init(&rng, (uint64_t)mpl_attr_int(call->graph, call->op, MPL_ATTR_seed, 0));
+    mpl_rng_init(&rng, mpl_rng_next(&rng) ^ run);
+    mpl_rng_init(&rng, mpl_rng_next(&rng));
+    for (int64_t i = 0; i < n; i++)
+        mask[i] = (double)mpl_rng_float(&rng) >= ratio;
+    MPL_FOR_FLOAT(call->in[0].type, drop, n, ratio, call->in[0].data, mask, call->out[0].data)
+out:
+    return st;
+}
+
+mpl_status mpl_eval_dropout_grad(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    mpl_status st = MPL_OK;
+    double ratio;
+
+    MPL_TRY(read_ratio(ctx, call->graph, call->op, &ratio));
+    MPL_FOR_FLOAT(call->in[0].type, drop, mpl_count(&call->in[0].shape), ratio, call->in[0].data,
+                  call->in[1].data, call->out[0].data)
+out:
+    return st;
+}

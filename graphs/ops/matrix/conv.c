@@ -1,0 +1,402 @@
+/* conv.c -- convolution and its transpose over 1 to 3 spatial dims.
+ *
+ * Order of accumulation: an output element starts as its bias (or 0), conv_sum adds input 0, and takes the products in order of
+ * input channel, then kernel element in row-major order. f32 convolution adds them in tiles
+ * (product_priv.h), its padding taking part as zeros; all else adds one by one in double and rounds once,
+ * padding left out. */
+#include "graphs/ops/matrix/conv.h"
+#include "graphs/ops/matrix/product_priv.h"
+#include "graphs/ops/matrix/window_priv.h"
+
+/* Checks that conv and conv_transpose share; *group is the number of groups. */
+static mpl_status check_conv(mpl_ctx *ctx, const mpl_shape_call *call, int64_t *group)
+{
+    mpl_status st = MPL_OK;
+    bool biased = call->n_in > 2 && call->in_shape[2] != NULL;
+
+    MPL_TRY(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_TRY(mpl_check_same_type(ctx, call, 1, 0));
+    MPL_TRY(mpl_check_rank(ctx, call, 0, 3, 5));
+    MPL_TRY(mpl_check_rank(ctx, call, 1, 3, 5));
+    if (biased) {
+        MPL_TRY(mpl_check_same_type(ctx, call, 2, 0));
+        MPL_TRY(mpl_check_rank(ctx, call, 2, 1, 1));
+    }
+    *group = mpl_attr_int(call->graph, call->op, MPL_ATTR_group, 1);
+    if (*group < 1)
+        MPL_FAIL(ctx, MPL_EINPUT, "group %" PRId64 " is not positive", *group);
+out:
+    return st;
+}
+
+static mpl_status check_bias(mpl_ctx *ctx, const mpl_shape_call *call, int64_t channels)
+{
+    mpl_status st = MPL_OK;
+
+    if (call->n_in > 2 && call->in_shape[2] != NULL && call->in_shape[2]->dim[0] != channels)
+        MPL_FAIL(ctx, MPL_EINPUT, "the bias has %" PRId64 " elements for %" PRId64 " output channels",
+                 call->in_shape[2]->dim[0], channels);
+out:
+    return st;
+}
+
+mpl_status mpl_shape_conv(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    const mpl_shape *x = call->in_shape[0], *weight = call->in_shape[1];
+    int64_t group, channels;
+    mpl_window w;
+
+    MPL_TRY(check_conv(ctx, call, &group));
+    channels = weight->dim[0];
+    if (x->dim[1] % group != 0 || x->dim[1] / group != weight->dim[1] || channels % group != 0)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%" PRId64 " input channels, weights for %" PRId64 " to %" PRId64 " and %" PRId64
+                 " groups do not go together",
+                 x->dim[1], weight->dim[1], channels, group);
+    MPL_TRY(check_bias(ctx, call, channels));
+    MPL_TRY(mpl_window_read(ctx, call->graph, call->op, x, weight, &w));
+    MPL_TRY(mpl_window_slide(ctx, call->graph, call->op, &w));
+    mpl_window_shape(&w, x->dim[0], channels, &call->out_shape[0]);
+    call->out_type[0] = call->in_type[0];
+out:
+    return st;
+}
+
+/* ---- what conv_act and conv_sum add ----------------------------------------------------------------------- */
+
+static const char *const activation_name[MPL_N_ACTIVATIONS] = {"none", "relu", "relu6"};
+
+const char *mpl_activation_name(mpl_activation a)
+{
+    return activation_name[a];
+}
+
+mpl_activation mpl_activation_of(const mpl_graph *g, mpl_op op)
+{
+    const char *name = mpl_attr_text(g, op, MPL_ATTR_activation, activation_name[MPL_ACT_NONE]);
+    int a = 0;
+
+    while (a < MPL_N_ACTIVATIONS && strcmp(name, activation_name[a]) != 0)
+        a++;
+    return (mpl_activation)a;
+}
+
+mpl_status mpl_check_activation(mpl_ctx *ctx, const mpl_graph *g, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+
+    if (mpl_activation_of(g, op) == MPL_N_ACTIVATIONS)
+        MPL_FAIL(ctx, MPL_EINPUT, "activation '%.40s' is none of none, relu, relu6",
+                 mpl_attr_text(g, op, MPL_ATTR_activation, ""));
+out:
+    return st;
+}
+
+mpl_status mpl_shape_conv_act(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_check_activation(ctx, call->graph, call->op));
+    MPL_TRY(mpl_shape_conv(ctx, call));
+out:
+    return st;
+}
+
+mpl_status mpl_shape_conv_sum(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_shape_added_to(ctx, call, mpl_shape_conv_act));
+    if (!mpl_shape_equal(call->in_shape[0], &call->out_shape[0]))
+        MPL_FAIL(ctx, MPL_EINPUT, "what is added has other dims than the convolution's result");
+out:
+    return st;
+}
+
+/* A convolution with its operands in the order of conv's. */
+typedef struct conv_form {
+    const mpl_tensor *in;
+    uint32_t n_in;
+    const void *sum; /* added to all of the output, may be it; NULL: nothing */
+    mpl_activation activation;
+} conv_form;
+
+static conv_form form_of(const mpl_op_call *call)
+{
+    uint32_t first = mpl_fused_first((mpl_op_kind)call->graph->op_kind[call->op]);
+
+    return (conv_form){call->in + first, call->n_in - first, first > 0 ? call->in[0].data : NULL,
+                       mpl_activation_of(call->graph, call->op)};
+}
+
+/* ---- f32 convolution: the kernels times a matrix of the input elements that each output element sees --- */
+
+/* One group of one item of the batch. */
+typedef struct conv_part {
+    const mpl_window *w;
+    const float *x, *weight; /* [in_channels][in plane], [out_channels][in_channels][kernel] */
+    int64_t in_channels, out_channels, in_plane, out_plane, kernel;
+    float *y; /* [out_channels][out_plane] */
+} conv_part;
+
+/* Where the windows of outputs [first, first + n) of a plane begin; columns behind them see nothing. */
+static void place_windows(const mpl_window *w, int64_t first, int64_t n, int64_t at[3][MPL_TILE_N])
+{
+    for (int64_t j = 0; j < MPL_TILE_N; j++) {
+        int64_t o[3] = {(first + j) / w->out[2] / w->out[1], (first + j) / w->out[2] % w->out[1],
+                        (first + j) % w->out[2]};
+
+        for (int i = 0; i < 3; i++)
+            at[i][j] = j < n ? o[i] * w->stride[i] - w->before[i] : INT64_MIN / 2;
+    }
+}
+
+/* Rows [k0, k0 + n_k) of the matrix, for the columns whose windows begin at `at`. */
+static void pack_windows(const conv_part *part, int64_t at[3][MPL_TILE_N], int64_t n, int64_t k0, int64_t n_k,
+                         mpl_tile *tile)
+{
+    const mpl_window *w = part->w;
+
+    for (int64_t k = 0; k < n_k; k++) {
+        int64_t tap = (k0 + k) % part->kernel;
+        const float *x = part->x + (k0 + k) / part->kernel * part->in_plane;
+        int64_t dz = tap / w->kernel[2] / w->kernel[1] * w->dilation[0];
+        int64_t dy = tap / w->kernel[2] % w->kernel[1] * w->dilation[1],
+                dx = tap % w->kernel[2] * w->dilation[2];
+
+        for (int64_t j = 0; j < n; j += MPL_TILE_LANES)
+            for (int64_t lane = 0; lane < MPL_TILE_LANES; lane++) {
+                int64_t iz = at[0][j + lane] + dz, iy = at[1][j + lane] + dy, ix = at[2][j + lane] + dx;
+                bool seen =
+                    mpl_is_inside(iz, w->in[0]) && mpl_is_inside(iy, w->in[1]) && mpl_is_inside(ix, w->in[2]);
+
+                tile->b[j / MPL_TILE_LANES][k][lane] = seen ? x[(iz * w->in[1] + iy) * w->in[2] + ix] : 0;
+            }
+    }
+}
+
+static void conv_tiles(const conv_part *part)
+{
+    int64_t at[3][MPL_TILE_N], n_terms = part->in_channels * part->kernel;
+    mpl_tile tile;
+
+    for (int64_t j = 0; j < part->out_plane; j += MPL_TILE_N) {
+        int64_t n = part->out_plane - j < MPL_TILE_N ? part->out_plane - j : MPL_TILE_N;
+
+        place_windows(part->w, j, n, at);
+        for (int64_t k = 0; k < n_terms; k += MPL_TILE_K) {
+            int64_t n_k = n_terms - k < MPL_TILE_K ? n_terms - k : MPL_TILE_K;
+
+            pack_windows(part, at, n, k, n_k, &tile);
+            mpl_tile_product(part->weight + k, n_terms, 1, part->out_channels, n_k, &tile, n, part->y + j,
+                             part->out_plane);
+        }
+    }
+}
+
+static void conv_f32(const mpl_op_call *call, const conv_form *f, const mpl_window *w, int64_t group)
+{
+    const mpl_shape *x = &f->in[0].shape, *y = &call->out[0].shape, *weight = &f->in[1].shape;
+    const float *bias = f->n_in > 2 ? f->in[2].data : NULL, *sum = f->sum;
+    conv_part part = {.w = w, .in_channels = weight->dim[1], .out_channels = y->dim[1] / group};
+    int64_t n;
+
+    part.in_plane = mpl_count_dims(x, 2, x->rank);
+    part.out_plane = mpl_count_dims(y, 2, y->rank);
+    part.kernel = mpl_count_dims(weight, 2, weight->rank);
+    n = part.out_channels * part.out_plane;
+    for (int64_t i = 0; i < y->dim[0] * group; i++) {
+        int64_t first = i % group * part.out_channels; /* output channel */
+
+        part.x = (const float *)f->in[0].data + i * part.in_channels * part.in_plane;
+        part.weight = (const float *)f->in[1].data + first * part.in_channels * part.kernel;
+        part.y = (float *)call->out[0].data + i * n;
+        for (int64_t j = 0; j < n; j++) {
+            float begin = bias != NULL ? bias[first + j / part.out_plane] : 0;
+
+            part.y[j] = sum != NULL ? begin + sum[i * n + j] : begin;
+        }
+        conv_tiles(&part);
+        for (int64_t j = 0; j < n && f->activation != MPL_ACT_NONE; j++)
+            part.y[j] = (float)mpl_activate(f->activation, (double)part.y[j]);
+    }
+}
+
+/* ---- every other case: output element by output element, in double ------------------------------------- */
+
+/* What stands still while one output element is computed. The weight of output channel c, input channel i
+ * of the group and kernel element t is number c * out_step + i * in_step + t. */
+typedef struct conv_sum {
+    const mpl_window *w;
+    const void *x, *weight;
+    int64_t in_channels, in_plane, kernel, in_step;
+    bool transposed;
+} conv_sum;
+
+/* The input element along axis i that kernel element k of output element o sees; -1: none. */
+static inline int64_t seen_by(const conv_sum *s, int i, int64_t o, int64_t k)
+{
+    const mpl_window *w = s->w;
+    int64_t at;
+
+    if (!s->transposed) {
+        at = o * w->stride[i] - w->before[i] + k * w->dilation[i];
+    } else {
+        at = o + w->before[i] - k * w->dilation[i];
+        if (at % w->stride[i] != 0)
+            return -1;
+        at /= w->stride[i];
+    }
+    return mpl_is_inside(at, w->in[i]) ? at : -1;
+}
+
+/* The products of output element o; x0 and weight0 are the numbers of the first elements that take part. */
+MPL_INLINE double sum_of(mpl_type type, const conv_sum *s, int64_t x0, int64_t weight0, const int64_t o[3],
+                         double sum)
+{
+    const mpl_window *w = s->w;
+
+    for (int64_t c = 0; c < s->in_channels; c++)
+        for (int64_t k = 0; k < s->kernel; k++) {
+            int64_t z = seen_by(s, 0, o[0], k / w->kernel[2] / w->kernel[1]);
+            int64_t y = seen_by(s, 1, o[1], k / w->kernel[2] % w->kernel[1]);
+            int64_t x = seen_by(s, 2, o[2], k % w->kernel[2]);
+
+            if (z >= 0 && y >= 0 && x >= 0)
+                sum += mpl_get(type, s->x, x0 + c * s->in_plane + (z * w->in[1] + y) * w->in[2] + x) *
+                       mpl_get(type, s->weight, weight0 + c * s->in_step + k);
+        }
+    return sum;
+}
+
+/* All of the output; out_step as in conv_sum. Channel c of the output belongs to group c / (channels /
+ * group), whose weights begin at group_step times that. */
+MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_form *f, const conv_sum *s,
+                           int64_t group, int64_t group_step, int64_t out_step)
+{
+    const void *bias = f->n_in > 2 ? f->in[2].data : NULL;
+    int64_t channels = call->out[0].shape.dim[1] / group, at = 0;
+    const int64_t *out = s->w->out;
+
+    for (int64_t i = 0; i < call->out[0].shape.dim[0] * group * channels; i++) {
+        int64_t part = i / channels, c = i % channels, whole = part % group * channels + c;
+        double first = bias != NULL ? mpl_get(type, bias, whole) : 0;
+
+        for (int64_t j = 0; j < out[0] * out[1] * out[2]; j++) {
+            int64_t o[3] = {j / out[2] / out[1], j / out[2] % out[1], j % out[2]};
+            double begin = first + (f->sum != NULL ? mpl_get(type, f->sum, at) : 0);
+
+            mpl_put(type, call->out[0].data, at++,
+                    mpl_activate(f->activation, sum_of(type, s, part * s->in_channels * s->in_plane,
+                                                       part % group * group_step + c * out_step, o, begin)));
+        }
+    }
+}
+
+mpl_status mpl_eval_conv(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    mpl_status st = MPL_OK;
+    const conv_form f = form_of(call);
+    const mpl_shape *x = &f.in[0].shape, *weight = &f.in[1].shape;
+    int64_t group = mpl_attr_int(call->graph, call->op, MPL_ATTR_group, 1), out_step;
+    conv_sum s = {.x = f.in[0].data, .weight = f.in[1].data};
+    mpl_window w;
+
+    MPL_TRY(mpl_window_read(ctx, call->graph, call->op, x, weight, &w));
+    MPL_TRY(mpl_window_slide(ctx, call->graph, call->op, &w));
+    if (mpl_count(&call->out[0].shape) == 0)
+        return MPL_OK;
+    if (f.in[0].type == MPL_TYPE_f32) {
+        conv_f32(call, &f, &w, group);
+        return MPL_OK;
+    }
+    s.w = &w;
+    s.in_channels = weight->dim[1];
+    s.in_plane = mpl_count_dims(x, 2, x->rank);
+    s.kernel = s.in_step = mpl_count_dims(weight, 2, weight->rank);
+    out_step = s.in_channels * s.kernel;
+    MPL_FOR_FLOAT(f.in[0].type, conv_plain, call, &f, &s, group, weight->dim[0] / group * out_step, out_step);
+out:
+    return st;
+}
+
+/* ---- conv_transpose ------------------------------------------------------------------------------------ */
+
+/* The window of a transposed convolution; its outputs are the inputs of the convolution that it reverses.
+ * output_shape (spatial dims) without pads decides the pads, the larger half before; with pads only the
+ * dims. */
+static mpl_status transposed_window(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *x,
+                                    const mpl_shape *weight, mpl_window *w)
+{
+    mpl_status st = MPL_OK;
+    mpl_attr attr;
+    int64_t extra[3] = {0}, want[3] = {0};
+    uint32_t first;
+
+    MPL_TRY(mpl_window_read(ctx, g, op, x, weight, w));
+    first = 3 - w->n;
+    MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_output_padding, w->n, 0, extra + first));
+    MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_output_shape, w->n, 0, want + first));
+    for (uint32_t i = 0; i < 3; i++) {
+        int64_t whole = w->in[i] == 0 ? 0
+                                      : (w->in[i] - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] +
+                                            1 + extra[i];
+        int64_t cut = whole - want[i];
+
+        w->out[i] = whole - w->before[i] - w->after[i];
+        if (i >= first && mpl_attr_get(g, op, MPL_ATTR_output_shape, &attr)) {
+            w->out[i] = want[i];
+            if (!mpl_attr_get(g, op, MPL_ATTR_pads, &attr))
+                w->before[i] = cut > 0 ? cut - cut / 2 : 0;
+        }
+        if (w->out[i] < 0 || w->out[i] > INT64_C(1) << 61)
+            MPL_FAIL(ctx, MPL_EINPUT, "the output would have %" PRId64 " elements along spatial dim %u",
+                     w->out[i], i - first);
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_shape_conv_transpose(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    mpl_status st = MPL_OK;
+    const mpl_shape *x = call->in_shape[0], *weight = call->in_shape[1];
+    int64_t group;
+    mpl_window w;
+
+    MPL_TRY(check_conv(ctx, call, &group));
+    if (x->dim[1] != weight->dim[0] || x->dim[1] % group != 0 || weight->dim[1] > INT64_MAX / group)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%" PRId64 " input channels, weights for %" PRId64 " and %" PRId64
+                 " groups do not go together",
+                 x->dim[1], weight->dim[0], group);
+    MPL_TRY(check_bias(ctx, call, weight->dim[1] * group));
+    MPL_TRY(transposed_window(ctx, call->graph, call->op, x, weight, &w));
+    mpl_window_shape(&w, x->dim[0], weight->dim[1] * group, &call->out_shape[0]);
+    call->out_type[0] = call->in_type[0];
+out:
+    return st;
+}
+
+mpl_status mpl_eval_conv_transpose(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    mpl_status st = MPL_OK;
+    const mpl_shape *x = &call->in[0].shape, *weight = &call->in[1].shape;
+    int64_t group = mpl_attr_int(call->graph, call->op, MPL_ATTR_group, 1);
+    conv_sum s = {.x = call->in[0].data, .weight = call->in[1].data, .transposed = true};
+    const conv_form f = form_of(call);
+    mpl_window w;
+
+    MPL_TRY(transposed_window(ctx, call->graph, call->op, x, weight, &w));
+    if (mpl_count(&call->out[0].shape) == 0)
+        return MPL_OK;
+    s.w = &w;
+    s.in_channels = x->dim[1] / group;
+    s.in_plane = mpl_count_dims(x, 2, x->rank);
+    s.kernel = mpl_count_dims(weight, 2, weight->rank);
+    s.in_step = weight->dim[1] * s.kernel;
+    MPL_FOR_FLOAT(call->in[0].type, conv_plain, call, &f, &s, group, s.in_channels * s.in_step, s.kernel);
+out:
+    return st;
+}

@@ -1,0 +1,114 @@
+/* window.c -- see window_priv.h. */
+#include "graphs/ops/matrix/window_priv.h"
+
+static const int64_t most = INT64_C(1) << 30; /* products of two and sums of some fit in 64 bits */
+
+mpl_status mpl_window_numbers(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_attr_key key, uint32_t n,
+                              int64_t least, int64_t *to)
+{
+    mpl_status st = MPL_OK;
+    mpl_attr attr;
+
+    if (!mpl_attr_get(g, op, key, &attr))
+        return MPL_OK;
+    if (attr.n != n)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s has %u numbers; it must have %u", mpl_attr_name(key), attr.n, n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (attr.ints[i] < least || attr.ints[i] > most)
+            MPL_FAIL(ctx, MPL_EINPUT, "%s[%u] = %" PRId64 " is outside [%" PRId64 ",2^30]",
+                     mpl_attr_name(key), i, attr.ints[i], least);
+        to[i] = attr.ints[i];
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_window_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
+                           const mpl_shape *weight, mpl_window *w)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = in->rank - 2, first;
+    int64_t kernel[3] = {0}, pads[6] = {0};
+
+    if (in->rank < 3 || in->rank > 5 || (weight != NULL && weight->rank != in->rank))
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "the input has %u dims%s; there must be 1 to 3 spatial ones behind two others", in->rank,
+                 weight != NULL ? ", the kernel another number or as many" : "");
+    *w = (mpl_window){n, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}, {0}};
+    first = 3 - n;
+    for (uint32_t i = 0; i < n; i++) {
+        kernel[i] = weight != NULL ? weight->dim[2 + i] : 0;
+        w->in[first + i] = in->dim[2 + i];
+        if (in->dim[2 + i] > most)
+            MPL_FAIL(ctx, MPL_EINPUT, "spatial dim %u of %" PRId64 " elements is more than 2^30", i,
+                     in->dim[2 + i]);
+    }
+    MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_kernel_shape, n, 1, kernel));
+    MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_strides, n, 1, w->stride + first));
+    MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_dilations, n, 1, w->dilation + first));
+    MPL_TRY(mpl_window_numbers(ctx, g, op, MPL_ATTR_pads, 2 * n, 0, pads));
+    for (uint32_t i = 0; i < n; i++) {
+        if (kernel[i] < 1 || kernel[i] > most || (weight != NULL && kernel[i] != weight->dim[2 + i]))
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "kernel dim %u is %" PRId64 ": missing, not the weight's, or outside [1,2^30]", i,
+                     kernel[i]);
+        w->kernel[first + i] = kernel[i];
+        w->before[first + i] = pads[i];
+        w->after[first + i] = pads[n + i];
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_window_slide(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_window *w)
+{
+    mpl_status st = MPL_OK;
+    bool up = mpl_attr_int(g, op, MPL_ATTR_ceil_mode, 0) != 0;
+
+    for (int i = 0; i < 3; i++) {
+        int64_t span = (w->kernel[i] - 1) * w->dilation[i] + 1;
+        int64_t room = w->in[i] + w->before[i] + w->after[i] - span + (up ? w->stride[i] - 1 : 0);
+
+        w->out[i] = room < 0 ? 0 : room / w->stride[i] + 1;
+        if (up && w->out[i] > 0 && (w->out[i] - 1) * w->stride[i] >= w->in[i] + w->before[i])
+            w->out[i]--;
+        if (w->out[i] == 0 && w->in[i] > 0)
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "a window of %" PRId64 " elements is larger than the padded input of %" PRId64, span,
+                     w->in[i] + w->before[i] + w->after[i]);
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_window_pool(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in, mpl_window *w)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_window_read(ctx, g, op, in, NULL, w));
+    MPL_TRY(mpl_window_slide(ctx, g, op, w));
+out:
+    return st;
+}
+
+void mpl_window_shape(const mpl_window *w, int64_t batch, int64_t channels, mpl_shape *out)
+{
+    out->rank = 2 + w->n;
+    out->dim[0] = batch;
+    out->dim[1] = channels;
+    for (uint32_t i = 0; i < w->n; i++)
+        out->dim[2 + i] = w->out[3 - w->n + i];
+}
+
+int64_t mpl_window_padded_count(const mpl_window *w, const int64_t o[3])
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < 3; i++) {
+        int64_t left = w->in[i] + w->before[i] + w->after[i] - o[i] * w->stride[i];
+        int64_t most_left = left <= 0 ? 0 : (left - 1) / w->dilation[i] + 1;
+
+        count *= most_left < w->kernel[i] ? most_left : w->kernel[i];
+    }
+    return count;
+}

@@ -1,0 +1,250 @@
+/* order_blocks.c -- orders of graphs with control flow: block by block, each as a graph of its own. See problem.h.
+ *
+ * In its block, an operation that owns others is one operation that also reads what they capture. */
+#include "graphs/orders/order_blocks.h"
+#include "graphs/ir/graph_priv.h"
+
+/* One block as a graph: its direct operations, and all the values of the whole graph under their ids. Names, types,
+ * shapes and bytes are the whole graph's own arrays; no more is set than orders look at. */
+typedef struct stand_in {
+    mpl_graph g;
+    mpl_op *op;    /* [g.n_ops] the operation of the whole graph */
+    uint8_t *seen; /* [n_values] scratch: the operation reads it */
+} stand_in;
+
+static void stand_in_free(mpl_ctx *ctx, stand_in *s)
+{
+    void *arrays[] = {s->op,
+                      s->seen,
+                      s->g.op_kind,
+                      s->g.op_name,
+                      s->g.op_in_begin,
+                      s->g.op_out_begin,
+                      s->g.op_body_begin,
+                      s->g.op_in,
+                      s->g.op_out,
+                      s->g.value_op,
+                      s->g.value_role,
+                      s->g.output,
+                      s->g.value_use_begin,
+                      s->g.value_use};
+
+    MPL_FREE_ALL(ctx, arrays);
+}
+
+static mpl_status stand_in_new(mpl_ctx *ctx, const mpl_graph *g, stand_in *s)
+{
+    mpl_status st = MPL_OK;
+    size_t n_reads = g->op_in_begin[g->n_ops], n_results = g->n_outputs;
+
+    for (uint32_t b = 1; b < g->n_blocks; b++)
+        n_results += g->block_n_results[b];
+    s->g = (mpl_graph){.name = g->name,
+                       .n_values = g->n_values,
+                       .value_name = g->value_name,
+                       .value_type = g->value_type,
+                       .value_shape = g->value_shape,
+                       .value_bytes = g->value_bytes};
+    MPL_TRY(mpl_new(ctx, s->op, g->n_ops));
+    MPL_TRY(mpl_new(ctx, s->seen, g->n_values));
+    MPL_TRY(mpl_new(ctx, s->g.op_kind, g->n_ops));
+    MPL_TRY(mpl_new(ctx, s->g.op_name, g->n_ops));
+    MPL_TRY(mpl_new(ctx, s->g.op_in_begin, (size_t)g->n_ops + 1));
+    MPL_TRY(mpl_new(ctx, s->g.op_out_begin, (size_t)g->n_ops + 1));
+    MPL_TRY(mpl_new(ctx, s->g.op_body_begin, (size_t)g->n_ops + 1));
+    MPL_TRY(mpl_new(ctx, s->g.op_in, 2 * n_reads + n_results)); /* its own inputs, and what is captured */
+    MPL_TRY(mpl_new(ctx, s->g.op_out, g->op_out_begin[g->n_ops]));
+    MPL_TRY(mpl_new(ctx, s->g.value_op, g->n_values));
+    MPL_TRY(mpl_new(ctx, s->g.value_role, g->n_values));
+    MPL_TRY(mpl_new(ctx, s->g.output, n_results));
+out:
+    return st;
+}
+
+/* ---- filling it with a block ------------------------------------------------------------------------------------- */
+
+/* One more value that the last operation reads, if it is made in block b and not noted yet. */
+static void add_capture(const mpl_graph *g, stand_in *s, uint32_t b, mpl_value v)
+{
+    if (v == MPL_NONE || g->value_op[v] == MPL_NONE || g->value_block[v] != b || s->seen[v])
+        return;
+    s->seen[v] = 1;
+    s->g.op_in[s->g.op_in_begin[s->g.n_ops + 1]++] = v;
+}
+
+/* What the blocks of `owner`, and those nested in them, read of block b. They are the last ones before it. */
+static void add_captures(const mpl_graph *g, stand_in *s, uint32_t b, mpl_op owner)
+{
+    uint32_t first = g->op_body[g->op_body_begin[owner]];
+
+    for (mpl_op op = g->block_op_begin[first]; op < owner; op++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            add_capture(g, s, b, g->op_in[i]);
+    for (uint32_t k = first; k < g->n_blocks && g->block_op_begin[k] <= owner && g->block_owner[k] <= owner;
+         k++)
+        for (uint32_t i = 0; i < g->block_n_results[k]; i++)
+            add_capture(g, s, b, g->block_result[g->block_result_begin[k] + i]);
+}
+
+static void add_op(const mpl_graph *g, stand_in *s, uint32_t b, mpl_op op)
+{
+    mpl_op mine = s->g.n_ops;
+    uint32_t begin = s->g.op_in_begin[mine], out = s->g.op_out_begin[mine];
+
+    s->op[mine] = op;
+    s->g.op_kind[mine] = g->op_kind[op];
+    s->g.op_name[mine] = g->op_name[op];
+    s->g.op_in_begin[mine + 1] = begin;
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        s->g.op_in[s->g.op_in_begin[mine + 1]++] = g->op_in[i];
+        if (g->op_in[i] != MPL_NONE)
+            s->seen[g->op_in[i]] = 1;
+    }
+    if (g->op_body_begin[op] < g->op_body_begin[op + 1])
+        add_captures(g, s, b, op);
+    for (uint32_t i = begin; i < s->g.op_in_begin[mine + 1]; i++)
+        if (s->g.op_in[i] != MPL_NONE)
+            s->seen[s->g.op_in[i]] = 0;
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
+        if (g->op_out[i] != MPL_NONE)
+            s->g.value_op[g->op_out[i]] = mine;
+        s->g.op_out[out++] = g->op_out[i];
+    }
+    s->g.op_out_begin[mine + 1] = out;
+    s->g.n_ops++;
+}
+
+static mpl_status fill(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, stand_in *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_value *result = b == 0 ? g->output : g->block_result + g->block_result_begin[b];
+    uint32_t n = b == 0 ? g->n_outputs : g->block_n_results[b];
+
+    s->g.n_ops = s->g.n_outputs = 0;
+    memset(s->g.value_op, 0xff, g->n_values * sizeof *s->g.value_op);
+    for (mpl_value v = 0; v < g->n_values; v++)
+        s->g.value_role[v] =
+            g->value_op[v] != MPL_NONE && g->value_block[v] != b ? MPL_PARAMETER : g->value_role[v];
+    for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
+        if (g->op_block[op] == b)
+            add_op(g, s, b, op);
+    for (uint32_t i = 0; i < n; i++) {
+        if (result[i] == MPL_NONE || g->value_block[result[i]] != b)
+            continue;
+        s->g.output[s->g.n_outputs++] = result[i];
+        if (g->value_role[result[i]] == MPL_TEMPORARY)
+            s->g.value_role[result[i]] = MPL_OUTPUT;
+    }
+    MPL_TRY(mpl_graph_index_uses(ctx, &s->g));
+out:
+    return st;
+}
+
+/* ---- the whole order --------------------------------------------------------------------------------------------- */
+
+/* Moves the exit tests of a block's order as far ahead as they can stand: no order maker knows what they are for. */
+static uint32_t with_tests(const stand_in *s, const mpl_op *order, mpl_op *out)
+{
+    const mpl_graph *g = &s->g;
+    uint32_t n = 0;
+
+    for (uint32_t step = 0; step <= g->n_ops; step++) {
+        mpl_op after = step == 0 ? MPL_NONE : order[step - 1];
+
+        if (after != MPL_NONE && g->op_kind[after] == MPL_OP_exit_unless)
+            continue;
+        if (after != MPL_NONE)
+            out[n++] = s->op[after];
+        for (mpl_op test = 0; test < g->n_ops; test++)
+            if (g->op_kind[test] == MPL_OP_exit_unless &&
+                g->value_op[g->op_in[g->op_in_begin[test]]] == after)
+                out[n++] = s->op[test];
+    }
+    return n;
+}
+
+/* Puts the blocks' orders into one: those of an operation's blocks right before it. begin[b] is where block b's stands in
+ * local; at[b] how far it has come. Blocks nest as deep as a graph likes: no recursion. */
+static void interleave(const mpl_graph *g, const mpl_op *local, const uint32_t *begin, uint32_t *at,
+                       mpl_op *order)
+{
+    uint32_t b = 0, n = 0;
+
+    for (;;) {
+        uint32_t next = MPL_NONE;
+        mpl_op op;
+
+        if (at[b] == begin[b + 1]) {
+            if (b == 0)
+                return;
+            b = g->block_parent[b];
+            continue;
+        }
+        op = local[at[b]];
+        for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1] && next == MPL_NONE; k++)
+            if (at[g->op_body[k]] < begin[g->op_body[k] + 1])
+                next = g->op_body[k];
+        if (next != MPL_NONE)
+            b = next;
+        else
+            order[n++] = op, at[b]++;
+    }
+}
+
+mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, mpl_block_order *make, void *how,
+                               mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+    stand_in s = {0};
+    mpl_op *local = NULL, *one = NULL;
+    uint32_t *begin = NULL, *at = NULL;
+
+    if (g->n_blocks == 1)
+        return make(ctx, g, how, order);
+    MPL_TRY(stand_in_new(ctx, g, &s));
+    MPL_TRY(mpl_new(ctx, local, g->n_ops));
+    MPL_TRY(mpl_new(ctx, one, g->n_ops));
+    MPL_TRY(mpl_new(ctx, begin, (size_t)g->n_blocks + 1));
+    MPL_TRY(mpl_new(ctx, at, g->n_blocks));
+    for (uint32_t b = 0; b < g->n_blocks; b++) {
+        MPL_TRY(fill(ctx, g, b, &s));
+        MPL_TRY(make(ctx, &s.g, how, one));
+        at[b] = begin[b];
+        begin[b + 1] = begin[b] + with_tests(&s, one, local + begin[b]);
+    }
+    interleave(g, local, begin, at, order);
+out:
+    stand_in_free(ctx, &s);
+    mpl_free(ctx, local);
+    mpl_free(ctx, one);
+    mpl_free(ctx, begin);
+    mpl_free(ctx, at);
+    return st;
+}
+
+/* Whether the operations of block b have the steps [from, to). */
+static bool fills(const mpl_graph *g, uint32_t b, const uint32_t *step_of, uint32_t from, uint32_t to)
+{
+    for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
+        if (step_of[op] < from || step_of[op] >= to)
+            return false;
+    return true;
+}
+
+mpl_status mpl_order_check_blocks(mpl_ctx *ctx, const mpl_graph *g, const uint32_t *step_of)
+{
+    mpl_status st = MPL_OK;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t k = g->op_body_begin[op + 1], to = step_of[op]; k-- > g->op_body_begin[op];) {
+            uint32_t b = g->op_body[k], n = g->block_op_end[b] - g->block_op_begin[b];
+
+            if (n > to || !fills(g, b, step_of, to - n, to))
+                MPL_FAIL(ctx, MPL_EINPUT,
+                         "the order does not have block '%.100s' in one piece before operation '%.100s'",
+                         g->block_name[b], g->op_name[op]);
+            to -= n;
+        }
+out:
+    return st;
+}

@@ -1,0 +1,22 @@
+/* order_blocks.h -- orders of graphs with control flow. Private to graphs/. */
+#ifndef MPL_ORDER_BLOCKS_H
+#define MPL_ORDER_BLOCKS_H
+
+#include "graphs/problem/problem.h"
+
+/* An order of a graph without blocks: what mpl_order_kind.make does. */
+typedef mpl_status mpl_block_order(mpl_ctx *ctx, const mpl_graph *g, void *how, mpl_op *order);
+
+/* Orders each block by `make`, given as a graph of its own, and puts the blocks together: those of an operation right before
+ * it, exit tests as early as they can stand. A graph without blocks goes to `make` as it is. */
+mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, mpl_block_order *make, void *how,
+                               mpl_op *order);
+
+/* waits[op], zero before: operands that have to be made, counted as often as they are read; of operations that are needed
+ * (NULL: all). */
+void mpl_count_waits(const mpl_graph *g, const uint8_t *needed, uint32_t *waits);
+
+/* MPL_EINPUT unless each operation's blocks stand in one piece, in their order, right before it. O(ops * depth). */
+mpl_status mpl_order_check_blocks(mpl_ctx *ctx, const mpl_graph *g, const uint32_t *step_of);
+
+#endif

@@ -1,0 +1,117 @@
+/* work.c -- what an operation costs. See work.h. */
+#include "graphs/orders/work.h"
+
+static const double PAIR = 2; /* a product and a sum */
+
+/* Of the dims from `from` on; 0: left out. */
+static double elements(const mpl_graph *g, mpl_value v, uint32_t from)
+{
+    double n = 1;
+
+    for (uint32_t i = from; v != MPL_NONE && i < g->value_shape[v].rank; i++)
+        n *= (double)g->value_shape[v].dim[i];
+    return v == MPL_NONE ? 0 : n;
+}
+
+/* Length of the sums of a matrix product whose left operand is input i: its columns, or its rows where it is turned. */
+static double depth(const mpl_graph *g, mpl_op op, uint32_t i)
+{
+    const mpl_shape *s = &g->value_shape[mpl_op_input(g, op, i)];
+    bool turned = g->op_kind[op] != MPL_OP_matmul && mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) != 0;
+
+    return s->rank == 0 ? 1 : (double)s->dim[turned ? 0 : s->rank - 1];
+}
+
+/* Gradients that were asked for and are products themselves: all but that of output `bias`. */
+static double gradients(const mpl_graph *g, mpl_op op, uint32_t bias)
+{
+    double n = 0;
+
+    for (uint32_t i = 0; i < 3; i++)
+        n += i != bias && mpl_op_output(g, op, i) != MPL_NONE;
+    return n;
+}
+
+static double moved(const mpl_graph *g, mpl_op op)
+{
+    double bytes = 0;
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
+        bytes += g->op_in[i] != MPL_NONE ? (double)g->value_bytes[g->op_in[i]] : 0;
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        bytes += g->op_out[i] != MPL_NONE ? (double)g->value_bytes[g->op_out[i]] : 0;
+    return bytes;
+}
+
+static double work(const mpl_graph *g, mpl_op op)
+{
+    switch (g->op_kind[op]) {
+    case MPL_OP_conv:
+    case MPL_OP_conv_act:
+        return PAIR * elements(g, mpl_op_output(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 1), 1);
+    case MPL_OP_conv_sum:
+        return PAIR * elements(g, mpl_op_output(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 2), 1);
+    case MPL_OP_conv_transpose:
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 1), 1);
+    case MPL_OP_matmul:
+    case MPL_OP_gemm:
+    case MPL_OP_gemm_act:
+        return PAIR * elements(g, mpl_op_output(g, op, 0), 0) * depth(g, op, 0);
+    case MPL_OP_gemm_sum:
+        return PAIR * elements(g, mpl_op_output(g, op, 0), 0) * depth(g, op, 1);
+    case MPL_OP_conv_grad_input:
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 1), 1);
+    case MPL_OP_conv_grad_weight:
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * elements(g, mpl_op_output(g, op, 0), 1);
+    case MPL_OP_conv_grad:
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * elements(g, mpl_op_input(g, op, 2), 1) *
+               gradients(g, op, 1);
+    case MPL_OP_gemm_grad:
+        return PAIR * elements(g, mpl_op_input(g, op, 0), 0) * depth(g, op, 1) * gradients(g, op, 1);
+    default:
+        return mpl_op_table[g->op_kind[op]].traits & MPL_VIEW ? 0 : moved(g, op);
+    }
+}
+
+static uint64_t rounded(double n)
+{
+    return n < (double)MPL_MOST_WORK ? (uint64_t)n : MPL_MOST_WORK;
+}
+
+uint64_t mpl_op_work(const mpl_graph *g, mpl_op op)
+{
+    return rounded(work(g, op));
+}
+
+/* Elements that are read for one that is made, where a window slides. */
+static double window(const mpl_graph *g, mpl_op op)
+{
+    uint32_t n = 0;
+    const int64_t *kernel = mpl_attr_ints(g, op, MPL_ATTR_kernel_shape, &n);
+    double elements_of = 1;
+
+    switch (g->op_kind[op]) {
+    case MPL_OP_lrn:
+    case MPL_OP_lrn_grad:
+        return (double)mpl_attr_int(g, op, MPL_ATTR_size, 1);
+    case MPL_OP_max_pool:
+    case MPL_OP_avg_pool:
+    case MPL_OP_lp_pool:
+    case MPL_OP_max_pool_grad:
+    case MPL_OP_avg_pool_grad:
+        for (uint32_t i = 0; i < n; i++)
+            elements_of *= (double)kernel[i];
+        return elements_of;
+    default:
+        return 1;
+    }
+}
+
+uint64_t mpl_run_work(const mpl_graph *g, mpl_op op)
+{
+    double bytes = 0;
+
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        bytes += g->op_out[i] != MPL_NONE ? (double)g->value_bytes[g->op_out[i]] : 0;
+    return rounded(work(g, op) * window(g, op) + bytes + MPL_STEP_WORK);
+}

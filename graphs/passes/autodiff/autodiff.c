@@ -1,0 +1,1008 @@
+/* autodiff.c -- training graphs by reverse mode. See autodiff.h.
+ *
+ * Source   Reverse accumulation as in A. Griewank, A. Walther, "Evaluating Derivatives", 2008, chapter 3, operation by operation.
+ * Idea     Forward, the graph is copied. Backward, operations are taken from the last to the first that the loss depends on; the
+ *          gradient of a value is whole once each operand that it is has given its part, and is added up there and then. */
+#include "graphs/ops/ops_priv.h"
+#include "graphs/passes/autodiff/autodiff_priv.h"
+#include "graphs/passes/copy_priv.h"
+
+enum { NAME_SIZE = MPL_GRAD_NAME };
+
+/* ---- names ----------------------------------------------------------------------------------------------------------- */
+
+const char *mpl_grad_fresh(const mpl_grad *d, char *text, const char *base, const char *suffix,
+                           uint32_t number)
+{
+    size_t n;
+
+    if (number == MPL_NONE)
+        snprintf(text, NAME_SIZE - 16, "%.200s%s", base, suffix);
+    else
+        snprintf(text, NAME_SIZE - 16, "%.200s%s%u", base, suffix, number);
+    n = strlen(text);
+    for (uint32_t i = 2; mpl_graph_find(d->to, text) != MPL_NONE || mpl_graph_find(d->g, text) != MPL_NONE;
+         i++)
+        snprintf(text + n, NAME_SIZE - n, "_%u", i);
+    return text;
+}
+
+const char *mpl_grad_copy_name(const mpl_grad *d, char *text, const char *base)
+{
+    return d->block == 0 ? base : mpl_grad_fresh(d, text, base, ".again", MPL_NONE);
+}
+
+/* ---- what rules use --------------------------------------------------------------------------------------------------- */
+
+static mpl_value old_in(const mpl_grad *d, uint32_t i)
+{
+    return d->g->op_in[d->g->op_in_begin[d->op] + i];
+}
+
+bool mpl_grad_wants(const mpl_grad *d, uint32_t i)
+{
+    return old_in(d, i) != MPL_NONE && d->varies[old_in(d, i)];
+}
+
+/* In the new graph; within blocks it is made there and then. */
+static mpl_value now(mpl_grad *d, mpl_value v)
+{
+    if (d->st == MPL_OK)
+        d->st = mpl_grad_now(d, v);
+    return v == MPL_NONE ? MPL_NONE : d->now[v];
+}
+
+mpl_value mpl_grad_in(mpl_grad *d, uint32_t i)
+{
+    return now(d, old_in(d, i));
+}
+
+mpl_value mpl_grad_out(mpl_grad *d, uint32_t i)
+{
+    return now(d, d->g->op_out[d->g->op_out_begin[d->op] + i]);
+}
+
+const mpl_shape *mpl_grad_in_shape(const mpl_grad *d, uint32_t i)
+{
+    return &d->g->value_shape[old_in(d, i)];
+}
+
+const mpl_shape *mpl_grad_out_shape(const mpl_grad *d, uint32_t i)
+{
+    return &d->g->value_shape[d->g->op_out[d->g->op_out_begin[d->op] + i]];
+}
+
+void mpl_grad_fail(mpl_grad *d, const char *why)
+{
+    if (d->st == MPL_OK)
+        d->st = mpl_fail(d->ctx, MPL_EINPUT, __FILE__, __LINE__,
+                         "operation '%.100s' (%s) cannot be differentiated: %s", d->g->op_name[d->op],
+                         mpl_op_table[d->g->op_kind[d->op]].name, why);
+}
+
+static mpl_value constant(mpl_grad *d, const char *base, mpl_type type, const mpl_shape *shape, double number)
+{
+    char text[NAME_SIZE];
+    uint64_t element = 0;
+    mpl_value v = MPL_NONE;
+
+    mpl_put(type, &element, 0, number);
+    if (d->st == MPL_OK)
+        d->st = mpl_graph_add_const(d->ctx, d->to, mpl_grad_fresh(d, text, base, "", MPL_NONE), type, shape,
+                                    &element, true, &v);
+    return v;
+}
+
+mpl_value mpl_grad_number(mpl_grad *d, double number)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "number.%g", number);
+    return constant(d, text, (mpl_type)d->g->value_type[old_in(d, 0)], &(mpl_shape){0, {0}}, number);
+}
+
+mpl_value mpl_grad_zero(mpl_grad *d, mpl_type type)
+{
+    return constant(d, "zero", type, &(mpl_shape){0, {0}}, 0);
+}
+
+mpl_value mpl_grad_dy(mpl_grad *d, uint32_t i)
+{
+    mpl_value v = d->g->op_out[d->g->op_out_begin[d->op] + i];
+
+    if (v != MPL_NONE && d->whole[v] != MPL_NONE)
+        return d->whole[v];
+    v = v == MPL_NONE ? old_in(d, 0) : v;
+    return constant(d, "zeros", (mpl_type)d->g->value_type[v], &d->g->value_shape[v], 0);
+}
+
+static void add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
+                   const mpl_attr *attr, uint32_t n, const char *const *name, mpl_value *out)
+{
+    uint32_t first = 0;
+
+    while (name[first] == NULL)
+        first++;
+    if (d->st == MPL_OK)
+        d->st = mpl_graph_add_op(d->ctx, d->to, kind, name[first], n_in, in, n_attr, attr, n, name, out);
+}
+
+/* Name of a value that operation d->op needs on the way. */
+static const char *helper_name(mpl_grad *d, char *text)
+{
+    mpl_value first = d->g->op_out[d->g->op_out_begin[d->op]];
+
+    return mpl_grad_fresh(d, text, d->g->value_name[first], ".back", d->n_helper++);
+}
+
+mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
+                          const mpl_attr *attr)
+{
+    char text[NAME_SIZE];
+    const char *name;
+    mpl_value out = MPL_NONE;
+
+    if (d->st != MPL_OK)
+        return MPL_NONE;
+    name = helper_name(d, text);
+    add_op(d, kind, n_in, in, n_attr, attr, 1, &name, &out);
+    return out;
+}
+
+mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                        uint32_t n_attr, const mpl_attr *attr)
+{
+    char text[NAME_SIZE];
+    const char *name;
+    mpl_value out = MPL_NONE;
+
+    if (d->st != MPL_OK)
+        return MPL_NONE;
+    name = mpl_grad_fresh(d, text, d->g->value_name[v], ".grad", MPL_NONE);
+    add_op(d, kind, n_in, in, n_attr, attr, 1, &name, &out);
+    return out;
+}
+
+/* "v.grad" where there will be one part only, or parts that are added as they come; else a number behind it. */
+static const char *part_name(const mpl_grad *d, mpl_value v, char *text)
+{
+    return mpl_grad_fresh(d, text, d->g->value_name[v], d->slots[v] == 1 ? ".grad" : ".grad.",
+                          d->slots[v] == 1 ? MPL_NONE : d->n_parts[v]);
+}
+
+void mpl_grad_part(mpl_grad *d, mpl_value v, mpl_value part)
+{
+    char text[NAME_SIZE];
+    const char *name;
+
+    if (d->st != MPL_OK)
+        return;
+    if (d->options->chained && d->n_parts[v] > 0) {
+        name = mpl_grad_fresh(d, text, d->g->value_name[v],
+                              d->n_parts[v] + 1 == d->slots[v] ? ".grad" : ".grad.sum",
+                              d->n_parts[v] + 1 == d->slots[v] ? MPL_NONE : d->n_parts[v]);
+        add_op(d, MPL_OP_add, 2, (mpl_value[]){d->whole[v], part}, 0, NULL, 1, &name, &d->whole[v]);
+    } else if (d->options->chained) {
+        d->whole[v] = part;
+    } else {
+        d->st = mpl_reserve(d->ctx, d->part_value, d->value_cap, (size_t)d->n_all_parts + 1);
+        if (d->st == MPL_OK)
+            d->st = mpl_reserve(d->ctx, d->part_prev, d->prev_cap, (size_t)d->n_all_parts + 1);
+        if (d->st != MPL_OK)
+            return;
+        d->part_value[d->n_all_parts] = part;
+        d->part_prev[d->n_all_parts] = d->last[v];
+        d->last[v] = d->n_all_parts++;
+    }
+    d->n_parts[v]++;
+}
+
+void mpl_grad_give(mpl_grad *d, uint32_t i, mpl_value part)
+{
+    mpl_grad_part(d, old_in(d, i), part);
+}
+
+void mpl_grad_make(mpl_grad *d, uint32_t i, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                   uint32_t n_attr, const mpl_attr *attr)
+{
+    mpl_grad_make_all(d, kind, n_in, in, n_attr, attr, 1, &i, 0);
+}
+
+void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
+                       const mpl_attr *attr, uint32_t n, const uint32_t *target, uint32_t needed)
+{
+    char(*text)[NAME_SIZE] = mpl_alloc(d->ctx, n, NAME_SIZE);
+    const char **name = mpl_alloc(d->ctx, n, sizeof *name);
+    mpl_value *out = mpl_alloc(d->ctx, n, sizeof *out);
+
+    if (d->st == MPL_OK && (text == NULL || name == NULL || out == NULL))
+        d->st = MPL_EMEM;
+    for (uint32_t i = 0; i < n && d->st == MPL_OK; i++)
+        if (target[i] != MPL_NONE)
+            name[i] = part_name(d, old_in(d, target[i]), text[i]);
+        else if (i < 32 && (needed >> i & 1) != 0)
+            name[i] = helper_name(d, text[i]);
+    for (uint32_t i = 1; i < n && d->st == MPL_OK;
+         i++) /* one value as several operands: names that are not there yet */
+        for (uint32_t j = 0; j < i && name[i] != NULL; j++)
+            if (name[j] != NULL && strcmp(name[i], name[j]) == 0)
+                name[i] = helper_name(d, text[i]);
+    if (d->st == MPL_OK)
+        add_op(d, kind, n_in, in, n_attr, attr, n, name, out);
+    for (uint32_t i = 0; i < n && d->st == MPL_OK; i++)
+        if (target[i] != MPL_NONE)
+            mpl_grad_give(d, target[i], out[i]);
+    mpl_free(d->ctx, text);
+    mpl_free(d->ctx, name);
+    mpl_free(d->ctx, out);
+}
+
+void mpl_grad_give_summed(mpl_grad *d, uint32_t i, mpl_value part)
+{
+    const mpl_shape *x = mpl_grad_in_shape(d, i);
+    mpl_shape y;
+    int64_t axes[MPL_MAX_RANK];
+    uint32_t n = 0;
+    mpl_attr attr[2];
+
+    if (d->st != MPL_OK)
+        return;
+    y = d->to->value_shape[part]; /* a copy: adding an operation may move the array */
+    for (uint32_t k = 0; k < y.rank; k++)
+        if (k + x->rank < y.rank || x->dim[k + x->rank - y.rank] != y.dim[k])
+            axes[n++] = k;
+    attr[0] = MPL_INTS(axes, n, axes);
+    attr[1] = MPL_INT(keepdims, 1);
+    if (mpl_shape_equal(x, &y))
+        mpl_grad_give(d, i, part);
+    else if (x->rank == y.rank)
+        mpl_grad_make(d, i, MPL_OP_reduce_sum, 1, &part, 2, attr);
+    else {
+        if (n > 0)
+            part = mpl_grad_helper(d, MPL_OP_reduce_sum, 1, &part, 2, attr);
+        mpl_grad_make(d, i, MPL_OP_reshape, 1, &part, 1, &MPL_INTS(shape, x->rank, x->dim));
+    }
+}
+
+/* ---- forward ----------------------------------------------------------------------------------------------------------- */
+
+/* Running statistics are kept, not trained: what only batch norms read as mean or variance. */
+static bool is_statistic(const mpl_graph *g, mpl_value v)
+{
+    for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1]; i++) {
+        const mpl_value *in = g->op_in + g->op_in_begin[g->value_use[i]];
+
+        if (g->op_kind[g->value_use[i]] == MPL_OP_batch_norm && (in[3] == v || in[4] == v))
+            return true;
+    }
+    return false;
+}
+
+/* A network that has its own loss says what its weights are: those without data. */
+static bool is_trained(const mpl_grad *d, mpl_value v)
+{
+    const mpl_graph *g = d->g;
+    uint64_t n = 0;
+
+    mpl_shape_count(&g->value_shape[v], &n);
+    return g->value_role[v] == MPL_WEIGHT && mpl_is_float(g, v) && !is_statistic(g, v) && n > 0 &&
+           (g->value_data[v] == NULL || (n > 1 && !g->value_splat[v] && !d->options->own_loss));
+}
+
+/* A running statistic that more than one batch norm moves, or one inside a block: it goes from one to the next. */
+static bool is_handed_on(const mpl_graph *g, mpl_value v)
+{
+    uint32_t n = 0;
+
+    if (g->value_role[v] != MPL_WEIGHT || !is_statistic(g, v))
+        return false;
+    for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1]; i++) {
+        if (g->op_block[g->value_use[i]] != 0)
+            return true;
+        n += g->op_kind[g->value_use[i]] == MPL_OP_batch_norm;
+    }
+    return n > 1;
+}
+
+static mpl_status copy_value(mpl_grad *d, mpl_value v)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = d->g;
+
+    if (g->value_role[v] == MPL_WEIGHT && g->value_data[v] != NULL)
+        st = mpl_graph_add_const(d->ctx, d->to, g->value_name[v], (mpl_type)g->value_type[v],
+                                 &g->value_shape[v], g->value_data[v], g->value_splat[v], &d->now[v]);
+    else
+        st = mpl_graph_add_value(d->ctx, d->to, g->value_name[v], (mpl_role)g->value_role[v],
+                                 (mpl_type)g->value_type[v], &g->value_shape[v], &d->now[v]);
+    if (st == MPL_OK && is_handed_on(g, v))
+        d->moved[v] = d->now[v];
+    return st;
+}
+
+/* Statistic v moves by `batch`, that of the batch at hand, as batch_norm_train has it. */
+static void move_statistic(mpl_grad *d, mpl_op op, mpl_value v, mpl_value batch)
+{
+    const double momentum = 0.9;
+    const mpl_type type = (mpl_type)d->g->value_type[v];
+    mpl_value part[2];
+
+    d->op = op; /* forward no rule is at work */
+    for (int i = 0; i < 2; i++) {
+        mpl_value share = constant(d, i == 0 ? "kept" : "moved", type, &(mpl_shape){0, {0}},
+                                   i == 0 ? momentum : 1 - momentum);
+
+        part[i] =
+            mpl_grad_helper(d, MPL_OP_mul, 2, (mpl_value[]){i == 0 ? d->moved[v] : batch, share}, 0, NULL);
+    }
+    d->moved[v] = mpl_grad_helper(d, MPL_OP_add, 2, part, 0, NULL);
+}
+
+/* Batch norm whose running statistics are handed on or, where the round is made again, left alone. */
+static mpl_status copy_apart(mpl_grad *d, mpl_op op, const mpl_value *in, const char *y_name)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = d->g;
+    const mpl_value *old = g->op_in + g->op_in_begin[op];
+    const mpl_attr epsilon = MPL_FLOAT(epsilon, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
+    char text[2][NAME_SIZE];
+    const char *name[] = {y_name, mpl_grad_fresh(d, text[0], y_name, ".batch_mean", MPL_NONE),
+                          mpl_grad_fresh(d, text[1], y_name, ".batch_var", MPL_NONE)};
+    mpl_value out[3];
+
+    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_batch_norm_again, g->op_name[op], 3, in, 1, &epsilon, 3,
+                             name, out));
+    d->now[g->op_out[g->op_out_begin[op]]] = out[0];
+    for (uint32_t i = 3; i < 5 && d->block == 0; i++)
+        if (d->moved[old[i]] != MPL_NONE)
+            move_statistic(d, op, old[i], out[i - 2]);
+    st = d->st;
+out:
+    return st;
+}
+
+/* Whether a batch norm moves two weights that nobody else does. */
+static bool moves_weights(const mpl_grad *d, mpl_op op)
+{
+    const mpl_value *in = d->g->op_in + d->g->op_in_begin[op];
+
+    for (int i = 3; i < 5; i++)
+        if (d->g->value_role[in[i]] != MPL_WEIGHT || d->moved[in[i]] != MPL_NONE)
+            return false;
+    return true;
+}
+
+/* Batch norm with four more outputs, dropout with its mask. */
+static mpl_status copy_trained(mpl_grad *d, mpl_op op, const char *y_name)
+{
+    static const char *const more[] = {".batch_mean", ".batch_var", ".next_mean", ".next_var"};
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = d->g;
+    const mpl_value *from = g->op_in + g->op_in_begin[op];
+    mpl_value in[5], out[5];
+    bool norm = g->op_kind[op] == MPL_OP_batch_norm;
+    uint32_t n_out = norm ? 5 : 2, n_in = norm ? 5 : 1;
+    char text[5][NAME_SIZE];
+    const char *name[5] = {y_name};
+    const mpl_attr epsilon = MPL_FLOAT(epsilon, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
+    const mpl_attr dropped[] = {MPL_FLOAT(ratio, d->options->dropout > 0 ? d->options->dropout : 0.5),
+                                MPL_INT(seed, op)};
+
+    for (uint32_t i = 0; i < n_in; i++)
+        in[i] = d->now[from[i]];
+    if (norm && (d->block != 0 || !moves_weights(d, op)))
+        return copy_apart(d, op, in, y_name);
+    for (uint32_t i = 1; i < n_out; i++)
+        name[i] = mpl_grad_fresh(d, text[i], name[0], norm ? more[i - 1] : ".mask", MPL_NONE);
+    if (!norm && d->step != MPL_NONE)
+        in[n_in++] = d->step;
+    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, norm ? MPL_OP_batch_norm_train : MPL_OP_dropout_train,
+                             g->op_name[op], n_in, in, norm ? 1 : 2, norm ? &epsilon : dropped, n_out, name,
+                             out));
+    d->now[g->op_out[g->op_out_begin[op]]] = out[0];
+out:
+    return st;
+}
+
+mpl_status mpl_grad_copy(mpl_grad *d, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = d->g;
+    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
+    const mpl_value *from = g->op_in + g->op_in_begin[op], *made = g->op_out + g->op_out_begin[op];
+    const char **name = NULL;
+    char(*text)[NAME_SIZE] = NULL;
+
+    MPL_TRY(mpl_new(d->ctx, name, n_out));
+    MPL_TRY(mpl_new(d->ctx, text, n_out));
+    for (uint32_t i = 0; i < n_out; i++)
+        if (made[i] != MPL_NONE)
+            name[i] = mpl_grad_copy_name(d, text[i], g->value_name[made[i]]);
+    d->op_now[op] = d->to->n_ops;
+    if (g->op_kind[op] == MPL_OP_batch_norm ||
+        (g->op_kind[op] == MPL_OP_dropout && (n_out == 1 || made[1] == MPL_NONE) && mpl_is_float(g, from[0])))
+        MPL_TRY(copy_trained(d, op, name[0]));
+    else
+        MPL_TRY(mpl_copy_op_as(d->ctx, g, op, d->to, d->now, NULL, &(mpl_copy_as){.out_name = name}));
+out:
+    mpl_free(d->ctx, name);
+    mpl_free(d->ctx, text);
+    return st;
+}
+
+/* The operation whose work the loss does: a softmax along the last of two axes that makes the output; MPL_NONE. */
+static mpl_op last_softmax(const mpl_graph *g)
+{
+    mpl_value y = g->output[0];
+    mpl_op op = g->value_op[y];
+
+    if (op == MPL_NONE || g->op_kind[op] != MPL_OP_softmax || g->value_shape[y].rank != 2 ||
+        g->value_use_begin[y] != g->value_use_begin[y + 1])
+        return MPL_NONE;
+    return (mpl_attr_int(g, op, MPL_ATTR_axis, -1) + 2) % 2 == 1 ? op : MPL_NONE;
+}
+
+/* No gradient goes through it. */
+static bool is_stop(const mpl_graph *g, mpl_op op)
+{
+    return g->op_kind[op] == MPL_OP_identity && mpl_attr_int(g, op, MPL_ATTR_stop, 0) != 0;
+}
+
+/* One pass over all operations; whether a loop has more to say to those before it. */
+static bool vary(mpl_grad *d)
+{
+    const mpl_graph *g = d->g;
+    bool again = false;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint8_t any = 0;
+
+        if (g->op_body_begin[op] < g->op_body_begin[op + 1]) {
+            again |= mpl_grad_vary_control(d, op);
+            continue;
+        }
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1] && !is_stop(g, op); i++)
+            any |= g->op_in[i] != MPL_NONE && d->varies[g->op_in[i]];
+        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+            if (g->op_out[i] != MPL_NONE)
+                d->varies[g->op_out[i]] = any && mpl_is_float(g, g->op_out[i]);
+    }
+    return again;
+}
+
+/* What varies with a trained weight, what the loss depends on, and how many parts each gradient has. */
+static mpl_status explore(mpl_grad *d, mpl_value logits)
+{
+    mpl_status st = MPL_OK;
+    bool any = false;
+    const mpl_graph *g = d->g;
+
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        d->varies[v] = is_trained(d, v);
+        any |= d->varies[v];
+    }
+    if (!any)
+        MPL_FAIL(d->ctx, MPL_EINPUT,
+                 "graph '%s' has no weight that can be trained: there is nothing to learn", g->name);
+    while (vary(d)) {
+    }
+    if (!d->varies[logits] || g->value_op[logits] == MPL_NONE)
+        MPL_FAIL(d->ctx, MPL_EINPUT, "graph '%s': output '%.100s' depends on no weight that can be trained",
+                 g->name, g->value_name[logits]);
+    d->leads[g->value_op[logits]] = 1;
+    MPL_TRY(mpl_grad_count_slots(d, 0));
+    d->slots[logits]++;
+    memcpy(d->waits, d->slots, g->n_values * sizeof *d->waits);
+out:
+    return st;
+}
+
+/* ---- loss and backward ----------------------------------------------------------------------------------------------------- */
+
+static mpl_status add_loss(mpl_grad *d, mpl_value logits, mpl_op softmax, mpl_value *loss)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = d->g;
+    const mpl_shape *s = &g->value_shape[logits];
+    mpl_shape rows = {2, {s->rank > 1 ? s->dim[0] : 1, 1}};
+    char text[4][NAME_SIZE];
+    const char *name[2] = {mpl_grad_fresh(d, text[0], "loss", "", MPL_NONE), NULL}, *one = NULL;
+    mpl_value x = d->now[logits], labels, out[2], dx;
+
+    for (uint32_t i = s->rank > 1; i < s->rank; i++)
+        rows.dim[1] *= s->dim[i];
+    MPL_TRY(mpl_graph_add_value(d->ctx, d->to, mpl_grad_fresh(d, text[1], "labels", "", MPL_NONE), MPL_INPUT,
+                                MPL_TYPE_i64, &(mpl_shape){1, {rows.dim[0]}}, &labels));
+    if (s->rank != 2) {
+        one = mpl_grad_fresh(d, text[2], g->value_name[logits], ".rows", MPL_NONE);
+        MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_reshape, one, 1, &x, 1, &MPL_INTS(shape, 2, rows.dim),
+                                 1, &one, &x));
+    }
+    name[1] =
+        softmax != MPL_NONE ? g->value_name[g->output[0]] : mpl_grad_fresh(d, text[2], "prob", "", MPL_NONE);
+    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_softmax_cross_entropy, name[0], 2,
+                             (mpl_value[]){x, labels}, 0, NULL, 2, name, out));
+    *loss = out[0];
+    d->op = g->value_op[logits];
+    one = part_name(d, logits, text[3]);
+    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_softmax_cross_entropy_grad, one, 2,
+                             (mpl_value[]){out[1], labels}, 0, NULL, 1, &one, &dx));
+    if (s->rank != 2) {
+        one = mpl_grad_fresh(d, text[3], g->value_name[logits], ".grad.dims", MPL_NONE);
+        MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_reshape, one, 1, &dx, 1,
+                                 &MPL_INTS(shape, s->rank, s->dim), 1, &one, &dx));
+    }
+    mpl_grad_part(d, logits, dx);
+    MPL_TRY(d->st);
+out:
+    return st;
+}
+
+/* The output is the loss; its gradient is 1. */
+static mpl_status take_loss(mpl_grad *d, mpl_value output, mpl_value *loss)
+{
+    mpl_status st = MPL_OK;
+
+    if (d->g->value_shape[output].rank != 0)
+        MPL_FAIL(d->ctx, MPL_EINPUT, "graph '%s': output '%.100s' is no single number, so it is no loss",
+                 d->g->name, d->g->value_name[output]);
+    *loss = d->now[output];
+    mpl_grad_part(d, output, constant(d, "one", (mpl_type)d->g->value_type[output], &(mpl_shape){0, {0}}, 1));
+    st = d->st;
+out:
+    return st;
+}
+
+mpl_status mpl_grad_complete(mpl_grad *d, mpl_value v)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = d->n_parts[v];
+    mpl_value *part = NULL;
+    char text[NAME_SIZE];
+    const char *name;
+
+    if (d->options->chained || n == 0) {
+        d->whole[v] = mpl_grad_join(d, v, d->whole[v]);
+        return d->st;
+    }
+    MPL_TRY(mpl_new(d->ctx, part, n));
+    for (uint32_t i = n, at = d->last[v]; i-- > 0; at = d->part_prev[at])
+        part[i] = d->part_value[at];
+    d->whole[v] = part[0];
+    name = mpl_grad_fresh(d, text, d->g->value_name[v], ".grad", MPL_NONE);
+    if (n > 1)
+        MPL_TRY(mpl_graph_add_op(d->ctx, d->to, MPL_OP_sum, name, n, part, 0, NULL, 1, &name, &d->whole[v]));
+    d->whole[v] = mpl_grad_join(d, v, d->whole[v]);
+    MPL_TRY(d->st);
+out:
+    mpl_free(d->ctx, part);
+    return st;
+}
+
+mpl_status mpl_grad_back(mpl_grad *d, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = d->g;
+    bool any = false, owner = g->op_body_begin[op] < g->op_body_begin[op + 1];
+    mpl_value *captured = NULL;
+    uint32_t n_captured = 0;
+
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        any = any || (g->op_out[i] != MPL_NONE && d->whole[g->op_out[i]] != MPL_NONE);
+    d->op = op;
+    d->n_helper = 0;
+    if (any && !owner && mpl_grad_rules[g->op_kind[op]] == NULL)
+        MPL_FAIL(d->ctx, MPL_EINPUT, "operation '%.100s': there is no rule for the gradient of %s",
+                 g->op_name[op], mpl_op_table[g->op_kind[op]].name);
+    if (any && owner)
+        MPL_TRY(mpl_grad_back_control(d, op));
+    if (any && (g->op_kind[op] == MPL_OP_dropout || g->op_kind[op] == MPL_OP_batch_norm))
+        mpl_grad_out(d, 0); /* its mask, the moments of its batch are made with it */
+    if (any && !owner)
+        mpl_grad_rules[g->op_kind[op]](d);
+    MPL_TRY(d->st);
+    if (owner)
+        MPL_TRY(mpl_grad_captured(d, op, true, &n_captured, &captured));
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        if (g->op_in[i] != MPL_NONE && d->varies[g->op_in[i]] && --d->waits[g->op_in[i]] == 0)
+            MPL_TRY(mpl_grad_complete(d, g->op_in[i]));
+    for (uint32_t i = 0; i < n_captured; i++)
+        if (--d->waits[captured[i]] == 0)
+            MPL_TRY(mpl_grad_complete(d, captured[i]));
+out:
+    mpl_free(d->ctx, captured);
+    return st;
+}
+
+/* ---- updates ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct optimiser {
+    mpl_op_kind kind;
+    uint32_t n_state;
+    const char *state[2];
+} optimiser;
+
+static const optimiser optimisers[] = {
+    [MPL_OPTIMISER_SGD] = {MPL_OP_sgd_update, 0, {NULL, NULL}},
+    [MPL_OPTIMISER_MOMENTUM] = {MPL_OP_momentum_update, 1, {".momentum", NULL}},
+    [MPL_OPTIMISER_ADAGRAD] = {MPL_OP_adagrad_update, 1, {".squares", NULL}},
+    [MPL_OPTIMISER_ADAM] = {MPL_OP_adam_update, 2, {".mean_grad", ".mean_square"}},
+};
+
+/* Which operations an update waits for, by its gradient or by what was added to its inputs. */
+typedef struct waiting {
+    uint8_t *awaited; /* [n_ops] */
+    mpl_op *stack;    /* [n_ops] */
+    mpl_value *shows; /* [n_values] the weight whose contents it shows: itself or through views; MPL_NONE */
+    mpl_value *in;
+    uint32_t n_in;
+    size_t in_cap;
+} waiting;
+
+static void await_maker(const mpl_graph *g, waiting *w, mpl_value v, uint32_t *n)
+{
+    mpl_op maker = v != MPL_NONE ? g->value_op[v] : MPL_NONE;
+
+    if (maker == MPL_NONE || w->awaited[maker])
+        return;
+    w->awaited[maker] = 1;
+    w->stack[(*n)++] = maker;
+}
+
+static void await(const mpl_graph *g, waiting *w, mpl_op op)
+{
+    uint32_t n = 0;
+
+    if (w->awaited[op])
+        return;
+    w->awaited[op] = 1;
+    w->stack[n++] = op;
+    while (n > 0) {
+        mpl_op at = w->stack[--n];
+
+        for (uint32_t i = g->op_in_begin[at]; i < g->op_in_begin[at + 1]; i++)
+            await_maker(g, w, g->op_in[i], &n);
+        for (uint32_t k = g->op_body_begin[at]; k < g->op_body_begin[at + 1]; k++) {
+            uint32_t b = g->op_body[k];
+
+            for (mpl_op in = g->block_op_begin[b]; in < g->block_op_end[b]; in++)
+                for (uint32_t i = g->op_in_begin[in]; i < g->op_in_begin[in + 1]; i++)
+                    await_maker(g, w, g->op_in[i], &n);
+            for (uint32_t i = g->block_result_begin[b]; i < g->block_result_begin[b] + g->block_n_results[b];
+                 i++)
+                await_maker(g, w, g->block_result[i], &n);
+        }
+    }
+}
+
+static mpl_status push_in(mpl_grad *d, waiting *w, mpl_value v)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_reserve(d->ctx, w->in, w->in_cap, (size_t)w->n_in + 1));
+    w->in[w->n_in++] = v;
+out:
+    return st;
+}
+
+/* Appends an output of `reader`, an operation or one in a block of it, unless it has to run before the update anyway. */
+static mpl_status push_reader(mpl_grad *d, waiting *w, mpl_op reader)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *to = d->to;
+    uint32_t out;
+
+    reader = mpl_op_outermost(to, reader);
+    if (w->awaited[reader])
+        return MPL_OK;
+    for (out = to->op_out_begin[reader]; to->op_out[out] == MPL_NONE;)
+        out++;
+    MPL_TRY(push_in(d, w, to->op_out[out]));
+    await(to, w, reader);
+out:
+    return st;
+}
+
+/* All that read weight v. Later ones first: they often come after the others. */
+static mpl_status push_readers(mpl_grad *d, waiting *w, mpl_value v, uint32_t n_ops)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *to = d->to;
+
+    for (mpl_op op = n_ops; op-- > 0;)
+        for (uint32_t i = to->op_in_begin[op]; i < to->op_in_begin[op + 1]; i++)
+            if (to->op_in[i] != MPL_NONE && w->shows[to->op_in[i]] == v)
+                MPL_TRY(push_reader(d, w, op));
+    for (uint32_t b = to->n_blocks; b-- > 1;)
+        for (uint32_t i = 0; i < to->block_n_results[b]; i++) {
+            mpl_value result = to->block_result[to->block_result_begin[b] + i];
+
+            if (result != MPL_NONE && w->shows[result] == v)
+                MPL_TRY(push_reader(d, w, to->block_owner[b]));
+        }
+out:
+    return st;
+}
+
+/* Inputs are in w->in; the last `n` of them that are read are updated. */
+static mpl_status add_update(mpl_grad *d, waiting *w, mpl_op_kind kind, uint32_t first, uint32_t n,
+                             mpl_value *out)
+{
+    mpl_status st = MPL_OK;
+    char text[3][NAME_SIZE];
+    const char *name[3];
+    bool paced = d->options->rate > 0 && kind != MPL_OP_step_update && kind != MPL_OP_set_update;
+
+    for (uint32_t i = 0; i < n; i++)
+        name[i] = mpl_grad_fresh(d, text[i], d->to->value_name[w->in[first + i]], ".next", MPL_NONE);
+    MPL_TRY(mpl_graph_add_op(d->ctx, d->to, kind, name[0], w->n_in, w->in, paced,
+                             &MPL_FLOAT(rate, d->options->rate), n, name, out));
+out:
+    return st;
+}
+
+/* The number of the run, and all of the state's constants, stand before the operations that wait, so that ids of values do not
+ * move under them. */
+static mpl_status update_weight(mpl_grad *d, waiting *w, mpl_value weight, uint32_t n_ops, mpl_value *next)
+{
+    mpl_status st = MPL_OK;
+    const optimiser *how = &optimisers[d->options->update];
+    const mpl_shape *shape = &d->g->value_shape[weight];
+    mpl_value v = d->now[weight], gradient = d->whole[weight], state;
+    char text[NAME_SIZE];
+
+    w->n_in = 0;
+    memset(w->awaited, 0, n_ops);
+    MPL_TRY(push_in(d, w, gradient));
+    if (how->kind == MPL_OP_adam_update)
+        MPL_TRY(push_in(d, w, d->step_next));
+    MPL_TRY(push_in(d, w, v));
+    for (uint32_t i = 0; i < how->n_state; i++) {
+        static const double zero = 0; /* in every floating type */
+
+        MPL_TRY(mpl_graph_add_const(
+            d->ctx, d->to, mpl_grad_fresh(d, text, d->g->value_name[weight], how->state[i], MPL_NONE),
+            (mpl_type)d->g->value_type[weight], shape, &zero, true, &state));
+        MPL_TRY(push_in(d, w, state));
+    }
+    await(d->to, w, d->to->value_op[gradient]);
+    MPL_TRY(push_readers(d, w, v, n_ops));
+    MPL_TRY(add_update(d, w, how->kind, how->kind == MPL_OP_adam_update ? 2 : 1, 1 + how->n_state, next));
+out:
+    return st;
+}
+
+static mpl_status update_step(mpl_grad *d, waiting *w, uint32_t n_ops)
+{
+    mpl_status st = MPL_OK;
+
+    if (d->step == MPL_NONE)
+        return MPL_OK;
+    w->n_in = 0;
+    memset(w->awaited, 0, n_ops);
+    MPL_TRY(push_in(d, w, d->step));
+    MPL_TRY(push_readers(d, w, d->step, n_ops));
+    MPL_TRY(add_update(d, w, MPL_OP_step_update, 0, 1, &d->step_next));
+out:
+    return st;
+}
+
+static mpl_status waiting_init(mpl_grad *d, waiting *w)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *to = d->to;
+
+    MPL_TRY(mpl_new(d->ctx, w->awaited, to->n_ops));
+    MPL_TRY(mpl_new(d->ctx, w->stack, to->n_ops));
+    MPL_TRY(mpl_new(d->ctx, w->shows, to->n_values));
+    for (mpl_value v = 0; v < to->n_values; v++)
+        w->shows[v] = to->value_op[v] == MPL_NONE ? v : MPL_NONE;
+    for (mpl_op op = 0; op < to->n_ops; op++)
+        for (uint32_t i = to->op_out_begin[op]; mpl_may_be_view(to, op) && i < to->op_out_begin[op + 1]; i++)
+            if (to->op_out[i] != MPL_NONE)
+                w->shows[to->op_out[i]] = w->shows[to->op_in[to->op_in_begin[op]]];
+out:
+    return st;
+}
+
+static void waiting_fini(mpl_grad *d, waiting *w)
+{
+    mpl_free(d->ctx, w->awaited);
+    mpl_free(d->ctx, w->stack);
+    mpl_free(d->ctx, w->shows);
+    mpl_free(d->ctx, w->in);
+}
+
+/* All updates, and what they leave as outputs: weights and state in the order of the weights, then the number of the run. */
+static mpl_status add_updates(mpl_grad *d)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n_ops = d->to->n_ops;
+    waiting w = {0};
+    mpl_value next[3];
+
+    MPL_TRY(waiting_init(d, &w));
+    MPL_TRY(update_step(d, &w, n_ops));
+    for (mpl_value v = 0; v < d->g->n_values; v++) {
+        if (!is_trained(d, v) || d->whole[v] == MPL_NONE)
+            continue;
+        MPL_TRY(update_weight(d, &w, v, n_ops, next));
+        for (uint32_t i = 0; i <= optimisers[d->options->update].n_state; i++)
+            MPL_TRY(mpl_graph_add_output(d->ctx, d->to, next[i]));
+    }
+    if (d->step != MPL_NONE)
+        MPL_TRY(mpl_graph_add_output(d->ctx, d->to, d->step_next));
+out:
+    waiting_fini(d, &w);
+    return st;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------------------------------------- */
+
+static mpl_status check(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_options *options)
+{
+    mpl_status st = MPL_OK;
+
+    if (g->n_outputs != 1)
+        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has %u outputs; training needs exactly one", g->name,
+                 g->n_outputs);
+    if (options->gradients == MPL_GRADIENTS_PLANNED && options->update == MPL_OPTIMISER_NONE)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "graph '%s': gradients that no update reads must be outputs; name an update, or "
+                 "gradients=pinned",
+                 g->name);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (mpl_op_table[g->op_kind[op]].traits & (MPL_PROGRAM | MPL_MUTATES))
+            MPL_FAIL(ctx, MPL_EINPUT, "graph '%s': operation '%.100s' (%s) of a program has no gradient",
+                     g->name, g->op_name[op], mpl_op_table[g->op_kind[op]].name);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0)
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "graph '%s' is one for training already: operation '%.100s' updates weights", g->name,
+                     g->op_name[op]);
+out:
+    return st;
+}
+
+static mpl_status allocate(mpl_grad *d)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = d->g->n_values;
+
+    MPL_TRY(mpl_new(d->ctx, d->now, n));
+    MPL_TRY(mpl_new(d->ctx, d->op_now, d->g->n_ops));
+    MPL_TRY(mpl_new(d->ctx, d->varies, n));
+    MPL_TRY(mpl_new(d->ctx, d->leads, d->g->n_ops));
+    MPL_TRY(mpl_new(d->ctx, d->slots, n));
+    MPL_TRY(mpl_new(d->ctx, d->waits, n));
+    MPL_TRY(mpl_new(d->ctx, d->n_parts, n));
+    MPL_TRY(mpl_new(d->ctx, d->last, n));
+    MPL_TRY(mpl_new(d->ctx, d->whole, n));
+    MPL_TRY(mpl_new(d->ctx, d->tape, n));
+    MPL_TRY(mpl_new(d->ctx, d->moved, n));
+    MPL_TRY(mpl_new(d->ctx, d->count, d->g->n_ops));
+    memset(d->now, 0xff, n * sizeof *d->now);
+    memset(d->last, 0xff, n * sizeof *d->last);
+    memset(d->whole, 0xff, n * sizeof *d->whole);
+    memset(d->tape, 0xff, n * sizeof *d->tape);
+    memset(d->moved, 0xff, n * sizeof *d->moved);
+out:
+    return st;
+}
+
+/* Adam and dropout ask for the number of the run; only an update makes another one of it. */
+static mpl_status add_step(mpl_grad *d)
+{
+    mpl_status st = MPL_OK;
+    bool asked = d->options->update == MPL_OPTIMISER_ADAM;
+    char text[NAME_SIZE];
+    static const int64_t zero = 0;
+
+    d->step = d->step_next = MPL_NONE;
+    for (mpl_op op = 0; op < d->g->n_ops; op++)
+        asked = asked || (d->g->op_kind[op] == MPL_OP_dropout && d->options->update != MPL_OPTIMISER_NONE);
+    if (asked)
+        MPL_TRY(mpl_graph_add_const(d->ctx, d->to, mpl_grad_fresh(d, text, "step", "", MPL_NONE),
+                                    MPL_TYPE_i64, &(mpl_shape){0, {0}}, &zero, false, &d->step));
+out:
+    return st;
+}
+
+/* Statistics that were handed on become what they were in the end; outputs, in their order. */
+static mpl_status set_statistics(mpl_grad *d)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n_ops = d->to->n_ops;
+    waiting w = {0};
+    mpl_value next;
+
+    MPL_TRY(waiting_init(d, &w));
+    for (mpl_value v = 0; v < d->g->n_values; v++) {
+        if (d->moved[v] == MPL_NONE || d->moved[v] == d->now[v])
+            continue;
+        w.n_in = 0;
+        memset(w.awaited, 0, n_ops);
+        MPL_TRY(push_in(d, &w, d->moved[v]));
+        MPL_TRY(push_in(d, &w, d->now[v]));
+        await(d->to, &w, d->to->value_op[d->moved[v]]);
+        MPL_TRY(push_readers(d, &w, d->now[v], n_ops));
+        MPL_TRY(add_update(d, &w, MPL_OP_set_update, 1, 1, &next));
+        MPL_TRY(mpl_graph_add_output(d->ctx, d->to, next));
+    }
+out:
+    waiting_fini(d, &w);
+    return st;
+}
+
+static mpl_status add_outputs(mpl_grad *d)
+{
+    mpl_status st = MPL_OK;
+    mpl_gradients to = d->options->gradients;
+    bool pinned = to == MPL_GRADIENTS_PINNED ||
+                  (to == MPL_GRADIENTS_BY_UPDATE && d->options->update == MPL_OPTIMISER_NONE);
+    uint32_t n_ops;
+
+    for (mpl_value v = 0; v < d->g->n_values && pinned; v++)
+        if (is_trained(d, v) && d->whole[v] != MPL_NONE)
+            MPL_TRY(mpl_graph_add_output(d->ctx, d->to, d->whole[v]));
+    n_ops = d->to->n_ops;
+    if (d->options->update != MPL_OPTIMISER_NONE)
+        MPL_TRY(add_updates(d));
+    for (mpl_op op = 0; op < n_ops; op++)
+        for (uint32_t i = 3; i < 5 && d->to->op_kind[op] == MPL_OP_batch_norm_train; i++)
+            MPL_TRY(mpl_graph_add_output(d->ctx, d->to, d->to->op_out[d->to->op_out_begin[op] + i]));
+    MPL_TRY(set_statistics(d));
+out:
+    return st;
+}
+
+static mpl_status differentiate(mpl_grad *d)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = d->g;
+    mpl_op softmax = d->options->own_loss ? MPL_NONE : last_softmax(g);
+    mpl_value logits = softmax != MPL_NONE ? g->op_in[g->op_in_begin[softmax]] : g->output[0],
+              loss = MPL_NONE;
+    mpl_walk walk = mpl_walk_begin();
+    mpl_item item;
+
+    MPL_TRY(explore(d, logits));
+    MPL_TRY(add_step(d));
+    while ((item = mpl_walk_next(g, &walk)) != MPL_ITEM_END)
+        if (item == MPL_ITEM_VALUE)
+            MPL_TRY(copy_value(d, walk.value));
+        else if (item == MPL_ITEM_OP && walk.op != softmax && g->op_block[walk.op] == 0)
+            MPL_TRY(g->op_body_begin[walk.op] < g->op_body_begin[walk.op + 1]
+                        ? mpl_grad_copy_control(d, walk.op, d->leads[walk.op])
+                        : mpl_grad_copy(d, walk.op));
+    MPL_TRY(d->options->own_loss ? take_loss(d, logits, &loss) : add_loss(d, logits, softmax, &loss));
+    MPL_TRY(mpl_graph_add_output(d->ctx, d->to, loss));
+    if (--d->waits[logits] == 0)
+        MPL_TRY(mpl_grad_complete(d, logits));
+    for (mpl_op op = g->n_ops; op-- > 0;)
+        if (d->leads[op] && g->op_block[op] == 0)
+            MPL_TRY(mpl_grad_back(d, op));
+    MPL_TRY(add_outputs(d));
+    MPL_TRY(mpl_graph_finish(d->ctx, d->to));
+out:
+    return st;
+}
+
+mpl_status mpl_autodiff(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_options *options,
+                        mpl_graph **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_grad d = {.ctx = ctx, .g = g, .options = options};
+
+    MPL_TRY(check(ctx, g, options));
+    MPL_TRY(allocate(&d));
+    MPL_TRY(mpl_graph_new(ctx, options->name != NULL ? options->name : g->name, &d.to));
+    MPL_TRY(differentiate(&d));
+    *out = d.to, d.to = NULL;
+out:
+    mpl_graph_free(ctx, d.to);
+    void *arrays[] = {d.now,     d.op_now, d.varies, d.leads,      d.slots,     d.waits, d.tape, d.moved,
+                      d.n_parts, d.last,   d.whole,  d.part_value, d.part_prev, d.piece, d.count};
+    MPL_FREE_ALL(ctx, arrays);
+    return st;
+}

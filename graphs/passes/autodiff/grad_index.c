@@ -1,0 +1,164 @@
+/* grad_index.c -- gradients of what is read by indices, from boxes, or larger than it is. See gradients_priv.h.
+ *
+ * Idea     What an operation reads, its gradient is added to, where it was read: into zeros. Elements that are read twice get both
+ *          parts, in the order of the indices, so that a run gives the same bits as any other. */
+#include "graphs/ops/move/move_strided_priv.h"
+#include "graphs/passes/autodiff/gradients_priv.h"
+
+/* Zeros that are written over. */
+static mpl_value zero_root(mpl_grad *d, const mpl_shape *shape)
+{
+    mpl_value zero = mpl_grad_zero(d, (mpl_type)d->g->value_type[d->g->op_in[d->g->op_in_begin[d->op]]]);
+
+    return mpl_grad_helper(d, MPL_OP_expand, 1, &zero, 1, &MPL_INTS(shape, shape->rank, shape->dim));
+}
+
+/* Rows of dy added to zeros of `shape`, at the indices. */
+static mpl_value scattered(mpl_grad *d, const mpl_shape *shape, mpl_value indices, mpl_value dy)
+{
+    mpl_value in[] = {zero_root(d, shape), indices, dy};
+
+    return mpl_grad_helper(d, MPL_OP_scatter_nd, 3, in, 1, &MPL_TEXT(reduction, "add"));
+}
+
+/* Axes [from, from + n) come first; `back`: they came first, and go back there. */
+static mpl_value rotated(mpl_grad *d, mpl_value v, uint32_t from, uint32_t n, bool back)
+{
+    uint32_t rank = v != MPL_NONE ? d->to->value_shape[v].rank : 0, at = 0;
+    int64_t perm[MPL_MAX_RANK] = {0}, turned[MPL_MAX_RANK];
+
+    if (from == 0)
+        return v;
+    for (uint32_t i = from; i < from + n && i < rank; i++)
+        perm[at++] = i;
+    for (uint32_t i = 0; i < rank; i++)
+        if (i < from || i >= from + n)
+            perm[at++] = i;
+    for (uint32_t i = 0; i < rank; i++)
+        turned[perm[i]] = i;
+    return mpl_grad_helper(d, MPL_OP_transpose, 1, &v, 1, &MPL_INTS(perm, rank, back ? turned : perm));
+}
+
+void mpl_grad_of_gather(mpl_grad *d)
+{
+    const mpl_shape *x = mpl_grad_in_shape(d, 0), *index = mpl_grad_in_shape(d, 1);
+    int64_t axis = mpl_attr_int(d->g, d->op, MPL_ATTR_axis, 0);
+    uint32_t at = (uint32_t)(axis < 0 ? axis + x->rank : axis);
+    mpl_shape rows = *index, root = *x;
+    mpl_value indices = mpl_grad_in(d, 1), dy = rotated(d, mpl_grad_dy(d, 0), at, index->rank, false);
+
+    if (index->rank == MPL_MAX_RANK) {
+        mpl_grad_fail(d, "indices of the most dims there can be");
+        return;
+    }
+    rows.dim[rows.rank++] = 1;
+    memmove(root.dim + 1, root.dim, at * sizeof *root.dim);
+    root.dim[0] = x->dim[at];
+    indices = mpl_grad_helper(d, MPL_OP_reshape, 1, &indices, 1, &MPL_INTS(shape, rows.rank, rows.dim));
+    mpl_grad_give(d, 0, rotated(d, scattered(d, &root, indices, dy), at, 1, true));
+}
+
+void mpl_grad_of_gather_nd(mpl_grad *d)
+{
+    if (mpl_attr_int(d->g, d->op, MPL_ATTR_batch_dims, 0) != 0) {
+        mpl_grad_fail(d, "dims of a batch");
+        return;
+    }
+    mpl_grad_give(d, 0, scattered(d, mpl_grad_in_shape(d, 0), mpl_grad_in(d, 1), mpl_grad_dy(d, 0)));
+}
+
+/* The box of the operation at hand as attributes, whose numbers are in *box. */
+static void box_attrs(mpl_grad *d, mpl_strided *box, mpl_attr attr[3])
+{
+    if (d->st == MPL_OK)
+        d->st = mpl_strided_of(d->ctx, d->g, d->op, mpl_grad_in_shape(d, 0), box);
+    if (d->st != MPL_OK)
+        *box = (mpl_strided){.shape = {.rank = 0}};
+    attr[0] = MPL_INTS(dims, box->shape.rank, box->shape.dim);
+    attr[1] = MPL_INTS(strides, box->shape.rank, box->stride);
+    attr[2] = MPL_INTS(offset, 1, &box->offset);
+}
+
+void mpl_grad_of_access(mpl_grad *d)
+{
+    mpl_strided box;
+    mpl_attr attr[3];
+    mpl_value in[2];
+
+    box_attrs(d, &box, attr);
+    if (d->st == MPL_OK && !mpl_strided_distinct(&box)) {
+        mpl_grad_fail(d, "a box that has an element twice");
+        return;
+    }
+    in[0] = zero_root(d, mpl_grad_in_shape(d, 0));
+    in[1] = mpl_grad_dy(d, 0);
+    mpl_grad_make(d, 0, MPL_OP_assign, 2, in, 3, attr);
+}
+
+void mpl_grad_of_assign(mpl_grad *d)
+{
+    mpl_strided box;
+    mpl_attr attr[3];
+    mpl_value dy = mpl_grad_dy(d, 0);
+
+    box_attrs(d, &box, attr);
+    if (mpl_grad_wants(d, 0)) {
+        mpl_value zero = mpl_grad_zero(d, (mpl_type)d->g->value_type[d->g->op_in[d->g->op_in_begin[d->op]]]);
+
+        mpl_grad_make(d, 0, MPL_OP_assign, 2, (mpl_value[]){dy, zero}, 3, attr);
+    }
+    if (mpl_grad_wants(d, 1))
+        mpl_grad_give_summed(d, 1, mpl_grad_helper(d, MPL_OP_access, 1, &dy, 3, attr));
+}
+
+/* How many results each element stands for along an axis, where that is the same for all and they are neighbours; 0: not so. */
+static int64_t whole_factor(const mpl_grad *d, uint32_t axis)
+{
+    const mpl_shape *x = mpl_grad_in_shape(d, 0), *y = mpl_grad_out_shape(d, 0);
+    mpl_attr scales;
+
+    if (x->dim[axis] < 1 || y->dim[axis] % x->dim[axis] != 0)
+        return 0;
+    if (mpl_attr_get(d->g, d->op, MPL_ATTR_scales, &scales) &&
+        scales.floats[axis] != (double)(y->dim[axis] / x->dim[axis]))
+        return 0;
+    return y->dim[axis] / x->dim[axis];
+}
+
+void mpl_grad_of_resize(mpl_grad *d)
+{
+    const mpl_shape *x = mpl_grad_in_shape(d, 0);
+    int64_t dim[MPL_MAX_RANK], axes[MPL_MAX_RANK];
+    uint32_t rank = 0, n = 0, n_axes;
+    bool neighbours;
+    mpl_value part;
+
+    mpl_attr_ints(d->g, d->op, MPL_ATTR_axes, &n_axes);
+    neighbours =
+        n_axes == 0 && strcmp(mpl_attr_text(d->g, d->op, MPL_ATTR_mode, "nearest"), "nearest") == 0 &&
+        strcmp(mpl_attr_text(d->g, d->op, MPL_ATTR_coordinate_mode, "half_pixel"), "asymmetric") == 0 &&
+        strcmp(mpl_attr_text(d->g, d->op, MPL_ATTR_nearest_mode, "round_prefer_floor"), "floor") == 0;
+    for (uint32_t i = 0; i < x->rank && neighbours; i++) {
+        int64_t factor = whole_factor(d, i);
+
+        neighbours = factor > 0 && rank + (factor > 1) < MPL_MAX_RANK;
+        if (!neighbours)
+            break;
+        dim[rank++] = x->dim[i];
+        if (factor > 1) {
+            axes[n++] = rank;
+            dim[rank++] = factor;
+        }
+    }
+    if (!neighbours) {
+        mpl_grad_fail(d, "other than the nearest element (asymmetric, floor), whole numbers of times");
+        return;
+    }
+    part = mpl_grad_dy(d, 0);
+    part = mpl_grad_helper(d, MPL_OP_reshape, 1, &part, 1, &MPL_INTS(shape, rank, dim));
+    if (n > 0)
+        mpl_grad_make(d, 0, MPL_OP_reduce_sum, 1, &part, 2,
+                      (const mpl_attr[]){MPL_INTS(axes, n, axes), MPL_INT(keepdims, 0)});
+    else
+        mpl_grad_give(d, 0, part);
+}

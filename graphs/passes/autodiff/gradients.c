@@ -1,0 +1,630 @@
+/* gradients.c -- the rules: how each operator's inputs get their gradients. See gradients_priv.h.
+ *
+ * A rule prefers what keeps least alive: the result where either would do, since a result is often there anyway. */
+#include "graphs/ops/ops_priv.h"
+#include "graphs/passes/autodiff/gradients_priv.h"
+
+static mpl_op_kind kind_of(const mpl_grad *d)
+{
+    return (mpl_op_kind)d->g->op_kind[d->op];
+}
+
+/* All attributes of the operation at hand, with room for `more`, into attr[]. */
+enum { MOST_ATTRS = 24 };
+
+static uint32_t copy_attrs(const mpl_grad *d, mpl_attr *attr)
+{
+    const mpl_graph *g = d->g;
+    uint32_t n = 0;
+
+    for (uint32_t i = g->op_attr_begin[d->op]; i < g->op_attr_begin[d->op + 1] && n < MOST_ATTRS - 2; i++)
+        attr[n++] = mpl_attr_at(g, i);
+    return n;
+}
+
+static mpl_attr sizes_of(const mpl_grad *d, uint32_t i)
+{
+    const mpl_shape *s = mpl_grad_in_shape(d, i);
+
+    return MPL_INTS(sizes, s->rank, s->dim);
+}
+
+static mpl_type value_type(const mpl_grad *d, uint32_t i)
+{
+    return (mpl_type)d->g->value_type[d->g->op_in[d->g->op_in_begin[d->op] + i]];
+}
+
+static mpl_value two(mpl_grad *d, mpl_op_kind kind, mpl_value a, mpl_value b)
+{
+    return mpl_grad_helper(d, kind, 2, (mpl_value[]){a, b}, 0, NULL);
+}
+
+static void make_two(mpl_grad *d, uint32_t i, mpl_op_kind kind, mpl_value a, mpl_value b)
+{
+    mpl_grad_make(d, i, kind, 2, (mpl_value[]){a, b}, 0, NULL);
+}
+
+/* ---- element-wise -------------------------------------------------------------------------------------------------- */
+
+void mpl_grad_of_from_result(mpl_grad *d)
+{
+    mpl_op_kind kind = kind_of(d) == MPL_OP_relu      ? MPL_OP_relu_grad
+                       : kind_of(d) == MPL_OP_sigmoid ? MPL_OP_sigmoid_grad
+                                                      : MPL_OP_tanh_grad;
+
+    make_two(d, 0, kind, mpl_grad_dy(d, 0), mpl_grad_out(d, 0));
+}
+
+void mpl_grad_of_clip(mpl_grad *d)
+{
+    mpl_value in[4] = {mpl_grad_dy(d, 0), mpl_grad_out(d, 0)};
+    uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op];
+
+    for (uint32_t i = 1; i < n; i++)
+        in[i + 1] = mpl_grad_in(d, i);
+    mpl_grad_make(d, 0, MPL_OP_clip_grad, n + 1, in, 0, NULL);
+}
+
+void mpl_grad_of_exp(mpl_grad *d)
+{
+    make_two(d, 0, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_out(d, 0));
+}
+
+void mpl_grad_of_log(mpl_grad *d)
+{
+    make_two(d, 0, MPL_OP_div, mpl_grad_dy(d, 0), mpl_grad_in(d, 0));
+}
+
+void mpl_grad_of_sqrt(mpl_grad *d)
+{
+    mpl_value half = two(d, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_number(d, 0.5));
+
+    make_two(d, 0, MPL_OP_div, half, mpl_grad_out(d, 0));
+}
+
+void mpl_grad_of_neg(mpl_grad *d)
+{
+    mpl_grad_make(d, 0, MPL_OP_neg, 1, (mpl_value[]){mpl_grad_dy(d, 0)}, 0, NULL);
+}
+
+void mpl_grad_of_sin(mpl_grad *d)
+{
+    mpl_value slope = mpl_grad_helper(d, MPL_OP_cos, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
+
+    make_two(d, 0, MPL_OP_mul, mpl_grad_dy(d, 0), slope);
+}
+
+void mpl_grad_of_cos(mpl_grad *d)
+{
+    mpl_value sin = mpl_grad_helper(d, MPL_OP_sin, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
+
+    mpl_grad_make(d, 0, MPL_OP_neg, 1, (mpl_value[]){two(d, MPL_OP_mul, mpl_grad_dy(d, 0), sin)}, 0, NULL);
+}
+
+void mpl_grad_of_softplus(mpl_grad *d)
+{
+    mpl_value slope = mpl_grad_helper(d, MPL_OP_sigmoid, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
+
+    make_two(d, 0, MPL_OP_mul, mpl_grad_dy(d, 0), slope);
+}
+
+void mpl_grad_of_abs(mpl_grad *d)
+{
+    mpl_value sign = mpl_grad_helper(d, MPL_OP_sign, 1, (mpl_value[]){mpl_grad_in(d, 0)}, 0, NULL);
+
+    make_two(d, 0, MPL_OP_mul, mpl_grad_dy(d, 0), sign);
+}
+
+void mpl_grad_of_reciprocal(mpl_grad *d)
+{
+    mpl_value y = mpl_grad_out(d, 0);
+    mpl_value once = two(d, MPL_OP_mul, mpl_grad_dy(d, 0), y);
+
+    mpl_grad_make(d, 0, MPL_OP_neg, 1, (mpl_value[]){two(d, MPL_OP_mul, once, y)}, 0, NULL);
+}
+
+/* add, sum, identity, expand. */
+void mpl_grad_of_sum(mpl_grad *d)
+{
+    uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op];
+
+    for (uint32_t i = 0; i < n; i++)
+        if (mpl_grad_wants(d, i))
+            mpl_grad_give_summed(d, i, mpl_grad_dy(d, 0));
+}
+
+void mpl_grad_of_mean(mpl_grad *d)
+{
+    uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op];
+    mpl_value part = two(d, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_number(d, 1 / (double)n));
+
+    for (uint32_t i = 0; i < n; i++)
+        if (mpl_grad_wants(d, i))
+            mpl_grad_give_summed(d, i, part);
+}
+
+void mpl_grad_of_sub(mpl_grad *d)
+{
+    mpl_value dy = mpl_grad_dy(d, 0);
+
+    if (mpl_grad_wants(d, 0))
+        mpl_grad_give_summed(d, 0, dy);
+    if (mpl_grad_wants(d, 1))
+        mpl_grad_give_summed(d, 1, mpl_grad_helper(d, MPL_OP_neg, 1, &dy, 0, NULL));
+}
+
+void mpl_grad_of_mul(mpl_grad *d)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        if (mpl_grad_wants(d, i))
+            mpl_grad_give_summed(d, i, two(d, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_in(d, 1 - i)));
+}
+
+/* a / b: dy / b, and - y dy / b. */
+void mpl_grad_of_div(mpl_grad *d)
+{
+    mpl_value part = two(d, MPL_OP_div, mpl_grad_dy(d, 0), mpl_grad_in(d, 1));
+
+    if (mpl_grad_wants(d, 0))
+        mpl_grad_give_summed(d, 0, part);
+    if (mpl_grad_wants(d, 1)) {
+        part = two(d, MPL_OP_mul, part, mpl_grad_out(d, 0));
+        mpl_grad_give_summed(d, 1, mpl_grad_helper(d, MPL_OP_neg, 1, &part, 0, NULL));
+    }
+}
+
+/* min, max: to every operand that is the result there: of several equal ones each gets all of it. */
+void mpl_grad_of_extreme(mpl_grad *d)
+{
+    uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op];
+
+    for (uint32_t i = 0; i < n; i++)
+        if (mpl_grad_wants(d, i)) {
+            mpl_value chosen = two(d, MPL_OP_equal, mpl_grad_in(d, i), mpl_grad_out(d, 0));
+            mpl_value in[] = {chosen, mpl_grad_dy(d, 0), mpl_grad_number(d, 0)};
+
+            mpl_grad_give_summed(d, i, mpl_grad_helper(d, MPL_OP_where, 3, in, 0, NULL));
+        }
+}
+
+void mpl_grad_of_where(mpl_grad *d)
+{
+    mpl_value dy = mpl_grad_dy(d, 0), zero = mpl_grad_zero(d, value_type(d, 1)), test = mpl_grad_in(d, 0);
+
+    for (uint32_t i = 1; i < 3; i++)
+        if (mpl_grad_wants(d, i)) {
+            mpl_value in[] = {test, i == 1 ? dy : zero, i == 1 ? zero : dy};
+
+            mpl_grad_give_summed(d, i, mpl_grad_helper(d, MPL_OP_where, 3, in, 0, NULL));
+        }
+}
+
+/* ---- products ------------------------------------------------------------------------------------------------------ */
+
+/* The gradients of inputs 1, 2 and 0 by one operation. */
+static void joint(mpl_grad *d, mpl_op_kind kind, bool has_third)
+{
+    mpl_attr attr[MOST_ATTRS];
+    uint32_t n_attr = copy_attrs(d, attr);
+    uint32_t target[3] = {1, has_third && mpl_grad_wants(d, 2) ? 2 : MPL_NONE,
+                          mpl_grad_wants(d, 0) ? 0 : MPL_NONE};
+    uint32_t n = target[2] != MPL_NONE ? 3 : target[1] != MPL_NONE ? 2 : 1;
+
+    mpl_grad_make_all(d, kind, 3, (mpl_value[]){mpl_grad_dy(d, 0), mpl_grad_in(d, 0), mpl_grad_in(d, 1)},
+                      n_attr, attr, n, target, 0);
+}
+
+void mpl_grad_of_conv(mpl_grad *d)
+{
+    const mpl_shape *y = mpl_grad_out_shape(d, 0);
+    static const int64_t axes[] = {0, 2, 3, 4};
+    mpl_value dy = mpl_grad_dy(d, 0);
+    mpl_attr attr[MOST_ATTRS];
+    uint32_t n = copy_attrs(d, attr);
+    bool biased = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op] > 2;
+
+    if (!d->options->apart && mpl_grad_wants(d, 1)) {
+        joint(d, MPL_OP_conv_grad, biased);
+        return;
+    }
+    if (mpl_grad_wants(d, 1)) {
+        attr[n] = sizes_of(d, 1);
+        mpl_grad_make(d, 1, MPL_OP_conv_grad_weight, 2, (mpl_value[]){dy, mpl_grad_in(d, 0)}, n + 1, attr);
+    }
+    if (biased && mpl_grad_wants(d, 2))
+        mpl_grad_make(d, 2, MPL_OP_reduce_sum, 1, &dy, 2,
+                      (const mpl_attr[]){MPL_INTS(axes, y->rank - 1, axes), MPL_INT(keepdims, 0)});
+    if (mpl_grad_wants(d, 0)) {
+        attr[n] = sizes_of(d, 0);
+        mpl_grad_make(d, 0, MPL_OP_conv_grad_input, 2, (mpl_value[]){dy, mpl_grad_in(d, 1)}, n + 1, attr);
+    }
+}
+
+/* The convolution that it goes back through, of dy; the weights are that one's, too. */
+void mpl_grad_of_conv_transpose(mpl_grad *d)
+{
+    static const int64_t axes[] = {0, 2, 3, 4};
+    mpl_value dy = mpl_grad_dy(d, 0);
+    mpl_attr attr[MOST_ATTRS];
+    uint32_t n = 0, n_given = copy_attrs(d, attr);
+
+    for (uint32_t i = 0; i < n_given; i++)
+        if (attr[i].key == MPL_ATTR_output_shape || attr[i].key == MPL_ATTR_mode)
+            mpl_grad_fail(d, "dims that are given in place of pads");
+        else if (attr[i].key != MPL_ATTR_output_padding)
+            attr[n++] = attr[i];
+    if (mpl_grad_wants(d, 1)) {
+        attr[n] = sizes_of(d, 1);
+        mpl_grad_make(d, 1, MPL_OP_conv_grad_weight, 2, (mpl_value[]){mpl_grad_in(d, 0), dy}, n + 1, attr);
+    }
+    if (d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op] > 2 && mpl_grad_wants(d, 2))
+        mpl_grad_make(d, 2, MPL_OP_reduce_sum, 1, &dy, 2,
+                      (const mpl_attr[]){MPL_INTS(axes, mpl_grad_out_shape(d, 0)->rank - 1, axes),
+                                         MPL_INT(keepdims, 0)});
+    if (mpl_grad_wants(d, 0))
+        mpl_grad_make(d, 0, MPL_OP_conv, 2, (mpl_value[]){dy, mpl_grad_in(d, 1)}, n, attr);
+}
+
+/* Input i of y = op(a) op(b) by a product of dy and the other one. */
+static void product_part(mpl_grad *d, uint32_t i, bool trans_a, bool trans_b, const mpl_attr *alpha,
+                         uint32_t n_alpha)
+{
+    mpl_value dy = mpl_grad_dy(d, 0), other = mpl_grad_in(d, 1 - i);
+    bool turned = i == 0 ? trans_a : trans_b; /* then dy stands on the other side */
+    bool dy_first = (i == 0) != turned;
+    mpl_value in[2] = {dy_first ? dy : other, dy_first ? other : dy};
+    bool turn_other = i == 0 ? trans_b != !turned : trans_a != !turned;
+    mpl_attr attr[3] = {MPL_INT(trans_a, dy_first ? turned : turn_other),
+                        MPL_INT(trans_b, dy_first ? turn_other : turned)};
+
+    if (n_alpha > 0)
+        attr[2] = *alpha;
+    mpl_grad_make(d, i, MPL_OP_gemm, 2, in, 2 + n_alpha, attr);
+}
+
+void mpl_grad_of_gemm(mpl_grad *d)
+{
+    bool trans_a = mpl_attr_int(d->g, d->op, MPL_ATTR_trans_a, 0) != 0;
+    bool trans_b = mpl_attr_int(d->g, d->op, MPL_ATTR_trans_b, 0) != 0;
+    double beta = mpl_attr_float(d->g, d->op, MPL_ATTR_beta, 1);
+    const mpl_shape *y = mpl_grad_out_shape(d, 0);
+    bool added = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op] > 2 && mpl_grad_wants(d, 2);
+    mpl_attr alpha;
+    uint32_t n_alpha = mpl_attr_get(d->g, d->op, MPL_ATTR_alpha, &alpha);
+    mpl_value dy = mpl_grad_dy(d, 0);
+
+    if (!d->options->apart && mpl_grad_wants(d, 1) &&
+        (!added || (mpl_grad_in_shape(d, 2)->rank == 1 && mpl_grad_in_shape(d, 2)->dim[0] == y->dim[1]))) {
+        joint(d, MPL_OP_gemm_grad, added);
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        if (mpl_grad_wants(d, i))
+            product_part(d, i, trans_a, trans_b, &alpha, n_alpha);
+    if (added)
+        mpl_grad_give_summed(d, 2, beta == 1 ? dy : two(d, MPL_OP_mul, dy, mpl_grad_number(d, beta)));
+}
+
+/* The last two axes change places. */
+static mpl_value turned(mpl_grad *d, mpl_value v)
+{
+    int64_t perm[MPL_MAX_RANK];
+    uint32_t rank = v != MPL_NONE ? d->to->value_shape[v].rank : 2;
+
+    for (uint32_t i = 0; i < rank; i++)
+        perm[i] = i + 2 < rank ? i : 2 * rank - 3 - i;
+    return mpl_grad_helper(d, MPL_OP_transpose, 1, &v, 1, &MPL_INTS(perm, rank, perm));
+}
+
+void mpl_grad_of_matmul(mpl_grad *d)
+{
+    uint32_t rank_a = mpl_grad_in_shape(d, 0)->rank, rank_b = mpl_grad_in_shape(d, 1)->rank;
+
+    if (rank_a < 2 || rank_b < 2) {
+        mpl_grad_fail(d, "a product with a vector");
+        return;
+    }
+    if (rank_a == 2 && rank_b == 2 && !d->options->apart && mpl_grad_wants(d, 1)) {
+        joint(d, MPL_OP_gemm_grad, false);
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        if (!mpl_grad_wants(d, i))
+            continue;
+        else if (rank_a == 2 && rank_b == 2)
+            product_part(d, i, false, false, NULL, 0);
+        else if (i == 0)
+            mpl_grad_give_summed(d, 0,
+                                 two(d, MPL_OP_matmul, mpl_grad_dy(d, 0), turned(d, mpl_grad_in(d, 1))));
+        else
+            mpl_grad_give_summed(d, 1,
+                                 two(d, MPL_OP_matmul, turned(d, mpl_grad_in(d, 0)), mpl_grad_dy(d, 0)));
+}
+
+/* ---- pooling, normalisation ---------------------------------------------------------------------------------------------- */
+
+/* From dy and the operand, with the same attributes. */
+static void from_operand(mpl_grad *d, mpl_op_kind kind)
+{
+    mpl_attr attr[MOST_ATTRS];
+    uint32_t n = copy_attrs(d, attr);
+
+    mpl_grad_make(d, 0, kind, 2, (mpl_value[]){mpl_grad_dy(d, 0), mpl_grad_in(d, 0)}, n, attr);
+}
+
+void mpl_grad_of_max_pool(mpl_grad *d)
+{
+    from_operand(d, MPL_OP_max_pool_grad);
+}
+
+void mpl_grad_of_lrn(mpl_grad *d)
+{
+    from_operand(d, MPL_OP_lrn_grad);
+}
+
+void mpl_grad_of_pool_sizes(mpl_grad *d)
+{
+    mpl_attr attr[MOST_ATTRS];
+    uint32_t n = copy_attrs(d, attr);
+
+    attr[n] = sizes_of(d, 0);
+    mpl_grad_make(d, 0, kind_of(d) == MPL_OP_avg_pool ? MPL_OP_avg_pool_grad : MPL_OP_global_avg_pool_grad, 1,
+                  (mpl_value[]){mpl_grad_dy(d, 0)}, n + 1, attr);
+}
+
+/* The moments of the batch are outputs of the training form. */
+void mpl_grad_of_batch_norm(mpl_grad *d)
+{
+    mpl_value in[5] = {mpl_grad_dy(d, 0), mpl_grad_in(d, 0), mpl_grad_in(d, 1)};
+    uint32_t target[3], made = d->to->op_out_begin[d->op_now[d->op]];
+    mpl_attr attr[MOST_ATTRS];
+    uint32_t n = copy_attrs(d, attr);
+
+    for (uint32_t i = 0; i < 3; i++)
+        target[i] = mpl_grad_wants(d, i) ? i : MPL_NONE;
+    in[3] = d->to->op_out[made + 1], in[4] = d->to->op_out[made + 2];
+    mpl_grad_make_all(d, MPL_OP_batch_norm_grad, 5, in, n, attr, 3, target, 7);
+}
+
+void mpl_grad_of_softmax(mpl_grad *d)
+{
+    mpl_attr attr[MOST_ATTRS];
+    uint32_t n = copy_attrs(d, attr);
+
+    mpl_grad_make(d, 0, MPL_OP_softmax_grad, 2, (mpl_value[]){mpl_grad_dy(d, 0), mpl_grad_out(d, 0)}, n,
+                  attr);
+}
+
+/* Whether v is the number 1, as the gradient of a loss is. */
+static bool is_one(const mpl_grad *d, mpl_value v)
+{
+    return v != MPL_NONE && d->to->value_data[v] != NULL && d->to->value_shape[v].rank == 0 &&
+           mpl_get((mpl_type)d->to->value_type[v], d->to->value_data[v], 0) == 1;
+}
+
+void mpl_grad_of_cross_entropy(mpl_grad *d)
+{
+    mpl_value prob = d->g->op_out[d->g->op_out_begin[d->op] + 1], dy = mpl_grad_dy(d, 0);
+    mpl_value in[] = {mpl_grad_out(d, 1), mpl_grad_in(d, 1)};
+
+    if (prob != MPL_NONE && d->whole[prob] != MPL_NONE)
+        mpl_grad_fail(d, "its probabilities are differentiated, too");
+    else if (is_one(d, dy))
+        mpl_grad_make(d, 0, MPL_OP_softmax_cross_entropy_grad, 2, in, 0, NULL);
+    else
+        make_two(d, 0, MPL_OP_mul, mpl_grad_helper(d, MPL_OP_softmax_cross_entropy_grad, 2, in, 0, NULL), dy);
+}
+
+/* The mask is an output of the training form. */
+void mpl_grad_of_dropout(mpl_grad *d)
+{
+    mpl_op made = d->op_now[d->op];
+
+    mpl_grad_make(d, 0, MPL_OP_dropout_grad, 2,
+                  (mpl_value[]){mpl_grad_dy(d, 0), d->to->op_out[d->to->op_out_begin[made] + 1]}, 1,
+                  &MPL_FLOAT(ratio, mpl_attr_float(d->to, made, MPL_ATTR_ratio, 0.5)));
+}
+
+/* ---- reductions ------------------------------------------------------------------------------------------------------------ */
+
+/* Input 0's dims, those reduced being 1. */
+static mpl_shape kept_dims(const mpl_grad *d)
+{
+    mpl_shape s = *mpl_grad_in_shape(d, 0);
+    uint32_t n;
+    const int64_t *axes = mpl_attr_ints(d->g, d->op, MPL_ATTR_axes, &n);
+    mpl_attr given;
+
+    for (uint32_t i = 0; i < s.rank && !mpl_attr_get(d->g, d->op, MPL_ATTR_axes, &given); i++)
+        s.dim[i] = 1;
+    for (uint32_t i = 0; i < n; i++)
+        s.dim[axes[i] < 0 ? axes[i] + s.rank : axes[i]] = 1;
+    return s;
+}
+
+static mpl_value with_dims(mpl_grad *d, mpl_value v, const mpl_shape *s)
+{
+    if (v == MPL_NONE || mpl_shape_equal(&d->to->value_shape[v], s))
+        return v;
+    return mpl_grad_helper(d, MPL_OP_reshape, 1, &v, 1, &MPL_INTS(shape, s->rank, s->dim));
+}
+
+static void spread(mpl_grad *d, double factor)
+{
+    mpl_shape kept = kept_dims(d);
+    const mpl_shape *x = mpl_grad_in_shape(d, 0);
+    mpl_value dy = mpl_grad_dy(d, 0);
+
+    if (factor != 1)
+        dy = two(d, MPL_OP_mul, dy, mpl_grad_number(d, factor));
+    dy = with_dims(d, dy, &kept);
+    mpl_grad_make(d, 0, MPL_OP_expand, 1, &dy, 1, &MPL_INTS(shape, x->rank, x->dim));
+}
+
+void mpl_grad_of_reduce_sum(mpl_grad *d)
+{
+    spread(d, 1);
+}
+
+void mpl_grad_of_reduce_mean(mpl_grad *d)
+{
+    mpl_shape kept = kept_dims(d);
+    uint64_t all = 1, left = 1;
+
+    mpl_shape_count(mpl_grad_in_shape(d, 0), &all);
+    mpl_shape_count(&kept, &left);
+    spread(d, all > 0 ? (double)left / (double)all : 1);
+}
+
+/* To every largest element: of several equal ones each gets all of it. */
+void mpl_grad_of_reduce_max(mpl_grad *d)
+{
+    mpl_shape kept = kept_dims(d);
+    mpl_value dy = with_dims(d, mpl_grad_dy(d, 0), &kept), y = with_dims(d, mpl_grad_out(d, 0), &kept);
+    mpl_value largest = two(d, MPL_OP_equal, mpl_grad_in(d, 0), y);
+
+    mpl_grad_make(d, 0, MPL_OP_where, 3, (mpl_value[]){largest, dy, mpl_grad_number(d, 0)}, 0, NULL);
+}
+
+/* ---- elements moved ----------------------------------------------------------------------------------------------------------- */
+
+void mpl_grad_of_reshape(mpl_grad *d)
+{
+    const mpl_shape *x = mpl_grad_in_shape(d, 0);
+
+    mpl_grad_make(d, 0, MPL_OP_reshape, 1, (mpl_value[]){mpl_grad_dy(d, 0)}, 1,
+                  &MPL_INTS(shape, x->rank, x->dim));
+}
+
+void mpl_grad_of_concat(mpl_grad *d)
+{
+    uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op], *target = NULL;
+    int64_t axis = mpl_attr_int(d->g, d->op, MPL_ATTR_axis, 0), *part = NULL;
+    uint32_t at = (uint32_t)(axis < 0 ? axis + mpl_grad_in_shape(d, 0)->rank : axis);
+
+    if ((target = mpl_alloc(d->ctx, n, sizeof *target)) == NULL ||
+        (part = mpl_alloc(d->ctx, n, sizeof *part)) == NULL) {
+        d->st = MPL_EMEM;
+    } else {
+        for (uint32_t i = 0; i < n; i++) {
+            target[i] = mpl_grad_wants(d, i) ? i : MPL_NONE;
+            part[i] = mpl_grad_in_shape(d, i)->dim[at];
+        }
+        mpl_grad_make_all(d, MPL_OP_split, 1, (mpl_value[]){mpl_grad_dy(d, 0)}, 2,
+                          (const mpl_attr[]){MPL_INT(axis, axis), MPL_INTS(split, n, part)}, n, target, 1);
+    }
+    mpl_free(d->ctx, target);
+    mpl_free(d->ctx, part);
+}
+
+/* Input 0's first axes, with n elements of `axis` from `start` on. */
+static mpl_grad_box box_along(const mpl_grad *d, uint32_t axis, int64_t start, int64_t n)
+{
+    const mpl_shape *x = mpl_grad_in_shape(d, 0);
+    mpl_grad_box box = {.shape = *x};
+
+    for (uint32_t i = 0; i < x->rank; i++)
+        box.step[i] = 1;
+    box.start[axis] = start;
+    box.shape.dim[axis] = n;
+    return box;
+}
+
+/* Outputs that the loss does not depend on have no part. */
+void mpl_grad_of_split(mpl_grad *d)
+{
+    const mpl_shape *x = mpl_grad_in_shape(d, 0);
+    uint32_t n = d->g->op_out_begin[d->op + 1] - d->g->op_out_begin[d->op], n_sizes;
+    const mpl_value *made = d->g->op_out + d->g->op_out_begin[d->op];
+    const int64_t *size = mpl_attr_ints(d->g, d->op, MPL_ATTR_split, &n_sizes);
+    int64_t axis = mpl_attr_int(d->g, d->op, MPL_ATTR_axis, 0), start = 0;
+
+    axis = axis < 0 ? axis + x->rank : axis;
+    for (uint32_t i = 0; i < n && d->st == MPL_OK; i++) {
+        int64_t equal = (x->dim[axis] + n - 1) / n;
+        int64_t length = size != NULL ? size[i] : start + equal < x->dim[axis] ? equal : x->dim[axis] - start;
+        mpl_grad_box box = box_along(d, (uint32_t)axis, start, length);
+
+        if (made[i] != MPL_NONE && d->whole[made[i]] != MPL_NONE)
+            mpl_grad_give_piece(d, 0, d->whole[made[i]], &box);
+        start += length;
+    }
+}
+
+/* Where an axis of n elements begins; backwards it cannot begin behind the last one. */
+static int64_t bounded(int64_t i, int64_t n, bool backwards)
+{
+    i = i < 0 ? i + n : i;
+    return i < 0 ? 0 : i > n - backwards ? n - backwards : i;
+}
+
+void mpl_grad_of_slice(mpl_grad *d)
+{
+    const mpl_shape *x = mpl_grad_in_shape(d, 0);
+    uint32_t n, n_axes, n_steps;
+    const int64_t *starts = mpl_attr_ints(d->g, d->op, MPL_ATTR_starts, &n);
+    const int64_t *axes = mpl_attr_ints(d->g, d->op, MPL_ATTR_axes, &n_axes);
+    const int64_t *steps = mpl_attr_ints(d->g, d->op, MPL_ATTR_steps, &n_steps);
+    mpl_grad_box box = {.shape = *mpl_grad_out_shape(d, 0)};
+
+    for (uint32_t i = 0; i < x->rank; i++)
+        box.step[i] = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t axis = axes != NULL ? axes[i] : i;
+
+        axis = axis < 0 ? axis + x->rank : axis;
+        box.step[axis] = steps != NULL ? steps[i] : 1;
+        box.start[axis] = bounded(starts[i], x->dim[axis], box.step[axis] < 0);
+    }
+    mpl_grad_give_piece(d, 0, mpl_grad_dy(d, 0), &box);
+}
+
+void mpl_grad_of_pad(mpl_grad *d)
+{
+    const mpl_shape *x = mpl_grad_in_shape(d, 0);
+    uint32_t n, n_axes;
+    const int64_t *pads = mpl_attr_ints(d->g, d->op, MPL_ATTR_pads, &n);
+    int64_t start[MPL_MAX_RANK] = {0}, end[MPL_MAX_RANK] = {0}, axis[MPL_MAX_RANK] = {0};
+
+    mpl_attr_ints(d->g, d->op, MPL_ATTR_axes, &n_axes);
+    if (strcmp(mpl_attr_text(d->g, d->op, MPL_ATTR_mode, "constant"), "constant") != 0 || n_axes > 0 ||
+        n != 2 * x->rank) {
+        mpl_grad_fail(d, "a mode other than constant, or axes");
+        return;
+    }
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (pads[i] < 0 || pads[x->rank + i] < 0) {
+            mpl_grad_fail(d, "pads below 0");
+            return;
+        }
+        axis[i] = i;
+        start[i] = pads[i];
+        end[i] = pads[i] + x->dim[i];
+    }
+    mpl_grad_make(d, 0, MPL_OP_slice, 1, (mpl_value[]){mpl_grad_dy(d, 0)}, 3,
+                  (const mpl_attr[]){MPL_INTS(starts, x->rank, start), MPL_INTS(ends, x->rank, end),
+                                     MPL_INTS(axes, x->rank, axis)});
+}
+
+void mpl_grad_of_transpose(mpl_grad *d)
+{
+    uint32_t rank = mpl_grad_in_shape(d, 0)->rank, n;
+    const int64_t *perm = mpl_attr_ints(d->g, d->op, MPL_ATTR_perm, &n);
+    int64_t back[MPL_MAX_RANK] = {0};
+
+    for (uint32_t i = 0; i < rank; i++)
+        back[perm != NULL ? perm[i] : rank - 1 - i] = i;
+    mpl_grad_make(d, 0, MPL_OP_transpose, 1, (mpl_value[]){mpl_grad_dy(d, 0)}, 1,
+                  &MPL_INTS(perm, rank, back));
+}
+
+mpl_grad_rule *const mpl_grad_rules[MPL_N_OPS] = {
+#define GRADIENT(op, rule) [MPL_OP_##op] = mpl_grad_of_##rule,
+#include "graphs/passes/autodiff/gradients.def"
+#undef GRADIENT
+};
+
+bool mpl_has_gradient(mpl_op_kind kind)
+{
+    return mpl_grad_rules[kind] != NULL;
+}

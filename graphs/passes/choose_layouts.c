@@ -1,0 +1,222 @@
+/* choose_layouts.c -- convolutions, and what stands between them, with their channels last; explicit reorders around. See passes.h. */
+#include "graphs/ir/layout.h"
+
+#include "graphs/ops/matrix/conv.h"
+#include "graphs/ops/ops_priv.h"
+#include "graphs/passes/copy_priv.h"
+#include "graphs/passes/passes.h"
+
+enum { PLAIN, LAST, N_LAYOUTS };
+
+typedef struct laying {
+    mpl_ctx *ctx;
+    mpl_graph *g, *to;
+    mpl_value *map[N_LAYOUTS]; /* [n_values] MPL_NONE: not there in that layout */
+    uint8_t *is_output;        /* [n_values] */
+    char *name;                /* room for the longest, and more */
+} laying;
+
+static bool is_image(const mpl_graph *g, mpl_value v)
+{
+    return v != MPL_NONE && g->value_type[v] == MPL_TYPE_f32 && g->value_shape[v].rank == 4;
+}
+
+/* Whether operand i of two has one pixel, or number, that is repeated over the images of the result. Then it is the same in either
+ * layout. As operand 0 it tells of the layout (graphs/ir/layout.h), so it must be an image itself. */
+static bool is_repeated(const mpl_graph *g, mpl_op op, uint32_t i)
+{
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    mpl_value v = mpl_op_input(g, op, i);
+    const mpl_shape *s;
+
+    if (kind != MPL_OP_add && kind != MPL_OP_mul && ((kind != MPL_OP_sub && kind != MPL_OP_div) || i == 0))
+        return false;
+    s = &g->value_shape[v];
+    if (mpl_shape_equal(s, &g->value_shape[mpl_op_output(g, op, 0)]) ||
+        (i == 0 && (!is_image(g, v) || g->value_role[v] == MPL_WEIGHT)))
+        return false;
+    for (uint32_t k = 0; k < s->rank; k++)
+        if (s->dim[k] != 1 && k + 4 - s->rank >= 2)
+            return false;
+    return true;
+}
+
+/* Whether operand i lies as the result does. Weights that are repeated stay as they are. */
+static bool follows(const mpl_graph *g, mpl_op op, uint32_t i)
+{
+    mpl_value v = mpl_op_input(g, op, i);
+
+    if (i >= mpl_n_images(g, op))
+        return false;
+    return !is_repeated(g, op, i) || (is_image(g, v) && g->value_role[v] != MPL_WEIGHT);
+}
+
+/* Whether the operation can be done with its channels last. */
+static bool may_be_last(const mpl_graph *g, mpl_op op)
+{
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    const mpl_value *in = g->op_in + g->op_in_begin[op];
+    mpl_value out = mpl_op_output(g, op, 0);
+    bool same = !mpl_is_conv(kind) && kind != MPL_OP_batch_norm && kind != MPL_OP_concat;
+
+    if (!mpl_keeps_layout(kind) || g->op_in_begin[op] == g->op_in_begin[op + 1])
+        return false;
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        if (i > g->op_out_begin[op] ? g->op_out[i] != MPL_NONE : !is_image(g, g->op_out[i]))
+            return false;
+    for (uint32_t i = 0; i < mpl_n_images(g, op); i++)
+        if (!is_repeated(g, op, i) &&
+            (!is_image(g, in[i]) || (same && mpl_n_images(g, op) > 1 &&
+                                     !mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]))))
+            return false;
+    if (kind == MPL_OP_concat) {
+        int64_t axis = mpl_attr_int(g, op, MPL_ATTR_axis, 0);
+
+        return axis == 1 || axis == -3;
+    }
+    return kind != MPL_OP_avg_pool || mpl_attr_int(g, op, MPL_ATTR_count_include_pad, 0) == 0;
+}
+
+static bool wants_last(const laying *l, mpl_op op)
+{
+    const mpl_graph *g = l->g;
+
+    if (!may_be_last(g, op))
+        return false;
+    for (uint32_t i = 0; i < mpl_n_images(g, op) && !mpl_is_conv((mpl_op_kind)g->op_kind[op]); i++)
+        if (l->map[LAST][g->op_in[g->op_in_begin[op] + i]] != MPL_NONE && !is_repeated(g, op, i))
+            return true;
+    return mpl_is_conv((mpl_op_kind)g->op_kind[op]);
+}
+
+/* A name that neither graph has: v's, with something behind. */
+static const char *fresh_name(laying *l, mpl_value v, const char *end)
+{
+    uint32_t n = sprintf(l->name, "%s.%s", l->g->value_name[v], end) > 0 ? 2 : 0;
+
+    while (mpl_graph_find(l->to, l->name) != MPL_NONE || mpl_graph_find(l->g, l->name) != MPL_NONE)
+        sprintf(l->name, "%s.%s%" PRIu32, l->g->value_name[v], end, n++);
+    return l->name;
+}
+
+/* v in that layout, by a reorder where it is not there yet. The name of an output belongs to what is plain. */
+static mpl_status need(laying *l, mpl_value v, uint32_t layout)
+{
+    mpl_status st = MPL_OK;
+    const char *name;
+    mpl_attr mode = MPL_TEXT(mode, layout == LAST ? "channels_last" : "plain");
+
+    if (l->map[layout][v] != MPL_NONE)
+        goto out;
+    name = layout == PLAIN && l->is_output[v] ? l->g->value_name[v]
+                                              : fresh_name(l, v, layout == LAST ? "last" : "plain");
+    MPL_TRY(mpl_graph_add_op(l->ctx, l->to, MPL_OP_reorder, name, 1, &l->map[1 - layout][v], 1, &mode, 1,
+                             &name, &l->map[layout][v]));
+out:
+    return st;
+}
+
+/* An operation on images that have their channels last. */
+static mpl_status add_last(laying *l, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = l->g;
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+    uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op], n_attr;
+    mpl_value out = g->op_out[g->op_out_begin[op]], made[2] = {MPL_NONE, MPL_NONE}, *in = NULL;
+    const char *name[2] = {NULL, NULL};
+    mpl_attr *attr = NULL;
+
+    MPL_TRY(mpl_new(l->ctx, in, n_in));
+    MPL_TRY(mpl_copy_attrs(l->ctx, g, op, &n_attr, &attr));
+    for (uint32_t i = 0; i < n_in; i++) {
+        mpl_value v = g->op_in[g->op_in_begin[op] + i];
+        uint32_t layout = follows(g, op, i) ? LAST : PLAIN;
+
+        in[i] = MPL_NONE;
+        if (v == MPL_NONE)
+            continue;
+        MPL_TRY(need(l, v, layout));
+        in[i] = l->map[layout][v];
+    }
+    name[0] = l->is_output[out] ? fresh_name(l, out, "last") : g->value_name[out];
+    MPL_TRY(mpl_graph_add_op(l->ctx, l->to, (mpl_op_kind)g->op_kind[op], g->op_name[op], n_in, in, n_attr,
+                             attr, n_out, name, made));
+    l->map[LAST][out] = made[0];
+out:
+    mpl_free(l->ctx, in);
+    mpl_free(l->ctx, attr);
+    return st;
+}
+
+static mpl_status add_plain(laying *l, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = l->g;
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        if (g->op_in[i] != MPL_NONE)
+            MPL_TRY(need(l, g->op_in[i], PLAIN));
+    MPL_TRY(mpl_copy_op(l->ctx, g, op, l->to, l->map[PLAIN], NULL));
+out:
+    return st;
+}
+
+static mpl_status lay(laying *l)
+{
+    mpl_status st = MPL_OK;
+    mpl_graph *g = l->g;
+    size_t longest = 0;
+
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        size_t n = strlen(g->value_name[v]);
+
+        l->map[PLAIN][v] = l->map[LAST][v] = MPL_NONE;
+        longest = n > longest ? n : longest;
+    }
+    MPL_TRY(mpl_new(l->ctx, l->name, longest + 32));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        l->is_output[g->output[i]] = 1;
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (g->value_op[v] == MPL_NONE)
+            MPL_TRY(mpl_copy_value(l->ctx, g, v, l->to, &l->map[PLAIN][v]));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        MPL_TRY(wants_last(l, op) ? add_last(l, op) : add_plain(l, op));
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        MPL_TRY(need(l, g->output[i], PLAIN));
+        MPL_TRY(mpl_graph_add_output(l->ctx, l->to, l->map[PLAIN][g->output[i]]));
+    }
+    MPL_TRY(mpl_graph_finish(l->ctx, l->to));
+out:
+    return st;
+}
+
+mpl_status mpl_graph_channels_last(mpl_ctx *ctx, mpl_graph **graph)
+{
+    mpl_status st = MPL_OK;
+    mpl_graph *g = *graph;
+    laying l = {.ctx = ctx, .g = g};
+    bool any = false;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        any = any || (mpl_is_conv((mpl_op_kind)g->op_kind[op]) && may_be_last(g, op));
+        if (g->op_kind[op] == MPL_OP_reorder || mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0)
+            goto out;
+    }
+    if (!any || g->n_blocks > 1)
+        goto out;
+    for (uint32_t i = 0; i < N_LAYOUTS; i++)
+        MPL_TRY(mpl_new(ctx, l.map[i], g->n_values));
+    MPL_TRY(mpl_new(ctx, l.is_output, g->n_values));
+    MPL_TRY(mpl_graph_new(ctx, g->name, &l.to));
+    MPL_TRY(lay(&l));
+    mpl_graph_free(ctx, g);
+    *graph = l.to, l.to = NULL;
+out:
+    mpl_graph_free(ctx, l.to);
+    for (uint32_t i = 0; i < N_LAYOUTS; i++)
+        mpl_free(ctx, l.map[i]);
+    mpl_free(ctx, l.is_output);
+    mpl_free(ctx, l.name);
+    return st;
+}

@@ -1,0 +1,549 @@
+/* opt_fuse.c -- passes that make one operation of several. See optimise.h. */
+#include "graphs/passes/optimise/optimise_priv.h"
+
+#include "graphs/ops/matrix/conv.h"
+
+#include <math.h>
+
+mpl_status mpl_match_fma(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    const mpl_graph *g = m->g;
+    mpl_type type = (mpl_type)g->value_type[mpl_op_output(g, op, 0)];
+
+    if (g->op_kind[op] != MPL_OP_add || mpl_type_in(type, MPL_SET(f16) | MPL_SET(bf16)))
+        return MPL_OK; /* narrow floats would be rounded once less */
+    for (uint32_t i = 0; i < 2; i++) {
+        mpl_op product = mpl_only_for(g, mpl_op_input(g, op, i), MPL_OP_mul);
+
+        if (product == MPL_NONE)
+            continue;
+        *edit = (mpl_edit){
+            .kind = MPL_EDIT_REPLACE,
+            .op_kind = MPL_OP_fma,
+            .from = MPL_NONE,
+            .n_in = 3,
+            .in = {mpl_op_input(g, product, 0), mpl_op_input(g, product, 1), mpl_op_input(g, op, 1 - i)}};
+        break;
+    }
+    return MPL_OK;
+}
+
+mpl_status mpl_match_adagrad(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    const mpl_graph *g = m->g;
+    mpl_type type = (mpl_type)g->value_type[mpl_op_output(g, op, 0)];
+    mpl_op root, sum;
+    double least;
+
+    if (g->op_kind[op] != MPL_OP_div || !mpl_type_in(type, MPL_SET(f32) | MPL_SET(f64)))
+        return MPL_OK;
+    root = mpl_only_for(g, mpl_op_input(g, op, 1), MPL_OP_sqrt);
+    sum = root != MPL_NONE ? mpl_only_for(g, mpl_op_input(g, root, 0), MPL_OP_add) : MPL_NONE;
+    for (uint32_t i = 0; i < 2 && sum != MPL_NONE && edit->kind == MPL_EDIT_NONE; i++) {
+        mpl_value x = mpl_op_input(g, sum, 1 - i), out = mpl_op_output(g, sum, 0);
+
+        if (!mpl_is_uniform(g, mpl_op_input(g, sum, i), &least) || (float)least != 1e-32f ||
+            !mpl_same_form(g, x, out))
+            continue;
+        *edit = (mpl_edit){.kind = MPL_EDIT_REPLACE,
+                           .op_kind = MPL_OP_div_sqrt,
+                           .from = MPL_NONE,
+                           .n_in = 2,
+                           .in = {mpl_op_input(g, op, 0), x},
+                           .n_attr = 1,
+                           .number = least};
+        edit->attr[0] = (mpl_attr){MPL_ATTR_epsilon, 1, NULL, &edit->number, NULL};
+    }
+    return MPL_OK;
+}
+
+/* The matrix that the transpose behind v turns, or MPL_NONE. */
+static mpl_value turned(const mpl_graph *g, mpl_value v)
+{
+    mpl_op op = mpl_only_for(g, v, MPL_OP_transpose);
+    uint32_t n;
+    const int64_t *perm = op != MPL_NONE ? mpl_attr_ints(g, op, MPL_ATTR_perm, &n) : NULL;
+
+    if (op == MPL_NONE || g->value_shape[v].rank != 2 || (perm != NULL && perm[0] == 0))
+        return MPL_NONE; /* without perm, the axes are reversed */
+    return mpl_op_input(g, op, 0);
+}
+
+/* Whether the operation is anything but a matmul that gemm would not do as well. */
+static bool fits_gemm(const mpl_graph *g, mpl_op op)
+{
+    return g->op_kind[op] != MPL_OP_matmul || (g->value_shape[mpl_op_input(g, op, 0)].rank == 2 &&
+                                               g->value_shape[mpl_op_input(g, op, 1)].rank == 2);
+}
+
+mpl_status mpl_match_dot_transpose(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    static const mpl_attr_key key[2] = {MPL_ATTR_trans_a, MPL_ATTR_trans_b};
+    const mpl_graph *g = m->g;
+    bool gemm = g->op_kind[op] == MPL_OP_gemm, found = false;
+
+    if ((!gemm && g->op_kind[op] != MPL_OP_matmul) || !fits_gemm(g, op))
+        return MPL_OK;
+    for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
+        edit->in[i] = mpl_op_input(g, op, i);
+    for (uint32_t i = 0; i < 2; i++) {
+        mpl_value x = turned(g, edit->in[i]);
+
+        edit->ints[i] = gemm && mpl_attr_int(g, op, key[i], 0) != 0;
+        if (x != MPL_NONE) {
+            edit->in[i] = x;
+            edit->ints[i] = !edit->ints[i];
+            found = true;
+        }
+        edit->attr[i] = (mpl_attr){key[i], 1, &edit->ints[i], NULL, NULL};
+    }
+    edit->kind = found ? MPL_EDIT_REPLACE : MPL_EDIT_NONE;
+    edit->op_kind = MPL_OP_gemm;
+    edit->from = gemm ? op : MPL_NONE;
+    edit->n_in = mpl_op_n_in(g, op);
+    edit->n_attr = 2;
+    return MPL_OK;
+}
+
+/* ---- batch norm into the weights of a convolution ---- */
+
+enum { SCALE, BIAS, MEAN, VARIANCE, FILTER, OFFSET, N_PARAMETERS };
+
+static bool has_contents(const mpl_match *m, mpl_value v)
+{
+    return m->g->value_role[v] == MPL_WEIGHT && (m->g->value_data[v] != NULL || m->weights != NULL);
+}
+
+/* All elements of weight v; *data is the caller's, NULL where v has no contents. */
+static mpl_status contents(mpl_match *m, mpl_value v, void **data)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    size_t size = mpl_type_bytes((mpl_type)g->value_type[v]);
+
+    if (!has_contents(m, v))
+        return MPL_OK;
+    *data = mpl_alloc(m->ctx, g->value_bytes[v], 1);
+    if (*data == NULL)
+        return MPL_EMEM;
+    if (g->value_data[v] == NULL)
+        return m->weights->fill(m->weights->arg, g, v, *data);
+    for (uint64_t at = 0; at < g->value_bytes[v]; at += size)
+        memcpy((char *)*data + at, (const char *)g->value_data[v] + (g->value_splat[v] ? 0 : at), size);
+    return st;
+}
+
+/* y = (conv(x) - mean) * scale / sqrt(variance + epsilon) + bias is a convolution, too; in double, rounded once. */
+static void fold_norm(mpl_type type, void *const data[N_PARAMETERS], double epsilon, int64_t n_channels,
+                      int64_t n_each, void *filter, void *offset)
+{
+    for (int64_t c = 0; c < n_channels; c++) {
+        double factor = mpl_get(type, data[SCALE], c) / sqrt(mpl_get(type, data[VARIANCE], c) + epsilon);
+        double own = data[OFFSET] != NULL ? mpl_get(type, data[OFFSET], c) : 0;
+
+        for (int64_t i = c * n_each; i < (c + 1) * n_each; i++)
+            mpl_put(type, filter, i, mpl_get(type, data[FILTER], i) * factor);
+        mpl_put(type, offset, c,
+                (own - mpl_get(type, data[MEAN], c)) * factor + mpl_get(type, data[BIAS], c));
+    }
+}
+
+mpl_status mpl_match_conv_bn(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    void *data[N_PARAMETERS] = {NULL};
+    mpl_value parameter[N_PARAMETERS];
+    const mpl_shape *filter;
+    mpl_op conv;
+    mpl_type type;
+
+    if (g->op_kind[op] != MPL_OP_batch_norm ||
+        (conv = mpl_only_for(g, mpl_op_input(g, op, 0), MPL_OP_conv)) == MPL_NONE)
+        goto out;
+    for (uint32_t k = SCALE; k <= VARIANCE; k++)
+        parameter[k] = mpl_op_input(g, op, 1 + k);
+    parameter[FILTER] = mpl_op_input(g, conv, 1);
+    parameter[OFFSET] = mpl_op_input(g, conv, 2);
+    filter = &g->value_shape[parameter[FILTER]];
+    type = (mpl_type)g->value_type[parameter[FILTER]];
+    for (uint32_t k = 0; k < N_PARAMETERS; k++)
+        if (parameter[k] != MPL_NONE) {
+            if (g->value_type[parameter[k]] != type || g->value_bytes[parameter[k]] == 0)
+                goto out;
+            MPL_TRY(contents(m, parameter[k], &data[k]));
+            if (data[k] == NULL)
+                goto out;
+        }
+    MPL_TRY(mpl_edit_fresh(m->ctx, type, filter, false, &edit->fresh[0]));
+    MPL_TRY(mpl_edit_fresh(m->ctx, type, &(mpl_shape){1, {filter->dim[0]}}, false, &edit->fresh[1]));
+    fold_norm(type, data, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5), filter->dim[0],
+              mpl_count_dims(filter, 1, filter->rank), edit->fresh[0].data, edit->fresh[1].data);
+    edit->kind = MPL_EDIT_REPLACE;
+    edit->op_kind = MPL_OP_conv;
+    edit->from = conv;
+    edit->n_in = 3;
+    edit->in[0] = mpl_op_input(g, conv, 0);
+    edit->in[1] = MPL_FRESH(0);
+    edit->in[2] = MPL_FRESH(1);
+out:
+    for (uint32_t k = 0; k < N_PARAMETERS; k++)
+        mpl_free(m->ctx, data[k]);
+    return st;
+}
+
+/* ---- batch norm by itself ---- */
+
+/* Scale, bias, mean and variance of a batch norm; *known: all are of that type, and have contents. */
+static mpl_status norm_contents(mpl_match *m, mpl_op op, mpl_type type, void *data[FILTER], bool *known)
+{
+    mpl_status st = MPL_OK;
+
+    *known = true;
+    for (uint32_t k = SCALE; k <= VARIANCE && *known; k++) {
+        mpl_value v = mpl_op_input(m->g, op, 1 + k);
+
+        *known = m->g->value_type[v] == type && m->g->value_bytes[v] > 0;
+        if (*known)
+            MPL_TRY(contents(m, v, &data[k]));
+        *known = *known && data[k] != NULL;
+    }
+out:
+    return st;
+}
+
+/* (x - mean) * scale / sqrt(variance + epsilon) + bias is x * a + b by channel. */
+mpl_status mpl_match_bn_fma(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_value x = mpl_op_input(g, op, 0);
+    mpl_type type = (mpl_type)g->value_type[x];
+    mpl_shape shape = g->value_shape[x];
+    void *data[FILTER] = {NULL};
+    bool known;
+
+    if (g->op_kind[op] != MPL_OP_batch_norm || shape.rank < 2 ||
+        !mpl_type_in(type, MPL_SET(f32) | MPL_SET(f64)))
+        goto out;
+    MPL_TRY(norm_contents(m, op, type, data, &known));
+    if (!known)
+        goto out;
+    for (uint32_t i = 0; i < shape.rank; i++)
+        shape.dim[i] = i == 1 ? shape.dim[i] : 1;
+    for (int k = 0; k < 2; k++)
+        MPL_TRY(mpl_edit_fresh(m->ctx, type, &shape, false, &edit->fresh[k]));
+    for (int64_t c = 0; c < shape.dim[1]; c++) {
+        double factor = mpl_get(type, data[SCALE], c) / sqrt(mpl_get(type, data[VARIANCE], c) +
+                                                             mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5));
+
+        mpl_put(type, edit->fresh[0].data, c, factor);
+        mpl_put(type, edit->fresh[1].data, c,
+                mpl_get(type, data[BIAS], c) - mpl_get(type, data[MEAN], c) * factor);
+    }
+    *edit = (mpl_edit){.kind = MPL_EDIT_REPLACE,
+                       .op_kind = MPL_OP_fma,
+                       .from = MPL_NONE,
+                       .n_in = 3,
+                       .in = {x, MPL_FRESH(0), MPL_FRESH(1)},
+                       .fresh = {edit->fresh[0], edit->fresh[1]}};
+out:
+    for (uint32_t k = SCALE; k < FILTER; k++)
+        mpl_free(m->ctx, data[k]);
+    return st;
+}
+
+/* ---- arithmetic with a number for each channel into what it stands behind ---- */
+
+/* v is one number, or one for each channel, where it is broadcast to `whole`. */
+static bool is_by_channel(const mpl_graph *g, mpl_value v, const mpl_shape *whole)
+{
+    const mpl_shape *s = &g->value_shape[v];
+
+    if (s->rank > whole->rank)
+        return false;
+    for (uint32_t i = 0; i < s->rank; i++)
+        if (s->dim[i] != 1 && (whole->rank - s->rank + i != 1 || s->dim[i] != whole->dim[1]))
+            return false;
+    return true;
+}
+
+/* An operation that makes x * times + plus of what `maker` makes, by channel. */
+typedef struct affine {
+    mpl_op maker;
+    mpl_type type;
+    bool scales, shifts; /* false: all of times are 1, of plus 0 */
+    int64_t n_channels;
+    double *times, *plus; /* [n_channels] */
+} affine;
+
+/* y with x: y * x, y / x, y + x, y - x, or x - y where x is the first operand, as y * times + plus. */
+static void affine_of(mpl_op_kind does, bool x_first, double x, double *times, double *plus)
+{
+    *times = does == MPL_OP_mul ? x : does == MPL_OP_div ? 1 / x : does == MPL_OP_sub && x_first ? -1 : 1;
+    *plus = does == MPL_OP_add ? x : does == MPL_OP_sub ? (x_first ? x : -x) : 0;
+}
+
+/* a->maker: MPL_NONE where the operation is none such behind one of that kind, or contents of the two are not known. */
+static mpl_status affine_find(mpl_match *m, mpl_op op, mpl_op_kind kind, affine *a)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_value out = mpl_op_output(g, op, 0), factor = MPL_NONE;
+    mpl_op maker = MPL_NONE;
+    mpl_op_kind does = (mpl_op_kind)g->op_kind[op];
+    bool second = false, finite = true, one;
+    void *data = NULL;
+
+    *a = (affine){.maker = MPL_NONE, .type = (mpl_type)g->value_type[out]};
+    if ((does != MPL_OP_mul && does != MPL_OP_div && does != MPL_OP_add && does != MPL_OP_sub) ||
+        !mpl_type_in(a->type, MPL_SET(f32) | MPL_SET(f64)))
+        goto out; /* narrow floats would be rounded once less */
+    for (uint32_t i = 0; i < (does == MPL_OP_div ? 1 : 2) && maker == MPL_NONE; i++) {
+        maker = mpl_only_for(g, mpl_op_input(g, op, i), kind);
+        factor = mpl_op_input(g, op, 1 - i);
+        second = i == 1;
+    }
+    if (maker == MPL_NONE || g->value_shape[out].rank < 2 || g->value_bytes[out] == 0 ||
+        !mpl_same_form(g, mpl_op_output(g, maker, 0), out) ||
+        !is_by_channel(g, factor, &g->value_shape[out]) || !has_contents(m, factor))
+        goto out;
+    for (uint32_t i = 1; i < 3; i++) {
+        mpl_value v = mpl_op_input(g, maker, i);
+
+        if (v != MPL_NONE && (!has_contents(m, v) || g->value_type[v] != a->type))
+            goto out;
+    }
+    MPL_TRY(contents(m, factor, &data));
+    a->n_channels = g->value_shape[out].dim[1];
+    one = mpl_count(&g->value_shape[factor]) == 1;
+    MPL_TRY(mpl_new(m->ctx, a->times, (uint64_t)a->n_channels));
+    MPL_TRY(mpl_new(m->ctx, a->plus, (uint64_t)a->n_channels));
+    for (int64_t c = 0; c < a->n_channels; c++) {
+        affine_of(does, second, mpl_get(a->type, data, one ? 0 : c), &a->times[c], &a->plus[c]);
+        finite = finite && isfinite(a->times[c]) && isfinite(a->plus[c]);
+    }
+    a->scales = does == MPL_OP_mul || does == MPL_OP_div || (does == MPL_OP_sub && second);
+    a->shifts = does == MPL_OP_add || does == MPL_OP_sub;
+    a->maker = finite ? maker : MPL_NONE; /* infinities would meet in the sums of a convolution */
+out:
+    mpl_free(m->ctx, data);
+    return st;
+}
+
+/* Input `i` of the maker, `n_each` numbers a channel, times (and plus, where it is an offset) what is there; in double, rounded once.
+ * An offset that the maker lacks is 0. Its operand in the edit becomes fresh[k]. */
+static mpl_status affine_apply(mpl_match *m, const affine *a, uint32_t i, bool offset, mpl_edit *edit,
+                               uint32_t k)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_value v = mpl_op_input(g, a->maker, i);
+    mpl_shape shape = v != MPL_NONE ? g->value_shape[v] : (mpl_shape){1, {a->n_channels}};
+    int64_t n_each = mpl_count_dims(&shape, 1, shape.rank);
+    void *data = NULL;
+
+    if (v != MPL_NONE)
+        MPL_TRY(contents(m, v, &data));
+    MPL_TRY(mpl_edit_fresh(m->ctx, a->type, &shape, false, &edit->fresh[k]));
+    for (int64_t c = 0; c < a->n_channels; c++)
+        for (int64_t at = c * n_each; at < (c + 1) * n_each; at++)
+            mpl_put(a->type, edit->fresh[k].data, at,
+                    (data != NULL ? mpl_get(a->type, data, at) : 0) * a->times[c] +
+                        (offset ? a->plus[c] : 0));
+    edit->in[i] = MPL_FRESH(k);
+out:
+    mpl_free(m->ctx, data);
+    return st;
+}
+
+/* The maker, of what input 1 is a factor and input 2 an offset, takes the operation into both. */
+static mpl_status match_affine(mpl_match *m, mpl_op op, mpl_op_kind kind, mpl_edit *edit)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    uint32_t n_fresh = 0;
+    affine a;
+
+    MPL_TRY(affine_find(m, op, kind, &a));
+    if (a.maker == MPL_NONE)
+        goto out;
+    edit->n_in = mpl_op_n_in(g, a.maker);
+    if (edit->n_in == 2 && a.shifts)
+        edit->n_in = 3; /* an offset that was not there */
+    for (uint32_t i = 0; i < edit->n_in; i++)
+        edit->in[i] = mpl_op_input(g, a.maker, i);
+    if (a.scales)
+        MPL_TRY(affine_apply(m, &a, 1, false, edit, n_fresh++));
+    if (a.shifts || mpl_op_input(g, a.maker, 2) != MPL_NONE)
+        MPL_TRY(affine_apply(m, &a, 2, true, edit, n_fresh++));
+    edit->kind = MPL_EDIT_REPLACE;
+    edit->op_kind = kind;
+    edit->from = a.maker;
+out:
+    mpl_free(m->ctx, a.times);
+    mpl_free(m->ctx, a.plus);
+    return st;
+}
+
+/* y = (x - mean) * scale / sqrt(variance + epsilon) + bias: scale and bias. */
+mpl_status mpl_match_bn_scale(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    return match_affine(m, op, MPL_OP_batch_norm, edit);
+}
+
+mpl_status mpl_match_conv_scale(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    return match_affine(m, op, MPL_OP_conv, edit);
+}
+
+/* ---- what follows a convolution or matrix product, into it ---- */
+
+/* Operands of operation `from` go behind those that the edit has. */
+static void take_operands(const mpl_graph *g, mpl_op from, mpl_edit *edit)
+{
+    edit->kind = MPL_EDIT_REPLACE;
+    edit->from = from;
+    for (uint32_t i = 0; i < mpl_op_n_in(g, from); i++)
+        edit->in[edit->n_in++] = mpl_op_input(g, from, i);
+}
+
+/* A sum of two in floats that are not rounded once less where it is taken in. */
+static bool is_sum(const mpl_graph *g, mpl_op op)
+{
+    return (g->op_kind[op] == MPL_OP_add || (g->op_kind[op] == MPL_OP_sum && mpl_op_n_in(g, op) == 2)) &&
+           mpl_type_in((mpl_type)g->value_type[mpl_op_output(g, op, 0)], MPL_SET(f32) | MPL_SET(f64));
+}
+
+/* A sum: *other is what is added to what an operation of one of the kinds made. */
+static mpl_op summed(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind, mpl_value *other)
+{
+    mpl_value out = mpl_op_output(g, op, 0);
+    mpl_op found = MPL_NONE;
+
+    if (!is_sum(g, op))
+        return MPL_NONE;
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        mpl_value b = mpl_op_input(g, op, 1 - i % 2);
+        mpl_op c = mpl_only_for(g, mpl_op_input(g, op, i % 2), kind[i / 2]);
+
+        /* The later of two: what it reads then lives no longer than before. Weights keep their reader, which decides their range. */
+        if (c != MPL_NONE && (found == MPL_NONE || c > found) && g->value_role[b] != MPL_WEIGHT &&
+            mpl_same_form(g, b, out) && mpl_same_form(g, mpl_op_output(g, c, 0), out))
+            found = c, *other = b;
+    }
+    return found;
+}
+
+/* The sum goes into the operation of one of the kinds that made a part of it, which becomes `to`. */
+static void match_sum(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind, mpl_op_kind to,
+                      mpl_edit *edit)
+{
+    mpl_value other = MPL_NONE;
+    mpl_op from = summed(g, op, n, kind, &other);
+
+    if (from == MPL_NONE || !fits_gemm(g, from) ||
+        (g->op_kind[from] == MPL_OP_gemm && mpl_attr_float(g, from, MPL_ATTR_alpha, 1) != 1))
+        return;
+    edit->op_kind = to;
+    edit->in[edit->n_in++] = other;
+    take_operands(g, from, edit);
+}
+
+mpl_status mpl_match_conv_sum(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    static const mpl_op_kind kind[] = {MPL_OP_conv};
+
+    match_sum(m->g, op, 1, kind, MPL_OP_conv_sum, edit);
+    return MPL_OK;
+}
+
+mpl_status mpl_match_gemm_sum(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul};
+
+    match_sum(m->g, op, 2, kind, MPL_OP_gemm_sum, edit);
+    return MPL_OK;
+}
+
+/* A weight of one number a column, as c of a gemm without one. */
+mpl_status mpl_match_gemm_bias(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul};
+    const mpl_graph *g = m->g;
+    mpl_value out = mpl_op_output(g, op, 0);
+
+    if (!is_sum(g, op))
+        return MPL_OK;
+    for (uint32_t i = 0; i < 4 && edit->kind == MPL_EDIT_NONE; i++) {
+        mpl_value c = mpl_op_input(g, op, 1 - i % 2);
+        mpl_op product = mpl_only_for(g, mpl_op_input(g, op, i % 2), kind[i / 2]);
+        const mpl_shape *s = &g->value_shape[c];
+
+        if (product == MPL_NONE || mpl_op_input(g, product, 2) != MPL_NONE ||
+            g->value_role[c] != MPL_WEIGHT || !fits_gemm(g, product) || s->rank == 0 || s->rank > 2 ||
+            (s->rank == 2 && s->dim[0] != 1) || s->dim[s->rank - 1] != g->value_shape[out].dim[1] ||
+            !mpl_same_form(g, mpl_op_output(g, product, 0), out) ||
+            mpl_attr_float(g, product, MPL_ATTR_beta, 1) != 1)
+            continue;
+        edit->op_kind = MPL_OP_gemm;
+        take_operands(g, product, edit);
+        edit->n_in = 2;
+        edit->in[edit->n_in++] = c;
+    }
+    return MPL_OK;
+}
+
+/* The activation that the operation is; MPL_ACT_NONE: none. */
+static mpl_activation activation_of(const mpl_graph *g, mpl_op op)
+{
+    mpl_value least = mpl_op_input(g, op, 1), most = mpl_op_input(g, op, 2);
+    double low, high;
+
+    if (g->op_kind[op] == MPL_OP_relu)
+        return MPL_ACT_RELU;
+    if (g->op_kind[op] != MPL_OP_clip || least == MPL_NONE || !mpl_is_uniform(g, least, &low) || low != 0 ||
+        signbit(low))
+        return MPL_ACT_NONE;
+    if (most == MPL_NONE)
+        return MPL_ACT_RELU;
+    return mpl_is_uniform(g, most, &high) && high == 6 ? MPL_ACT_RELU6 : MPL_ACT_NONE;
+}
+
+/* The activation goes into the operation of one of the kinds that `op` alone reads, which becomes to[] of that. */
+static void match_activation(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_kind *kind,
+                             const mpl_op_kind *to, mpl_edit *edit)
+{
+    mpl_activation activation = activation_of(g, op);
+
+    for (uint32_t i = 0; i < n && activation != MPL_ACT_NONE; i++) {
+        mpl_op from = mpl_only_for(g, mpl_op_input(g, op, 0), kind[i]);
+
+        if (from == MPL_NONE || mpl_activation_of(g, from) != MPL_ACT_NONE || !fits_gemm(g, from) ||
+            !mpl_is_float(g, mpl_op_output(g, op, 0)))
+            continue;
+        edit->op_kind = to[i];
+        edit->attr[edit->n_attr++] = (mpl_attr){.key = MPL_ATTR_activation,
+                                                .n = (uint32_t)strlen(mpl_activation_name(activation)),
+                                                .text = mpl_activation_name(activation)};
+        take_operands(g, from, edit);
+    }
+}
+
+mpl_status mpl_match_conv_relu(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    static const mpl_op_kind kind[] = {MPL_OP_conv, MPL_OP_conv_sum};
+    static const mpl_op_kind to[] = {MPL_OP_conv_act, MPL_OP_conv_sum};
+
+    match_activation(m->g, op, 2, kind, to, edit);
+    return MPL_OK;
+}
+
+mpl_status mpl_match_gemm_relu(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul, MPL_OP_gemm_sum};
+    static const mpl_op_kind to[] = {MPL_OP_gemm_act, MPL_OP_gemm_act, MPL_OP_gemm_sum};
+
+    match_activation(m->g, op, 3, kind, to, edit);
+    return MPL_OK;
+}

@@ -1,0 +1,485 @@
+/* recompute_sqrt.c -- segments that are kept, or dropped and run again. See recompute.h.
+ *
+ * Idea     Between two operations of the forward part lie the values that the first ones made and the later ones read: a cut. A
+ *          segment from one cut to another that is dropped costs the values of the cut behind it, as long as the backward part
+ *          is not there; then all that the backward part reads of it, and its work once more. What is kept costs itself. Of all ways to cut,
+ *          the least work within a limit on those bytes is found by going over the cuts from the first to the last; what no
+ *          way with less work and less bytes reaches is gone on from. Limits are tried one after the other; what each gives is
+ *          made a graph, whose peak counts.
+ * Source   T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost", 2016, algorithms 2 and 3.
+ * Differs  Segments end where little crosses, not only at single values; the search over their size is over the limit on bytes,
+ *          each solved by dynamic programming rather than greedily; segments may be kept.
+ * Cost     O(cuts^2 * POINTS) a limit, at most CUTS cuts; then O(size) of the graph. */
+#include "graphs/orders/work.h"
+#include "graphs/passes/run_list.h"
+
+enum {
+    CUTS = 400,  /* places where segments may end */
+    POINTS = 64, /* ways to reach a cut that are gone on from */
+    LIMITS = 24, /* that are tried between the least and the most */
+    HALVINGS = 8,
+    SMALL = 16, /* what is this much smaller than another result of its operation is kept */
+};
+
+typedef struct point { /* a way to reach a cut */
+    uint64_t kept, work;
+    uint32_t from, from_point; /* the cut and point before */
+    bool dropped;              /* the segment between */
+} point;
+
+typedef struct reach {
+    uint32_t n;
+    point point[POINTS];
+} reach;
+
+typedef struct segments {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    const mpl_problem_options *options;
+    uint32_t n;            /* forward operations, views apart */
+    mpl_op *op;            /* [n] */
+    uint32_t *at;          /* [n_ops] index into op[]; MPL_NONE */
+    mpl_value *root;       /* [n_values] what it is a view of, or itself */
+    uint32_t *last;        /* [n_values] of a root: index of its last forward reader, or of its maker */
+    uint8_t *back;         /* [n_values] of a root: the backward part reads it */
+    uint8_t *small;        /* [n_values] always kept */
+    uint64_t *bytes;       /* [n_values] of a root made forward: what it takes; 0: pinned */
+    uint32_t n_cuts, *cut; /* [n_cuts] a segment may end before operation cut[i]; 0 and n are among them */
+    reach *reach;          /* [n_cuts] */
+    point slot[POINTS];    /* of the cut at hand */
+    uint32_t n_ends, *end; /* [n_ends] the segments of the answer: behind the last operation of each */
+    uint8_t *dropped;      /* [n_ends] */
+} segments;
+
+/* ---- the forward part ------------------------------------------------------------------------------------------------- */
+
+static void note_reads(segments *s, const uint8_t *forward)
+{
+    const mpl_graph *g = s->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
+            mpl_value v = g->op_in[i] != MPL_NONE ? s->root[g->op_in[i]] : MPL_NONE;
+
+            if (v == MPL_NONE || g->value_op[v] == MPL_NONE || mpl_shows_input(g, s->options, op))
+                continue;
+            if (!forward[op])
+                s->back[v] = 1;
+            else if (s->at[op] > s->last[v])
+                s->last[v] = s->at[op];
+        }
+}
+
+/* What an operation makes, in slots; what is small beside the rest of it, or cannot be made again, is kept. */
+static void weigh(segments *s, mpl_op op)
+{
+    const mpl_graph *g = s->g;
+    uint64_t most = 0;
+
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        most = mpl_max_u64(most, g->op_out[i] != MPL_NONE ? g->value_bytes[g->op_out[i]] : 0);
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
+        mpl_value v = g->op_out[i];
+
+        if (v == MPL_NONE)
+            continue;
+        s->last[v] = s->at[op];
+        s->small[v] = g->value_bytes[v] <= most / SMALL || !mpl_may_repeat(g, op) ||
+                      !mpl_repeat_makes(g, op, i - g->op_out_begin[op]);
+        if (g->value_role[v] != MPL_OUTPUT || !s->options->pin_outputs)
+            s->bytes[v] = (g->value_bytes[v] + s->options->align - 1) & ~((uint64_t)s->options->align - 1);
+    }
+}
+
+/* Bytes that cross from before operation i, for i of [0, n]. */
+static mpl_status crossing(segments *s, uint64_t **out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = s->g;
+    uint64_t *bytes = NULL;
+
+    MPL_TRY(mpl_new(s->ctx, bytes, (size_t)s->n + 2));
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (g->value_op[v] != MPL_NONE && s->at[g->value_op[v]] != MPL_NONE && s->root[v] == v) {
+            bytes[s->at[g->value_op[v]] + 1] += s->bytes[v];
+            bytes[s->last[v] + 1] -= s->bytes[v];
+        }
+    for (uint32_t i = 1; i <= s->n; i++)
+        bytes[i] += bytes[i - 1];
+    *out = bytes, bytes = NULL;
+out:
+    mpl_free(s->ctx, bytes);
+    return st;
+}
+
+/* Of each stretch of operations, the place where least crosses. */
+static mpl_status choose_cuts(segments *s)
+{
+    mpl_status st = MPL_OK;
+    uint64_t *bytes = NULL;
+    uint32_t n_stretches = s->n < CUTS ? s->n : CUTS;
+
+    MPL_TRY(crossing(s, &bytes));
+    MPL_TRY(mpl_new(s->ctx, s->cut, (size_t)n_stretches + 1));
+    s->cut[s->n_cuts++] = 0;
+    for (uint32_t k = 0; k + 1 < n_stretches; k++) {
+        uint32_t from = (uint32_t)((uint64_t)(s->n - 1) * k / (n_stretches - 1)) + 1;
+        uint32_t to = (uint32_t)((uint64_t)(s->n - 1) * (k + 1) / (n_stretches - 1)) + 1, best = from;
+
+        for (uint32_t i = from; i < to; i++)
+            best = bytes[i] < bytes[best] ? i : best;
+        s->cut[s->n_cuts++] = best;
+    }
+    s->cut[s->n_cuts++] = s->n;
+out:
+    mpl_free(s->ctx, bytes);
+    return st;
+}
+
+static mpl_status open_segments(segments *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = s->g;
+    uint8_t *forward = NULL;
+    mpl_run_list roots = {0};
+
+    MPL_TRY(mpl_new(s->ctx, forward, g->n_ops));
+    MPL_TRY(mpl_find_forward(s->ctx, g, forward));
+    MPL_TRY(mpl_new(s->ctx, s->op, g->n_ops));
+    MPL_TRY(mpl_new(s->ctx, s->at, g->n_ops));
+    MPL_TRY(mpl_new(s->ctx, s->root, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->last, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->back, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->small, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->bytes, g->n_values));
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        s->at[op] = forward[op] && !mpl_shows_input(g, s->options, op) ? s->n : MPL_NONE;
+        if (s->at[op] != MPL_NONE) {
+            weigh(s, op);
+            s->op[s->n++] = op;
+        }
+    }
+    MPL_TRY(mpl_run_list_init(s->ctx, g, s->options, &roots));
+    memcpy(s->root, roots.root, g->n_values * sizeof *s->root);
+    note_reads(s, forward);
+    MPL_TRY(choose_cuts(s));
+    MPL_TRY(mpl_new(s->ctx, s->reach, s->n_cuts));
+    MPL_TRY(mpl_new(s->ctx, s->end, s->n_cuts));
+    MPL_TRY(mpl_new(s->ctx, s->dropped, s->n_cuts));
+out:
+    mpl_run_list_fini(&roots);
+    mpl_free(s->ctx, forward);
+    return st;
+}
+
+static void close_segments(segments *s)
+{
+    void *arrays[] = {s->op,    s->at,  s->root,  s->last, s->back,   s->small,
+                      s->bytes, s->cut, s->reach, s->end,  s->dropped};
+
+    MPL_FREE_ALL(s->ctx, arrays);
+}
+
+/* ---- the best segments within a limit ------------------------------------------------------------------------------------- */
+
+/* A segment as it grows towards the front; its end stays. [byte] */
+typedef struct segment {
+    uint64_t inside; /* what the backward part reads of it, and no kept value holds */
+    uint64_t behind; /* what is kept of it if it is dropped */
+    uint64_t whole;  /* what is kept of it if it is kept */
+    uint64_t work;   /* to run it again */
+} segment;
+
+static void grow(const segments *s, uint32_t i, uint32_t end, segment *x)
+{
+    const mpl_graph *g = s->g;
+    mpl_op op = s->op[i];
+    bool again = false;
+
+    for (uint32_t k = g->op_out_begin[op]; k < g->op_out_begin[op + 1]; k++) {
+        mpl_value v = g->op_out[k];
+        bool crosses = v != MPL_NONE && s->last[v] >= end;
+
+        if (v == MPL_NONE || s->bytes[v] == 0)
+            continue;
+        if (s->back[v] || crosses)
+            x->whole += s->bytes[v];
+        if (crosses || (s->small[v] && s->back[v]))
+            x->behind += s->bytes[v];
+        else if (s->back[v])
+            x->inside += s->bytes[v];
+        again = again || (!crosses && !s->small[v]);
+    }
+    if (again)
+        x->work = mpl_add_work(x->work, mpl_op_work(g, op));
+}
+
+/* Into the slot of what it keeps, if it does less work than what is there; slot 0 is for what keeps least. */
+static void offer(segments *s, point p, uint64_t limit)
+{
+    uint32_t k = 1 + (uint32_t)((double)p.kept / ((double)limit + 1) * (POINTS - 1));
+    point *at = &s->slot[k], *least = &s->slot[0];
+
+    if (p.work < at->work || (p.work == at->work && p.kept < at->kept))
+        *at = p;
+    if (p.kept < least->kept || (p.kept == least->kept && p.work < least->work))
+        *least = p;
+}
+
+static void clear_slots(segments *s)
+{
+    for (uint32_t k = 0; k < POINTS; k++)
+        s->slot[k] = (point){.kept = UINT64_MAX, .work = UINT64_MAX};
+}
+
+/* Those slots that do less work than all that keep less. */
+static void take_slots(segments *s, reach *r)
+{
+    uint64_t work = UINT64_MAX;
+
+    r->n = 0;
+    for (uint32_t k = 0; k < POINTS; k++)
+        if (s->slot[k].work < work) {
+            work = s->slot[k].work;
+            r->point[r->n++] = s->slot[k];
+        }
+}
+
+/* Every way to reach the cut at hand by a segment from cut i. */
+static void extend(segments *s, uint32_t i, const segment *x, uint64_t limit)
+{
+    const reach *from = &s->reach[i];
+
+    for (uint32_t k = 0; k < from->n; k++) {
+        const point *p = &from->point[k];
+
+        if (p->kept + x->behind + x->inside <= limit)
+            offer(s, (point){p->kept + x->behind, mpl_add_work(p->work, x->work), i, k, true}, limit);
+        if (p->kept + x->whole <= limit)
+            offer(s, (point){p->kept + x->whole, p->work, i, k, false}, limit);
+    }
+}
+
+/* The segments of the least work within the limit, into end[] and dropped[]; false: there are none. */
+static bool solve(segments *s, uint64_t limit)
+{
+    uint32_t at = s->n_cuts - 1, k;
+
+    s->reach[0].n = 1;
+    s->reach[0].point[0] = (point){0, 0, 0, 0, false};
+    for (uint32_t j = 1; j < s->n_cuts; j++) {
+        segment x = {0};
+
+        clear_slots(s);
+        for (uint32_t i = j; i-- > 0 && x.inside + x.behind <= limit;) {
+            for (uint32_t o = s->cut[i + 1]; o-- > s->cut[i];)
+                grow(s, o, s->cut[j], &x);
+            extend(s, i, &x, limit);
+        }
+        take_slots(s, &s->reach[j]);
+    }
+    if (s->reach[at].n == 0)
+        return false;
+    s->n_ends = 0;
+    for (k = s->reach[at].n - 1; at > 0;) { /* the least work of all; from the last segment to the first */
+        const point *p = &s->reach[at].point[k];
+
+        s->end[s->n_ends] = s->cut[at];
+        s->dropped[s->n_ends++] = p->dropped;
+        at = p->from;
+        k = p->from_point;
+    }
+    return true;
+}
+
+/* ---- segments as a run ------------------------------------------------------------------------------------------------------- */
+
+typedef struct writer {
+    segments *s;
+    mpl_run_list list;
+    uint32_t *segment_of; /* [n] index into end[] */
+    uint8_t *written;     /* [n_ends] its repeats are in the list */
+} writer;
+
+/* Whether the value outlives its segment. */
+static bool is_kept(const writer *w, mpl_value v)
+{
+    const segments *s = w->s;
+
+    return s->small[v] || s->bytes[v] == 0 || s->last[v] >= s->end[w->segment_of[s->at[s->g->value_op[v]]]];
+}
+
+static mpl_status write_segment(writer *w, uint32_t k)
+{
+    mpl_status st = MPL_OK;
+    const segments *s = w->s;
+    const mpl_graph *g = s->g;
+
+    w->written[k] = 1;
+    for (uint32_t i = k + 1 < s->n_ends ? s->end[k + 1] : 0; i < s->end[k]; i++) {
+        mpl_op op = s->op[i];
+        bool again = false;
+
+        for (uint32_t o = g->op_out_begin[op]; o < g->op_out_begin[op + 1]; o++)
+            again = again || (g->op_out[o] != MPL_NONE && !is_kept(w, g->op_out[o]));
+        if (again && w->list.ran[op])
+            MPL_TRY(mpl_run_list_add(&w->list, op));
+    }
+out:
+    return st;
+}
+
+/* What the backward operation reads is there, then. */
+static mpl_status write_needed(writer *w, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const segments *s = w->s;
+    const mpl_graph *g = s->g;
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
+        mpl_value v = g->op_in[i] != MPL_NONE ? s->root[g->op_in[i]] : MPL_NONE;
+        uint32_t at = v != MPL_NONE && g->value_op[v] != MPL_NONE ? s->at[g->value_op[v]] : MPL_NONE;
+
+        if (at != MPL_NONE && s->dropped[w->segment_of[at]] && !w->written[w->segment_of[at]] &&
+            !is_kept(w, v))
+            MPL_TRY(write_segment(w, w->segment_of[at]));
+    }
+out:
+    return st;
+}
+
+static mpl_status write_run(segments *s, uint32_t *n, mpl_op **run)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = s->g;
+    writer w = {.s = s};
+
+    MPL_TRY(mpl_run_list_init(s->ctx, g, s->options, &w.list));
+    MPL_TRY(mpl_new(s->ctx, w.segment_of, s->n));
+    MPL_TRY(mpl_new(s->ctx, w.written, s->n_ends));
+    for (uint32_t k = 0; k < s->n_ends; k++)
+        for (uint32_t i = k + 1 < s->n_ends ? s->end[k + 1] : 0; i < s->end[k]; i++)
+            w.segment_of[i] = k;
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        if (s->at[op] == MPL_NONE && !mpl_shows_input(g, s->options, op))
+            MPL_TRY(write_needed(&w, op));
+        MPL_TRY(mpl_run_list_add(&w.list, op));
+    }
+    MPL_TRY(mpl_rerun_trim(s->ctx, g, &w.list.n, w.list.run));
+    *n = w.list.n;
+    *run = w.list.run, w.list.run = NULL;
+out:
+    mpl_run_list_fini(&w.list);
+    mpl_free(s->ctx, w.segment_of);
+    mpl_free(s->ctx, w.written);
+    return st;
+}
+
+/* ---- limits -------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct best {
+    uint64_t budget; /* UINT64_MAX: the least peak counts */
+    uint64_t peak;   /* of run; UINT64_MAX: there is none */
+    uint64_t work;
+    uint32_t n;
+    mpl_op *run; /* owned */
+} best;
+
+static bool is_better(const best *b, uint64_t peak, uint64_t work)
+{
+    if (b->budget == UINT64_MAX)
+        return peak < b->peak || (peak == b->peak && work < b->work);
+    if (peak > b->budget)
+        return false;
+    return b->peak == UINT64_MAX || work < b->work || (work == b->work && peak < b->peak);
+}
+
+/* The graph of a limit; *fits: within the budget. */
+static mpl_status try_limit(segments *s, uint64_t limit, best *b, bool *fits)
+{
+    mpl_status st = MPL_OK;
+    mpl_rerun_facts facts;
+    uint64_t peak;
+    mpl_op *run = NULL;
+    uint32_t n;
+
+    *fits = false;
+    if (!solve(s, limit))
+        return MPL_OK;
+    MPL_TRY(write_run(s, &n, &run));
+    MPL_TRY(mpl_rerun_peak(s->ctx, s->g, n, run, s->options, &peak, &facts));
+    *fits = peak <= b->budget;
+    if (!is_better(b, peak, facts.extra_work))
+        goto out;
+    mpl_free(s->ctx, b->run);
+    b->run = run, run = NULL;
+    b->n = n;
+    b->peak = peak;
+    b->work = facts.extra_work;
+out:
+    mpl_free(s->ctx, run);
+    return st;
+}
+
+/* Between `low`, which is too little or the least, and `high`. */
+static uint64_t between(uint64_t low, uint64_t high, uint32_t i, uint32_t n)
+{
+    return low + (uint64_t)((double)(high - low) * i / n);
+}
+
+static mpl_status search(segments *s, best *b)
+{
+    mpl_status st = MPL_OK;
+    uint64_t most = 0, least, too_little = 0, high;
+    bool fits;
+
+    for (mpl_value v = 0; v < s->g->n_values; v++)
+        most += s->bytes[v];
+    for (least = most; least - too_little > most / 256 + 1;) {
+        uint64_t middle = between(too_little, least, 1, 2);
+
+        if (solve(s, middle))
+            least = middle;
+        else
+            too_little = middle;
+    }
+    for (uint32_t i = 0; i <= LIMITS; i++) {
+        uint64_t limit = between(least, most, i * i, LIMITS * LIMITS); /* closer where there is little */
+
+        MPL_TRY(try_limit(s, limit, b, &fits));
+        if (fits)
+            too_little = limit;
+    }
+    high = most;
+    for (uint32_t i = 0; i < HALVINGS && b->budget != UINT64_MAX && b->peak != UINT64_MAX; i++) {
+        uint64_t middle = between(too_little, high, 1, 2);
+
+        MPL_TRY(try_limit(s, middle, b, &fits));
+        if (fits)
+            too_little = middle;
+        else
+            high = middle;
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_recompute_sqrt(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                              uint64_t budget, uint32_t *n, mpl_op **run)
+{
+    mpl_status st = MPL_OK;
+    segments s = {.ctx = ctx, .g = g, .options = options};
+    best b = {.budget = budget, .peak = UINT64_MAX};
+
+    MPL_TRY(open_segments(&s));
+    MPL_TRY(search(&s, &b));
+    if (b.run == NULL)
+        MPL_FAIL(ctx, MPL_ELIMIT, "graph '%s': no segments were found that need at most %" PRIu64 " bytes",
+                 g->name, budget);
+    *run = b.run, b.run = NULL;
+    *n = b.n;
+out:
+    mpl_free(ctx, b.run);
+    close_segments(&s);
+    return st;
+}

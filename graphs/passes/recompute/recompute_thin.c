@@ -1,0 +1,226 @@
+/* recompute_thin.c -- repeats taken out as long as memory allows. See recompute.h.
+ *
+ * Idea     Without a repeat, those who read it read the copy before, which lives longer; what was run again for the repeat alone goes
+ *          with it. Repeats are tried from the most work to the least, until none can go. What a run takes is told by the
+ *          copies' lives added up, corrected by what the graph of the first run takes more or less; the graph of the last run has to be
+ *          within the budget, or half of what was taken out comes back, and so on.
+ * Cost     O(size of the run) a repeat and round. */
+#include <stdlib.h>
+
+#include "graphs/orders/work.h"
+#include "graphs/passes/run_list.h"
+
+enum { ROUNDS = 4 };
+
+typedef struct thinner {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    const mpl_problem_options *options;
+    const mpl_value *root; /* [n_values] */
+    uint64_t *bytes;       /* [n_values] of a root that an operation makes: what it takes; 0: pinned */
+    uint32_t *made,
+        *last; /* [n_values] of its latest copy: where it was made and read last; made MPL_NONE: none yet */
+    uint32_t room;  /* longest run */
+    uint64_t *live; /* [room + 1] */
+    uint8_t *slid;  /* [room] its result lies in an operand's place */
+    uint8_t *ran;   /* [n_ops] */
+} thinner;
+
+static bool lies_over(const thinner *t, mpl_op op, mpl_value v)
+{
+    const mpl_graph *g = t->g;
+    unsigned traits = mpl_op_table[g->op_kind[op]].traits & (MPL_IN_PLACE_0 | MPL_IN_PLACE_ANY);
+    mpl_value out = g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+
+    if (traits == 0 || !t->options->in_place || out == MPL_NONE || g->value_type[v] != g->value_type[out] ||
+        !mpl_shape_equal(&g->value_shape[v], &g->value_shape[out]))
+        return false;
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
+        if (g->op_in[i] == v && (i == g->op_in_begin[op] || traits == MPL_IN_PLACE_ANY))
+            return true;
+    return false;
+}
+
+/* The latest copy of v dies. */
+static void close_copy(thinner *t, const mpl_op *run, mpl_value v)
+{
+    uint32_t end = t->last[v] + 1;
+
+    if (t->made[v] == MPL_NONE || t->bytes[v] == 0)
+        return;
+    if (t->last[v] > t->made[v] && !t->slid[t->last[v]] && lies_over(t, run[t->last[v]], v)) {
+        t->slid[t->last[v]] = 1;
+        end--;
+    }
+    t->live[t->made[v]] += t->bytes[v];
+    t->live[end] -= t->bytes[v];
+}
+
+static uint64_t peak_of(thinner *t, uint32_t n, const mpl_op *run)
+{
+    const mpl_graph *g = t->g;
+    uint64_t peak = 0, now = 0;
+
+    memset(t->made, 0xff, g->n_values * sizeof *t->made);
+    memset(t->live, 0, ((size_t)n + 1) * sizeof *t->live);
+    memset(t->slid, 0, n);
+    memset(t->ran, 0, g->n_ops);
+    for (uint32_t i = 0; i < n; i++) {
+        mpl_op op = run[i];
+        uint32_t n_read = t->ran[op] ? mpl_n_repeat_reads(g, op) : mpl_n_read(g, op);
+
+        for (uint32_t k = 0; k < n_read; k++)
+            if (g->op_in[g->op_in_begin[op] + k] != MPL_NONE)
+                t->last[t->root[g->op_in[g->op_in_begin[op] + k]]] = i;
+        for (uint32_t k = 0; k < g->op_out_begin[op + 1] - g->op_out_begin[op]; k++) {
+            mpl_value v = g->op_out[g->op_out_begin[op] + k];
+
+            if (v == MPL_NONE || t->root[v] != v || (t->ran[op] && !mpl_repeat_makes(g, op, k)))
+                continue;
+            close_copy(t, run, v);
+            t->made[v] = t->last[v] = i;
+        }
+        t->ran[op] = 1;
+    }
+    for (mpl_value v = 0; v < g->n_values; v++)
+        close_copy(t, run, v);
+    for (uint32_t i = 0; i < n; i++) {
+        now += t->live[i];
+        peak = mpl_max_u64(peak, now);
+    }
+    return peak;
+}
+
+static mpl_status open_thinner(thinner *t, const mpl_value *root, uint32_t room)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = t->g;
+    uint64_t rest = t->options->align - 1;
+
+    t->root = root;
+    t->room = room;
+    MPL_TRY(mpl_new(t->ctx, t->bytes, g->n_values));
+    MPL_TRY(mpl_new(t->ctx, t->made, g->n_values));
+    MPL_TRY(mpl_new(t->ctx, t->last, g->n_values));
+    MPL_TRY(mpl_new(t->ctx, t->live, (size_t)room + 1));
+    MPL_TRY(mpl_new(t->ctx, t->slid, room));
+    MPL_TRY(mpl_new(t->ctx, t->ran, g->n_ops));
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (g->value_op[v] != MPL_NONE && root[v] == v &&
+            (g->value_role[v] != MPL_OUTPUT || !t->options->pin_outputs))
+            t->bytes[v] = (g->value_bytes[v] + rest) & ~rest;
+out:
+    return st;
+}
+
+static void close_thinner(thinner *t)
+{
+    void *arrays[] = {t->bytes, t->made, t->last, t->live, t->slid, t->ran};
+
+    MPL_FREE_ALL(t->ctx, arrays);
+}
+
+/* ---- one repeat after the other ------------------------------------------------------------------------------------------- */
+
+typedef struct heavy {
+    uint64_t work;
+    mpl_op op;
+} heavy;
+
+static int by_work(const void *a, const void *b)
+{
+    const heavy *x = a, *y = b;
+
+    if (x->work != y->work)
+        return x->work > y->work ? -1 : 1;
+    return x->op < y->op ? -1 : x->op > y->op;
+}
+
+/* The run without the last repeat of op, and without what that leaves in vain; *without is its length, n where op has no repeat. */
+static mpl_status leave_out(const thinner *t, uint32_t n, const mpl_op *run, mpl_op op, mpl_op *to,
+                            uint32_t *without)
+{
+    mpl_status st = MPL_OK;
+    uint32_t times = 0, at = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (run[i] == op)
+            times++, at = i;
+    *without = n;
+    if (times < 2)
+        return MPL_OK;
+    memcpy(to, run, at * sizeof *to);
+    memcpy(to + at, run + at + 1, (n - at - 1) * sizeof *to);
+    *without = n - 1;
+    MPL_TRY(mpl_rerun_trim(t->ctx, t->g, without, to));
+out:
+    return st;
+}
+
+/* Up to `most` repeats, each with what goes with it, as long as lives add up to no more than limit; *n_out: how many went. */
+static mpl_status thin(thinner *t, uint64_t limit, uint32_t most, uint32_t *n, mpl_op *run, uint32_t *n_out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = t->g;
+    heavy *list = NULL;
+    mpl_op *other = NULL;
+    bool changed = true;
+
+    *n_out = 0;
+    MPL_TRY(mpl_new(t->ctx, list, g->n_ops));
+    MPL_TRY(mpl_new(t->ctx, other, *n));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        list[op] = (heavy){mpl_op_work(g, op), op};
+    qsort(list, g->n_ops, sizeof *list, by_work);
+    for (uint32_t round = 0; round < ROUNDS && changed; round++) {
+        changed = false;
+        for (uint32_t i = 0; i < g->n_ops && *n_out < most; i++) {
+            uint32_t without;
+
+            MPL_TRY(leave_out(t, *n, run, list[i].op, other, &without));
+            if (without == *n || peak_of(t, without, other) > limit)
+                continue;
+            memcpy(run, other, without * sizeof *run);
+            *n = without;
+            ++*n_out;
+            changed = true;
+        }
+    }
+out:
+    mpl_free(t->ctx, list);
+    mpl_free(t->ctx, other);
+    return st;
+}
+
+mpl_status mpl_rerun_thin(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                          uint64_t budget, uint32_t *n, mpl_op *run)
+{
+    mpl_status st = MPL_OK;
+    thinner t = {.ctx = ctx, .g = g, .options = options};
+    mpl_run_list roots = {0};
+    mpl_op *other = NULL;
+    uint64_t first, now, limit;
+    uint32_t most = UINT32_MAX, n_out, left;
+
+    MPL_TRY(mpl_run_list_init(ctx, g, options, &roots));
+    MPL_TRY(open_thinner(&t, roots.root, *n));
+    MPL_TRY(mpl_new(ctx, other, *n));
+    MPL_TRY(mpl_rerun_peak(ctx, g, *n, run, options, &first, NULL));
+    if (first > budget)
+        goto out;
+    limit = peak_of(&t, *n, run) + (budget - first);
+    do {
+        left = *n;
+        memcpy(other, run, left * sizeof *other);
+        MPL_TRY(thin(&t, limit, most, &left, other, &n_out));
+        MPL_TRY(mpl_rerun_peak(ctx, g, left, other, options, &now, NULL));
+        most = n_out / 2;
+    } while (now > budget && n_out > 0);
+    memcpy(run, other, left * sizeof *run);
+    *n = left;
+out:
+    close_thinner(&t);
+    mpl_run_list_fini(&roots);
+    mpl_free(ctx, other);
+    return st;
+}

@@ -1,0 +1,275 @@
+/* tensor_ssa_fuse.c -- step 4 of tensor_ssa: element-wise operations take in what feeds them, and what takes them.
+ *
+ * A node that could be fused has its operations as steps (mpl_fused), where a load's `input` is a value until the end. It becomes one
+ * (kind MPL_OP_fused) with the first other node that it takes in; input 0 is then its base, the others what it loads. */
+#include "graphs/passes/ssa/tensor_ssa_priv.h"
+
+typedef struct fuser {
+    mpl_ssa *s;
+    bool across;
+} fuser;
+
+static bool may_fuse(const mpl_ssa *s, const mpl_ssa_node *node)
+{
+    const mpl_graph *g = s->g;
+    uint32_t arity = mpl_fused_arity(node->kind);
+
+    return arity > 0 && node->n_in == arity && node->n_out == 1 && node->fused == NULL &&
+           mpl_type_in(s->value[mpl_ssa_out(s, node)].type, MPL_SET_FLOAT) &&
+           (node->from == MPL_NONE || g->op_attr_begin[node->from] == g->op_attr_begin[node->from + 1]);
+}
+
+/* The node's one operation as steps. */
+static mpl_status begin(mpl_ssa *s, mpl_ssa_node *node)
+{
+    mpl_status st = MPL_OK;
+    mpl_fused *f = NULL;
+
+    MPL_TRY(mpl_new(s->ctx, f, 1));
+    f->to = mpl_strided_all(&s->value[mpl_ssa_out(s, node)].shape);
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        f->load[i].input = mpl_ssa_in(s, node, i);
+        f->load[i].from = mpl_strided_all(&s->value[f->load[i].input].shape);
+        if (!mpl_strided_expand(&f->load[i].from, &f->to.shape))
+            mpl_assert(false);
+        f->step[i].kind = MPL_N_OPS;
+        f->step[i].of = i;
+    }
+    f->step[node->n_in].kind = node->kind;
+    f->n_loads = node->n_in;
+    f->n_steps = node->n_in + 1;
+    node->fused = f, f = NULL;
+out:
+    mpl_free(s->ctx, f);
+    return st;
+}
+
+/* Most values on the stack at once. */
+static uint32_t depth_of(const mpl_fused *f)
+{
+    uint32_t depth = 0, most = 0;
+
+    for (uint32_t i = 0; i < f->n_steps; i++) {
+        depth += f->step[i].kind == MPL_N_OPS ? 1 : 1 - mpl_fused_arity(f->step[i].kind);
+        most = depth > most ? depth : most;
+    }
+    return most;
+}
+
+/* Puts the steps of g where f pushes load k, whose indices are those of g's box seen through the load; false, f then being
+ * worthless, where that cannot be said or is too long. */
+static bool put_in(mpl_fused *f, uint32_t k, const mpl_fused *g)
+{
+    mpl_fused made = {.to = f->to};
+    uint32_t new_of[MPL_FUSED_LOADS];
+
+    if (f->n_loads - 1 + g->n_loads > MPL_FUSED_LOADS || f->n_steps - 1 + g->n_steps > MPL_FUSED_STEPS)
+        return false;
+    for (uint32_t i = 0; i < f->n_loads; i++) {
+        new_of[i] = made.n_loads;
+        if (i != k)
+            made.load[made.n_loads++] = f->load[i];
+    }
+    for (uint32_t i = 0; i < f->n_steps; i++) {
+        if (f->step[i].kind != MPL_N_OPS || f->step[i].of != k) {
+            made.step[made.n_steps] = f->step[i];
+            made.step[made.n_steps++].of = f->step[i].kind == MPL_N_OPS ? new_of[f->step[i].of] : 0;
+            continue;
+        }
+        for (uint32_t j = 0; j < g->n_steps; j++) {
+            made.step[made.n_steps] = g->step[j];
+            made.step[made.n_steps++].of = g->step[j].kind == MPL_N_OPS ? made.n_loads + g->step[j].of : 0;
+        }
+    }
+    for (uint32_t j = 0; j < g->n_loads; j++) {
+        made.load[made.n_loads].input = g->load[j].input;
+        if (!mpl_strided_compose(&g->load[j].from, &f->load[k].from, &made.load[made.n_loads++].from))
+            return false;
+    }
+    *f = made;
+    return depth_of(f) <= MPL_FUSED_DEPTH;
+}
+
+/* Makes every load read a version that lies there at node `at`; false where one does not. */
+static bool place_loads(mpl_ssa *s, mpl_fused *f, uint32_t at)
+{
+    for (uint32_t i = 0; i < f->n_loads; i++)
+        if (!mpl_ssa_version(s, f->load[i].input, &f->load[i].from, at, &f->load[i].input))
+            return false;
+    return true;
+}
+
+/* What a node reads as a load: an access, as one load; or a chain; NULL: anything else. */
+static const mpl_fused *producer(const fuser *fu, uint32_t v, const mpl_strided *from, mpl_fused *room)
+{
+    const mpl_ssa *s = fu->s;
+    const mpl_ssa_node *access = mpl_ssa_maker(s, v, MPL_OP_access), *node;
+    uint64_t had, made;
+
+    if (access != NULL) {
+        if (!fu->across)
+            return NULL;
+        memset(room, 0, sizeof *room);
+        room->to = mpl_strided_all(&access->box.shape);
+        room->n_loads = room->n_steps = 1;
+        room->load[0] = (mpl_fused_load){mpl_ssa_in(s, access, 0), access->box};
+        room->step[0].kind = MPL_N_OPS;
+        return room;
+    }
+    node = s->value[v].node == MPL_NONE ? NULL : &s->node[s->value[v].node];
+    if (node == NULL || node->fused == NULL || s->value[v].n_uses != 1 ||
+        (node->kind == MPL_OP_fused && mpl_ssa_in(s, node, 0) != MPL_NONE))
+        return NULL;
+    if (!mpl_shape_count(&from->shape, &made) || !mpl_shape_count(&s->value[v].shape, &had) || made > had)
+        return NULL; /* repeated elements would be computed again and again */
+    if (!fu->across && !(mpl_strided_whole(from, had) && mpl_shape_equal(&from->shape, &s->value[v].shape)))
+        return NULL;
+    return node->fused;
+}
+
+/* The inputs that the steps of a node read: its base, then each value once. */
+static mpl_status set_inputs(mpl_ssa *s, uint32_t at, uint32_t base)
+{
+    const mpl_fused *f = s->node[at].fused;
+    uint32_t in[MPL_FUSED_LOADS + 1], n = 1;
+
+    in[0] = base;
+    for (uint32_t i = 0; i < f->n_loads; i++) {
+        bool seen = false;
+
+        for (uint32_t k = 0; k < n; k++)
+            seen = seen || in[k] == f->load[i].input;
+        if (!seen)
+            in[n++] = f->load[i].input;
+    }
+    s->node[at].kind = MPL_OP_fused;
+    return mpl_ssa_set_in(s, at, n, in);
+}
+
+/* Takes in whatever feeds node `at`, over and over. */
+static mpl_status grow(fuser *fu, uint32_t at)
+{
+    mpl_status st = MPL_OK;
+    mpl_ssa *s = fu->s;
+    mpl_ssa_node *node = &s->node[at];
+
+    for (uint32_t k = 0; k < node->fused->n_loads;) {
+        mpl_fused tried = *node->fused, room;
+        const mpl_fused_load *load = &node->fused->load[k];
+        const mpl_fused *from = producer(fu, load->input, &load->from, &room);
+
+        if (from == NULL || !put_in(&tried, k, from) || !place_loads(s, &tried, at)) {
+            k++;
+            continue;
+        }
+        *node->fused = tried;
+        MPL_TRY(set_inputs(s, at, MPL_NONE));
+        mpl_ssa_count(s, false);
+        k = 0;
+    }
+out:
+    return st;
+}
+
+/* What is read of the base is what is written, or apart from it. */
+static bool base_is_safe(mpl_ssa *s, const mpl_fused *f, uint32_t base)
+{
+    for (uint32_t i = 0; i < f->n_loads; i++)
+        if (f->load[i].input == base && !mpl_strided_equal(&f->load[i].from, &f->to) &&
+            !mpl_ssa_apart(s, &f->load[i].from, &f->to))
+            return false;
+    return true;
+}
+
+/* An assign takes in the chain, or the box, that makes what it writes. */
+static mpl_status take_store(fuser *fu, uint32_t at)
+{
+    mpl_status st = MPL_OK;
+    mpl_ssa *s = fu->s;
+    mpl_ssa_node *node = &s->node[at];
+    uint32_t base = mpl_ssa_in(s, node, 0), what = mpl_ssa_in(s, node, 1);
+    mpl_strided all = mpl_strided_all(&s->value[what].shape);
+    mpl_fused room, tried;
+    const mpl_fused *from = producer(fu, what, &all, &room);
+
+    if (from == NULL || !mpl_type_in(s->value[base].type, MPL_SET_FLOAT) ||
+        !mpl_shape_equal(&all.shape, &node->box.shape))
+        goto out;
+    tried = *from;
+    tried.to = node->box;
+    if (!place_loads(s, &tried, at) || !base_is_safe(s, &tried, base))
+        goto out;
+    MPL_TRY(mpl_new(s->ctx, node->fused, 1));
+    *node->fused = tried;
+    MPL_TRY(set_inputs(s, at, base));
+    mpl_ssa_count(s, false);
+out:
+    return st;
+}
+
+static bool read_below(const mpl_ssa *s, uint32_t v, uint32_t at)
+{
+    for (uint32_t i = 0; i < s->g->n_outputs; i++)
+        if (mpl_ssa_find(s, s->output[i]) == v)
+            return true;
+    for (uint32_t i = at + 1; i < s->n_nodes; i++)
+        for (uint32_t k = 0; k < s->node[i].n_in && s->node[i].live; k++)
+            if (mpl_ssa_in(s, &s->node[i], k) == v)
+                return true;
+    return false;
+}
+
+/* A value of the dims of the result, read in its order and not below: the result may lie where it lay. MPL_NONE: none. */
+static uint32_t find_base(mpl_ssa *s, uint32_t at)
+{
+    const mpl_fused *f = s->node[at].fused;
+
+    for (uint32_t i = 0; i < f->n_loads; i++) {
+        uint32_t v = f->load[i].input;
+
+        if (s->value[v].node != MPL_NONE && mpl_shape_equal(&s->value[v].shape, &f->to.shape) &&
+            mpl_strided_equal(&f->load[i].from, &f->to) && !read_below(s, v, at) && base_is_safe(s, f, v))
+            return v;
+    }
+    return MPL_NONE;
+}
+
+/* Loads by the index of the input that they read. */
+static mpl_status finish(mpl_ssa *s, uint32_t at)
+{
+    mpl_status st = MPL_OK;
+    mpl_ssa_node *node = &s->node[at];
+    uint32_t base = mpl_ssa_in(s, node, 0);
+
+    MPL_TRY(set_inputs(s, at, base != MPL_NONE ? base : find_base(s, at)));
+    for (uint32_t i = 0; i < node->fused->n_loads; i++) {
+        uint32_t k = 0;
+
+        while (mpl_ssa_in(s, node, k) != node->fused->load[i].input)
+            k++;
+        node->fused->load[i].input = k;
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_ssa_fuse(mpl_ssa *s, bool across)
+{
+    mpl_status st = MPL_OK;
+    fuser fu = {s, across};
+
+    mpl_ssa_count(s, false);
+    for (uint32_t i = 0; i < s->n_nodes; i++) {
+        if (s->node[i].live && may_fuse(s, &s->node[i])) {
+            MPL_TRY(begin(s, &s->node[i]));
+            MPL_TRY(grow(&fu, i));
+        } else if (s->node[i].live && s->node[i].kind == MPL_OP_assign && across) {
+            MPL_TRY(take_store(&fu, i));
+        }
+    }
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        if (s->node[i].live && s->node[i].kind == MPL_OP_fused && s->node[i].fused != NULL)
+            MPL_TRY(finish(s, i));
+out:
+    return st;
+}

@@ -1,0 +1,272 @@
+/* tensor_ssa_reduce.c -- steps 2 and 3 of tensor_ssa: rules that make a node another one, or its value another value, until none
+ * applies. See tensor_ssa_priv.h. */
+#include "graphs/passes/ssa/tensor_ssa_priv.h"
+
+bool mpl_ssa_apart(mpl_ssa *s, const mpl_strided *a, const mpl_strided *b)
+{
+    switch (mpl_strided_meet(a, b, 0)) {
+    case MPL_APART:
+        s->facts->n_apart++;
+        return true;
+    case MPL_MEET:
+        s->facts->n_meet++;
+        return false;
+    default:
+        s->facts->n_undecided++;
+        return false;
+    }
+}
+
+/* The first live node above `at` that writes a box of v, in place if v is not read below; MPL_NONE: none does. */
+static uint32_t overwriter(const mpl_ssa *s, uint32_t v, uint32_t at)
+{
+    for (uint32_t i = 0; i < at; i++)
+        if (s->node[i].live && (s->node[i].kind == MPL_OP_assign || s->node[i].kind == MPL_OP_fused) &&
+            mpl_ssa_in(s, &s->node[i], 0) == v)
+            return i;
+    return MPL_NONE;
+}
+
+bool mpl_ssa_version(mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at, uint32_t *version)
+{
+    uint32_t at_write;
+
+    while ((at_write = overwriter(s, v, at)) != MPL_NONE) {
+        const mpl_ssa_node *node = &s->node[at_write];
+
+        if (node->kind == MPL_OP_fused && node->fused == NULL) /* the program's own: not looked into */
+            return false;
+        if (!mpl_ssa_apart(s, box, node->fused != NULL ? &node->fused->to : &node->box))
+            return false;
+        v = mpl_ssa_find(s, mpl_ssa_out(s, node));
+    }
+    *version = v;
+    return true;
+}
+
+static bool same_dims(const mpl_ssa *s, uint32_t v, const mpl_shape *dims)
+{
+    return mpl_shape_equal(&s->value[v].shape, dims);
+}
+
+static uint64_t count_of(const mpl_ssa *s, uint32_t v)
+{
+    uint64_t n = 0;
+
+    mpl_shape_count(&s->value[v].shape, &n);
+    return n;
+}
+
+static bool is_empty(const mpl_shape *shape)
+{
+    uint64_t n;
+
+    return mpl_shape_count(shape, &n) && n == 0;
+}
+
+/* An access of that box of v above node `at`: its value, or MPL_NONE. Before anything was dropped, one that nobody reads is as good:
+ * it stands above what wrote elsewhere in v since. */
+static uint32_t find_access(const mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at)
+{
+    for (uint32_t i = 0; i < at; i++)
+        if ((s->node[i].live || !s->dropping) && s->node[i].kind == MPL_OP_access &&
+            mpl_ssa_in(s, &s->node[i], 0) == v && mpl_strided_equal(&s->node[i].box, box) &&
+            s->value[mpl_ssa_out(s, &s->node[i])].forward == MPL_NONE)
+            return mpl_ssa_out(s, &s->node[i]);
+    return MPL_NONE;
+}
+
+/* The value that holds what box `box` of v holds, made above node `at`; MPL_NONE: none is known. */
+static uint32_t find_contents(mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at)
+{
+    for (;;) {
+        const mpl_ssa_node *assign = mpl_ssa_maker(s, v, MPL_OP_assign);
+        uint32_t found = find_access(s, v, box, at);
+
+        if (found != MPL_NONE || assign == NULL)
+            return found;
+        if (mpl_strided_equal(box, &assign->box) && same_dims(s, mpl_ssa_in(s, assign, 1), &box->shape))
+            return mpl_ssa_in(s, assign, 1);
+        if (!mpl_ssa_apart(s, box, &assign->box))
+            return MPL_NONE;
+        v = mpl_ssa_in(s, assign, 0);
+    }
+}
+
+static void forward(mpl_ssa *s, mpl_ssa_node *node, uint32_t to, bool *changed)
+{
+    mpl_assert(mpl_ssa_find(s, to) != mpl_ssa_out(s, node));
+    s->value[mpl_ssa_out(s, node)].forward = to;
+    node->live = false;
+    *changed = true;
+}
+
+static mpl_status reduce_access(mpl_ssa *s, uint32_t at, bool *changed)
+{
+    mpl_status st = MPL_OK;
+    mpl_ssa_node *node = &s->node[at];
+    uint32_t v = mpl_ssa_in(s, node, 0), found;
+    const mpl_ssa_node *assign = mpl_ssa_maker(s, v, MPL_OP_assign);
+
+    if (mpl_strided_whole(&node->box, count_of(s, v)) && same_dims(s, v, &node->box.shape)) {
+        forward(s, node, v, changed);
+        goto out;
+    }
+    found = find_contents(s, v, &node->box, at);
+    if (found != MPL_NONE) {
+        forward(s, node, found, changed);
+        goto out;
+    }
+    /* All of v is what was assigned, in that order. */
+    if (assign != NULL && mpl_strided_whole(&assign->box, count_of(s, v)) &&
+        same_dims(s, mpl_ssa_in(s, assign, 1), &assign->box.shape)) {
+        MPL_TRY(mpl_ssa_set_in(s, at, 1, (const uint32_t[]){mpl_ssa_in(s, assign, 1)}));
+        *changed = true;
+    }
+out:
+    return st;
+}
+
+/* What was assigned to that box before and is read by nobody but the assigns behind it, up to v, is never seen. */
+static void drop_overwritten(mpl_ssa *s, uint32_t v, const mpl_strided *box, bool *changed)
+{
+    mpl_ssa_node *before = mpl_ssa_maker(s, v, MPL_OP_assign);
+
+    if (before != NULL)
+        mpl_ssa_count(s, false); /* rules have changed uses since the round began */
+    while (before != NULL && s->value[v].n_uses == 1) {
+        if (mpl_strided_equal(&before->box, box)) {
+            forward(s, before, mpl_ssa_in(s, before, 0), changed);
+            return;
+        }
+        v = mpl_ssa_in(s, before, 0);
+        before = mpl_ssa_maker(s, v, MPL_OP_assign);
+    }
+}
+
+static mpl_status reduce_assign(mpl_ssa *s, uint32_t at, bool *changed)
+{
+    mpl_status st = MPL_OK;
+    mpl_ssa_node *node = &s->node[at];
+    uint32_t v = mpl_ssa_in(s, node, 0), what = mpl_ssa_in(s, node, 1);
+    const mpl_ssa_node *read = mpl_ssa_maker(s, what, MPL_OP_access);
+
+    if (is_empty(&node->box.shape)) {
+        forward(s, node, v, changed);
+    } else if (mpl_strided_whole(&node->box, count_of(s, v)) && same_dims(s, what, &node->box.shape)) {
+        if (same_dims(s, what, &s->value[v].shape)) {
+            forward(s, node, what, changed);
+            goto out;
+        }
+        node->kind = MPL_OP_access; /* the same elements under the dims of v */
+        node->box = mpl_strided_all(&s->value[v].shape);
+        MPL_TRY(mpl_ssa_set_in(s, at, 1, &what));
+        *changed = true;
+    } else if (read != NULL && mpl_ssa_in(s, read, 0) == v && mpl_strided_equal(&read->box, &node->box)) {
+        forward(s, node, v, changed);
+    } else if (s->dropping) {
+        drop_overwritten(s, v, &node->box, changed);
+    }
+out:
+    return st;
+}
+
+/* ---- step 3 --------------------------------------------------------------------------------------------------------------- */
+
+static mpl_status merge_access(mpl_ssa *s, uint32_t at, bool *changed)
+{
+    mpl_status st = MPL_OK;
+    mpl_ssa_node *node = &s->node[at];
+    const mpl_ssa_node *below = mpl_ssa_maker(s, mpl_ssa_in(s, node, 0), MPL_OP_access);
+    mpl_strided box;
+    uint32_t from;
+
+    if (below == NULL || !mpl_strided_compose(&below->box, &node->box, &box) ||
+        !mpl_ssa_version(s, mpl_ssa_in(s, below, 0), &box, at, &from))
+        goto out;
+    node->box = box;
+    MPL_TRY(mpl_ssa_set_in(s, at, 1, &from));
+    *changed = true;
+out:
+    return st;
+}
+
+static bool reads_between(const mpl_ssa *s, uint32_t v, uint32_t begin, uint32_t end)
+{
+    for (uint32_t i = begin; i < end; i++)
+        for (uint32_t k = 0; k < s->node[i].n_in && s->node[i].live; k++)
+            if (mpl_ssa_in(s, &s->node[i], k) == v)
+                return true;
+    return false;
+}
+
+/* What is assigned to v was itself made by an assign, into what v held there: then the small part goes straight into v, and
+ * what was made of it is read back where it is still needed. Both nodes change places. */
+static mpl_status merge_assign(mpl_ssa *s, uint32_t at, bool *changed)
+{
+    mpl_status st = MPL_OK;
+    mpl_ssa_node *node = &s->node[at], *part = mpl_ssa_maker(s, mpl_ssa_in(s, node, 1), MPL_OP_assign);
+    uint32_t v = mpl_ssa_in(s, node, 0), place, made, made_part, small[2];
+    mpl_strided box;
+
+    if (part == NULL || !same_dims(s, mpl_ssa_out(s, part), &node->box.shape) ||
+        !mpl_strided_compose(&node->box, &part->box, &box))
+        goto out;
+    place = (uint32_t)(part - s->node);
+    made = mpl_ssa_out(s, node);
+    made_part = mpl_ssa_out(s, part);
+    if (s->value[v].node != MPL_NONE && s->value[v].node >= place)
+        goto out;
+    if (find_contents(s, v, &node->box, place) != mpl_ssa_in(s, part, 0) ||
+        reads_between(s, made_part, place + 1, at))
+        goto out;
+    small[0] = v;
+    small[1] = mpl_ssa_in(s, part, 1);
+    node->kind = MPL_OP_access;
+    s->item[node->out] = made_part;
+    s->item[part->out] = made;
+    s->value[made_part].node = at;
+    s->value[made].node = place;
+    part->box = box;
+    part->from = MPL_NONE;
+    MPL_TRY(mpl_ssa_set_in(s, place, 2, small));
+    MPL_TRY(mpl_ssa_set_in(s, at, 1, &made));
+    *changed = true;
+out:
+    return st;
+}
+
+static mpl_status apply_rules(mpl_ssa *s, bool merge)
+{
+    mpl_status st = MPL_OK;
+    bool changed;
+
+    do {
+        changed = false;
+        mpl_ssa_count(s, false);
+        for (uint32_t i = 0; i < s->n_nodes; i++) {
+            if (s->node[i].live && s->node[i].kind == MPL_OP_access)
+                MPL_TRY(reduce_access(s, i, &changed));
+            if (s->node[i].live && s->node[i].kind == MPL_OP_assign)
+                MPL_TRY(reduce_assign(s, i, &changed));
+            if (merge && s->node[i].live && s->node[i].kind == MPL_OP_access)
+                MPL_TRY(merge_access(s, i, &changed));
+            if (merge && s->node[i].live && s->node[i].kind == MPL_OP_assign)
+                MPL_TRY(merge_assign(s, i, &changed));
+        }
+    } while (changed);
+out:
+    return st;
+}
+
+mpl_status mpl_ssa_reduce(mpl_ssa *s, bool merge)
+{
+    mpl_status st = MPL_OK;
+
+    if (!s->dropping)
+        MPL_TRY(apply_rules(s, false));
+    s->dropping = true;
+    MPL_TRY(apply_rules(s, merge));
+out:
+    return st;
+}

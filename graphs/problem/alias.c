@@ -1,0 +1,384 @@
+/* alias.c -- see alias.h. */
+#include "graphs/problem/alias.h"
+#include "graphs/problem/liveness.h"
+#include "graphs/ir/layout.h"
+#include "graphs/ops/move/move_strided_priv.h"
+
+/* Whether a part of `whole` with those dims is one run of bytes: behind the first dim that has more than one index, all is
+ * taken. */
+static bool is_one_run(const mpl_shape *whole, const mpl_shape *part)
+{
+    uint32_t first = 0;
+
+    while (first < part->rank && part->dim[first] == 1)
+        first++;
+    for (uint32_t i = first + 1; i < part->rank; i++)
+        if (part->dim[i] != whole->dim[i])
+            return false;
+    return true;
+}
+
+/* The outputs of a split or slice become parts of its input, if each is one run of bytes and begins at a whole step of the
+ * alignment. */
+static mpl_status attach_pieces(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o, mpl_op op,
+                                mpl_alias *alias)
+{
+    mpl_status st = MPL_OK;
+    mpl_value in = g->op_in[g->op_in_begin[op]];
+    const mpl_shape *whole = &g->value_shape[in];
+    int64_t start[MPL_MAX_RANK] = {0}, stride[MPL_MAX_RANK], first = 0;
+    uint64_t at;
+    bool fits = true, steps = false;
+
+    if (g->op_kind[op] == MPL_OP_slice)
+        MPL_TRY(mpl_slice_starts(ctx, g, op, whole, start, &steps));
+    mpl_strides(whole, stride);
+    for (uint32_t i = 0; i < whole->rank; i++)
+        first += start[i] * stride[i];
+    at = alias->offset[in] + (uint64_t)first * mpl_type_bytes((mpl_type)g->value_type[in]);
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1] && fits; i++) {
+        mpl_value out = g->op_out[i];
+
+        fits = !steps && out != MPL_NONE && g->value_bytes[out] > 0 && at % o->align == 0 &&
+               is_one_run(whole, &g->value_shape[out]);
+        if (!fits)
+            break;
+        alias->offset[out] = at;
+        at += g->value_bytes[out];
+    }
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        if (fits)
+            alias->root[g->op_out[i]] = alias->root[in];
+        else if (g->op_out[i] != MPL_NONE)
+            alias->offset[g->op_out[i]] = 0;
+    alias->nothing[op] = fits;
+out:
+    return st;
+}
+
+/* Whether v is what an assign or fused operation writes into: it could not do so in place while a part of v is still read. */
+static bool is_written(const mpl_graph *g, mpl_value v)
+{
+    for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1]; i++) {
+        mpl_op op = g->value_use[i];
+
+        if ((g->op_kind[op] == MPL_OP_assign || g->op_kind[op] == MPL_OP_fused) &&
+            g->op_in[g->op_in_begin[op]] == v)
+            return true;
+    }
+    return false;
+}
+
+/* An access of one run of elements, on the same terms as a slice. */
+static mpl_status attach_box(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o, mpl_op op,
+                             mpl_alias *alias)
+{
+    mpl_status st = MPL_OK;
+    mpl_value in = g->op_in[g->op_in_begin[op]], out = g->op_out[g->op_out_begin[op]];
+    mpl_strided box;
+    uint64_t at;
+
+    MPL_TRY(mpl_strided_of(ctx, g, op, &g->value_shape[in], &box));
+    at = alias->offset[in] + (uint64_t)box.offset * mpl_type_bytes((mpl_type)g->value_type[in]);
+    if (g->value_bytes[out] == 0 || at % o->align != 0 || !mpl_strided_contiguous(&box) ||
+        is_written(g, in) || is_written(g, alias->root[in]))
+        goto out;
+    alias->root[out] = alias->root[in];
+    alias->offset[out] = at;
+    alias->nothing[op] = 1;
+out:
+    return st;
+}
+
+/* Whether the operands of a concat lie one after the other in its result. */
+static bool parts_are_runs(const mpl_graph *g, mpl_op op, mpl_value out, uint32_t align)
+{
+    uint64_t at = 0;
+
+    if (mpl_channels_last(g, out)) /* then each pixel has some of every operand */
+        return false;
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        if (at % align != 0 || g->value_bytes[g->op_in[i]] == 0 ||
+            !is_one_run(&g->value_shape[out], &g->value_shape[g->op_in[i]]))
+            return false;
+        at += g->value_bytes[g->op_in[i]];
+    }
+    return true;
+}
+
+/* Operands of the shared concats, innermost result last: a result that lies in another takes what lies in it along. */
+static void attach_operands(const mpl_graph *g, const mpl_alias_options *o, mpl_alias *alias)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_value out =
+            g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+        int64_t axis = mpl_attr_int(g, op, MPL_ATTR_axis, 0), start = 0;
+        uint64_t at = 0;
+
+        alias->nothing[op] = alias->nothing[op] || o->shared[op];
+        for (uint32_t i = g->op_in_begin[op]; o->shared[op] && i < g->op_in_begin[op + 1]; i++) {
+            mpl_value root = alias->root[g->op_in[i]];
+            uint32_t along = (uint32_t)(axis < 0 ? axis + g->value_shape[out].rank : axis);
+            int64_t size = g->value_shape[g->op_in[i]].dim[along];
+
+            alias->root[root] = out;
+            alias->offset[root] = at;
+            at += g->value_bytes[g->op_in[i]];
+            if (alias->box == NULL)
+                continue;
+            alias->box[root] = mpl_strided_all(&g->value_shape[out]);
+            if (!mpl_strided_take(&alias->box[root], along, start, 1, size))
+                mpl_assert(false);
+            start += size;
+        }
+    }
+}
+
+/* v's box, if it has one, as a box of what root[v] lies in at `outer`. */
+static void pass_on(const mpl_graph *g, mpl_value v, uint64_t offset, const mpl_strided *outer,
+                    mpl_strided *box)
+{
+    mpl_strided inner = *box;
+
+    if (outer->shape.rank == 0)
+        return;
+    if (inner.shape.rank > 0) {
+        if (!mpl_strided_compose(outer, &inner, box))
+            mpl_assert(false); /* boxes along the axes of a box */
+    } else if (offset == 0 && mpl_shape_equal(&g->value_shape[v], &outer->shape)) {
+        *box = *outer;
+    }
+}
+
+/* Roots of roots: what operands were attached to may itself lie elsewhere, and views follow. Results have higher ids than
+ * operands, views higher ones than their roots, so chains are followed one by one. */
+static void resolve(const mpl_graph *g, mpl_alias *alias)
+{
+    for (mpl_value v = g->n_values; v-- > 0;) {
+        mpl_value root = alias->root[v];
+        uint64_t offset = alias->offset[v];
+
+        while (alias->root[root] != root) {
+            if (alias->box != NULL)
+                pass_on(g, v, offset, &alias->box[root], &alias->box[v]);
+            offset += alias->offset[root];
+            root = alias->root[root];
+        }
+        alias->root[v] = root;
+        alias->offset[v] = offset;
+    }
+}
+
+/* Boxes that are one run of bytes, at a multiple of the alignment, are no boxes any more. */
+static void keep_boxes(const mpl_graph *g, uint32_t align, mpl_alias *alias)
+{
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        mpl_strided laid;
+        uint64_t at;
+        bool last;
+
+        if (alias->box[v].shape.rank == 0)
+            continue;
+        last = mpl_channels_last(g, alias->root[v]);
+        laid = mpl_box_laid(g, alias->root[v], &alias->box[v], last);
+        at = (uint64_t)laid.offset * mpl_type_bytes((mpl_type)g->value_type[v]);
+        alias->offset[v] = at;
+        if (mpl_box_is_run(&laid, last) && at % align == 0)
+            alias->box[v].shape.rank = 0;
+    }
+}
+
+/* ---- bases of outputs --------------------------------------------------------------------------------------------- */
+
+/* Marks the operations from `first` on that must run before `op`, and `op`. */
+static void mark_before(const mpl_graph *g, mpl_op op, mpl_op first, uint8_t *mark)
+{
+    memset(mark, 0, g->n_ops);
+    mark[op] = 1;
+    for (mpl_op k = op + 1; k-- > first;)
+        if (mark[k])
+            mpl_mark_makers(g, k, mark);
+}
+
+/* Whether all that reads the storage of `root` must run before `op`. */
+static bool read_before(const mpl_graph *g, const mpl_alias *alias, mpl_value root, mpl_op op, uint8_t *mark)
+{
+    mark_before(g, op, g->value_op[root], mark);
+    for (mpl_value v = root; v < g->n_values; v++)
+        for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1] && alias->root[v] == root; i++)
+            if (!mark[g->value_use[i]])
+                return false;
+    return true;
+}
+
+/* The base that `op` writes into, if it may lie where the output does that comes of it; else MPL_NONE. */
+static mpl_value base_of_output(const mpl_graph *g, const mpl_alias *alias, const uint8_t *is_output,
+                                mpl_op op, uint8_t *mark)
+{
+    mpl_value base, out;
+
+    if ((g->op_kind[op] != MPL_OP_assign && g->op_kind[op] != MPL_OP_fused) ||
+        g->op_in_begin[op] == g->op_in_begin[op + 1])
+        return MPL_NONE;
+    base = g->op_in[g->op_in_begin[op]];
+    out = g->op_out[g->op_out_begin[op]];
+    if (base == MPL_NONE || !is_output[alias->root[out]] || g->value_bytes[base] == 0 ||
+        g->value_bytes[base] != g->value_bytes[alias->root[out]] || alias->root[base] != base ||
+        is_output[base] || g->value_op[base] == MPL_NONE ||
+        !mpl_in_place_operand(g, alias->root, alias->offset, op, 0) || !read_before(g, alias, base, op, mark))
+        return MPL_NONE;
+    return base;
+}
+
+/* The last operations first, so that a chain of writes ends up in the one output. */
+static mpl_status attach_bases(mpl_ctx *ctx, const mpl_graph *g, mpl_alias *alias)
+{
+    mpl_status st = MPL_OK;
+    uint8_t *is_output = NULL, *mark = NULL;
+
+    MPL_TRY(mpl_new(ctx, is_output, g->n_values));
+    MPL_TRY(mpl_new(ctx, mark, g->n_ops));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        is_output[alias->root[g->output[i]]] = 1;
+    for (mpl_op op = g->n_ops; op-- > 0;) {
+        mpl_value base = base_of_output(g, alias, is_output, op, mark);
+
+        if (base != MPL_NONE)
+            alias->root[base] = alias->root[g->op_out[g->op_out_begin[op]]];
+    }
+    resolve(g, alias);
+out:
+    mpl_free(ctx, is_output);
+    mpl_free(ctx, mark);
+    return st;
+}
+
+mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o, mpl_alias *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_alias alias = {NULL, NULL, NULL, NULL};
+
+    MPL_TRY(mpl_new(ctx, alias.root, g->n_values));
+    MPL_TRY(mpl_new(ctx, alias.offset, g->n_values));
+    MPL_TRY(mpl_new(ctx, alias.nothing, g->n_ops));
+    for (mpl_value v = 0; v < g->n_values; v++)
+        alias.root[v] = v;
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+
+        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1] && mpl_n_updates(kind) > 0; i++)
+            if (g->op_out[i] != MPL_NONE && mpl_updated(g, op, i - g->op_out_begin[op]) != MPL_NONE)
+                alias.root[g->op_out[i]] = alias.root[mpl_updated(g, op, i - g->op_out_begin[op])];
+        if (!o->views)
+            continue;
+        if ((mpl_op_table[kind].traits & MPL_VIEW) != 0) {
+            mpl_value in = g->op_in[g->op_in_begin[op]], v = g->op_out[g->op_out_begin[op]];
+
+            alias.root[v] = alias.root[in]; /* final: operations stand behind those that make their inputs */
+            alias.offset[v] = alias.offset[in];
+            alias.nothing[op] = mpl_op_lone_output(g, op);
+        } else if ((kind == MPL_OP_split || kind == MPL_OP_slice) && g->n_blocks == 1) {
+            MPL_TRY(attach_pieces(ctx, g, o, op, &alias));
+        } else if (kind == MPL_OP_access && g->n_blocks == 1) {
+            MPL_TRY(attach_box(ctx, g, o, op, &alias));
+        }
+    }
+    if (o->into_outputs && o->views && g->n_blocks == 1)
+        MPL_TRY(attach_bases(ctx, g, &alias));
+    if (o->shared != NULL) {
+        for (mpl_op op = 0; op < g->n_ops && alias.box == NULL; op++)
+            if (o->shared[op] && !parts_are_runs(g, op, g->op_out[g->op_out_begin[op]], o->align))
+                MPL_TRY(mpl_new(ctx, alias.box, g->n_values));
+        attach_operands(g, o, &alias);
+        resolve(g, &alias);
+        if (alias.box != NULL)
+            keep_boxes(g, o->align, &alias);
+    }
+    *out = alias, alias = (mpl_alias){NULL, NULL, NULL, NULL};
+out:
+    mpl_alias_free(ctx, &alias);
+    return st;
+}
+
+void mpl_alias_free(mpl_ctx *ctx, mpl_alias *alias)
+{
+    mpl_free(ctx, alias->root);
+    mpl_free(ctx, alias->offset);
+    mpl_free(ctx, alias->box);
+    mpl_free(ctx, alias->nothing);
+    *alias = (mpl_alias){NULL, NULL, NULL, NULL};
+}
+
+static bool operands_are_free(const mpl_graph *g, mpl_op op, const mpl_alias *alias,
+                              bool (*pinned)(const void *arg, mpl_value v), const void *arg,
+                              const uint8_t *taken)
+{
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        mpl_value v = g->op_in[i], root = alias->root[v];
+
+        if (alias->offset[v] != 0 || g->value_bytes[root] != g->value_bytes[v] ||
+            g->value_op[root] == MPL_NONE || (taken[root] & 1) != 0 || pinned(arg, root))
+            return false;
+        for (uint32_t k = g->op_in_begin[op]; k < i; k++)
+            if (alias->root[g->op_in[k]] == root)
+                return false;
+    }
+    return true;
+}
+
+/* Of a root, in `taken`: it lies in the result of a concat; some view of it has other dims; and it must lie there as a box. */
+enum { TAKEN = 1, VIEWED = 2, BOXED = 4 };
+
+/* How operands can lie in the result: not at all, as runs of its bytes, as boxes of its elements. */
+enum { NO_WAY, RUNS, BOXES };
+
+/* Whether operands can lie in the result as boxes: NO_WAY or BOXES. */
+static uint8_t parts_are_boxes(const mpl_graph *g, mpl_op op, mpl_value out, const mpl_alias *alias,
+                               const uint8_t *taken)
+{
+    if (g->value_shape[out].rank == 0)
+        return NO_WAY;
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        if (g->value_bytes[g->op_in[i]] == 0 || (taken[alias->root[g->op_in[i]]] & VIEWED) != 0)
+            return NO_WAY;
+    return BOXES;
+}
+
+/* How the operands of `op` can lie in its result `out`; what lies in a box is in a box itself. */
+static uint8_t parts_can_be(const mpl_graph *g, mpl_op op, mpl_value out, const mpl_alias_options *o,
+                            const mpl_alias *alias, const uint8_t *taken)
+{
+    uint8_t boxes = o->boxes ? parts_are_boxes(g, op, out, alias, taken) : NO_WAY;
+
+    if (parts_are_runs(g, op, out, o->align) && ((taken[alias->root[out]] & BOXED) == 0 || boxes == BOXES))
+        return RUNS;
+    return boxes;
+}
+
+uint32_t mpl_concat_sharable(const mpl_graph *g, const mpl_alias_options *o, const mpl_alias *alias,
+                             bool (*pinned)(const void *arg, mpl_value v), const void *arg, uint8_t *taken,
+                             uint8_t *sharable)
+{
+    uint32_t n = 0;
+
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (alias->offset[v] != 0 || !mpl_shape_equal(&g->value_shape[v], &g->value_shape[alias->root[v]]))
+            taken[alias->root[v]] |= VIEWED;
+    for (mpl_op op = g->n_ops; op-- > 0;) {
+        mpl_value out =
+            g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+        uint8_t how_parts = NO_WAY, how = TAKEN;
+
+        if (g->op_kind[op] == MPL_OP_concat && g->n_blocks == 1 && o->views && out != MPL_NONE &&
+            g->op_in_begin[op + 1] - g->op_in_begin[op] > 1 && !pinned(arg, alias->root[out]) &&
+            operands_are_free(g, op, alias, pinned, arg, taken))
+            how_parts = parts_can_be(g, op, out, o, alias, taken);
+        sharable[op] = how_parts != NO_WAY;
+        n += sharable[op];
+        if (how_parts == BOXES || (how_parts == RUNS && (taken[alias->root[out]] & BOXED) != 0))
+            how |= BOXED;
+        for (uint32_t i = g->op_in_begin[op]; sharable[op] && i < g->op_in_begin[op + 1]; i++)
+            taken[alias->root[g->op_in[i]]] |= how;
+    }
+    return n;
+}

@@ -1,0 +1,354 @@
+/* before.c -- closure and reduction of a partial order, as bit rows. See before.h. */
+#include "graphs/problem/before.h"
+
+static uint64_t *row_of(const mpl_before *o, uint32_t a)
+{
+    return o->row + (size_t)a * o->n_words;
+}
+
+/* With rows of its own when row is NULL, else keeping *row. */
+static mpl_status new_before(mpl_ctx *ctx, uint32_t n, uint64_t **row, mpl_before **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_before *o = NULL;
+
+    MPL_TRY(mpl_new(ctx, o, 1));
+    o->n = n;
+    o->n_words = n / 64 + (n % 64 != 0);
+    if (row == NULL)
+        MPL_TRY(mpl_new(ctx, o->row, (size_t)n * o->n_words));
+    else
+        o->row = *row, *row = NULL;
+    MPL_TRY(mpl_new(ctx, o->red_begin, (size_t)n + 1));
+    *out = o, o = NULL;
+out:
+    mpl_before_free(ctx, o);
+    return st;
+}
+
+/* Successor lists of arcs: begin[n + 1], item[n_arcs]. */
+static mpl_status make_lists(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from,
+                             const uint32_t *to, size_t **begin, uint32_t **item)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_new(ctx, *begin, (size_t)n + 2));
+    MPL_TRY(mpl_new(ctx, *item, n_arcs));
+    for (size_t i = 0; i < n_arcs; i++) {
+        if (from[i] >= n || to[i] >= n)
+            MPL_FAIL(ctx, MPL_EINPUT, "relation %u before %u: there are only %u buffers, 0 to %u", from[i],
+                     to[i], n, n > 0 ? n - 1 : 0);
+        (*begin)[from[i] + 2]++;
+    }
+    for (uint32_t a = 0; a < n; a++)
+        (*begin)[a + 2] += (*begin)[a + 1];
+    for (size_t i = 0; i < n_arcs; i++)
+        (*item)[(*begin)[from[i] + 1]++] = to[i];
+out:
+    return st;
+}
+
+/* Kahn's order of n elements into order[n]; MPL_EINPUT naming one element of a cycle. */
+static mpl_status sort_topologically(mpl_ctx *ctx, uint32_t n, const size_t *begin, const uint32_t *item,
+                                     uint32_t *order)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *waiting = NULL, n_done = 0;
+
+    MPL_TRY(mpl_new(ctx, waiting, n));
+    for (size_t i = 0; i < begin[n]; i++)
+        waiting[item[i]]++;
+    for (uint32_t a = 0; a < n; a++)
+        if (waiting[a] == 0)
+            order[n_done++] = a;
+    for (uint32_t at = 0; at < n_done; at++)
+        for (size_t i = begin[order[at]]; i < begin[order[at] + 1]; i++)
+            if (--waiting[item[i]] == 0)
+                order[n_done++] = item[i];
+    if (n_done < n) {
+        uint32_t a = 0;
+
+        while (waiting[a] == 0)
+            a++;
+        MPL_FAIL(ctx, MPL_EINPUT, "the relation has a cycle: buffer %u is before itself", a);
+    }
+out:
+    mpl_free(ctx, waiting);
+    return st;
+}
+
+/* A topological order, since a before b makes a's successors a strict superset of b's. */
+mpl_status mpl_before_rank(mpl_ctx *ctx, const mpl_before *o, uint32_t *rank)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *count = NULL, *begin = NULL;
+
+    MPL_TRY(mpl_new(ctx, count, o->n));
+    MPL_TRY(mpl_new(ctx, begin, (size_t)o->n + 3));
+    for (uint32_t a = 0; a < o->n; a++) {
+        for (uint32_t w = 0; w < o->n_words; w++)
+            count[a] += (uint32_t)__builtin_popcountll(row_of(o, a)[w]);
+        begin[o->n - count[a] + 2]++;
+    }
+    mpl_lists_begin(begin, o->n + 1);
+    for (uint32_t a = 0; a < o->n; a++)
+        rank[begin[o->n - count[a] + 1]++] = a;
+out:
+    mpl_free(ctx, count);
+    mpl_free(ctx, begin);
+    return st;
+}
+
+/* Successors of `a` that are not successors of its successors, into item[]; returns their number. Elements are met
+ * in topological order (`pos`), so each that is not yet covered when it is met belongs to the reduction. */
+static uint32_t reduce_row(const mpl_before *o, const uint32_t *rank, const uint32_t *pos, uint32_t a,
+                           uint64_t *left, uint64_t *place, uint32_t *item)
+{
+    uint32_t n_item = 0;
+    const uint64_t *row = row_of(o, a);
+
+    /* place: the uncovered successors as bits at their topological positions, so that the next one is found
+     * by counting zeros; left: the same at their ids, so that a whole row is taken away at once. */
+    memcpy(left, row, o->n_words * sizeof *left);
+    memset(place, 0, o->n_words * sizeof *place);
+    for (uint32_t w = 0; w < o->n_words; w++)
+        for (uint64_t bits = row[w]; bits != 0; bits &= bits - 1)
+            mpl_bit_add(place, pos[w * 64 + (uint32_t)__builtin_ctzll(bits)]);
+    for (uint32_t w = 0; w < o->n_words; w++)
+        for (uint64_t bits = place[w]; bits != 0; bits &= bits - 1) {
+            uint32_t b = rank[w * 64 + (uint32_t)__builtin_ctzll(bits)];
+
+            if (!mpl_bit_has(left, b))
+                continue;
+            item[n_item++] = b;
+            for (uint32_t k = 0; k < o->n_words; k++)
+                left[k] &= ~row_of(o, b)[k];
+        }
+    return n_item;
+}
+
+static mpl_status reduce(mpl_ctx *ctx, mpl_before *o)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *rank = NULL, *pos = NULL, *item = NULL;
+    uint64_t *left = NULL, *place = NULL;
+    size_t cap = 0;
+    uint32_t total = 0;
+
+    MPL_TRY(mpl_new(ctx, rank, o->n));
+    MPL_TRY(mpl_new(ctx, pos, o->n));
+    MPL_TRY(mpl_new(ctx, item, o->n));
+    MPL_TRY(mpl_new(ctx, left, o->n_words));
+    MPL_TRY(mpl_new(ctx, place, o->n_words));
+    MPL_TRY(mpl_before_rank(ctx, o, rank));
+    for (uint32_t i = 0; i < o->n; i++)
+        pos[rank[i]] = i;
+    MPL_TRY(mpl_reserve(ctx, o->red_item, cap, 1));
+    for (uint32_t a = 0; a < o->n; a++) {
+        uint32_t n_item = reduce_row(o, rank, pos, a, left, place, item);
+
+        if (n_item > MPL_NONE - 1 - total)
+            MPL_FAIL(ctx, MPL_EINPUT, "the partial order has more than 2^32 arcs");
+        MPL_TRY(mpl_reserve(ctx, o->red_item, cap, (size_t)total + n_item));
+        mpl_sort_u32(item, n_item);
+        memcpy(o->red_item + total, item, n_item * sizeof *item);
+        total += n_item;
+        o->red_begin[a + 1] = total;
+    }
+out:
+    mpl_free(ctx, rank);
+    mpl_free(ctx, pos);
+    mpl_free(ctx, item);
+    mpl_free(ctx, left);
+    mpl_free(ctx, place);
+    return st;
+}
+
+/* Fills the rows of `o` with what each element reaches over the lists, in reverse topological order. */
+static void close_rows(mpl_before *o, const size_t *begin, const uint32_t *item, const uint32_t *order)
+{
+    for (uint32_t at = o->n; at-- > 0;) {
+        uint64_t *row = row_of(o, order[at]);
+
+        for (size_t i = begin[order[at]]; i < begin[order[at] + 1]; i++) {
+            const uint64_t *next = row_of(o, item[i]);
+
+            for (uint32_t w = 0; w < o->n_words; w++)
+                row[w] |= next[w];
+            mpl_bit_add(row, item[i]);
+        }
+    }
+}
+
+/* The closure alone. */
+static mpl_status close_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from,
+                             const uint32_t *to, mpl_before **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_before *o = NULL;
+    size_t *begin = NULL;
+    uint32_t *item = NULL, *order = NULL;
+
+    MPL_TRY(make_lists(ctx, n, n_arcs, from, to, &begin, &item));
+    MPL_TRY(mpl_new(ctx, order, n));
+    MPL_TRY(sort_topologically(ctx, n, begin, item, order));
+    MPL_TRY(new_before(ctx, n, NULL, &o));
+    close_rows(o, begin, item, order);
+    *out = o, o = NULL;
+out:
+    mpl_free(ctx, begin);
+    mpl_free(ctx, item);
+    mpl_free(ctx, order);
+    mpl_before_free(ctx, o);
+    return st;
+}
+
+mpl_status mpl_before_from_rows_take(mpl_ctx *ctx, uint32_t n, uint64_t **rows, mpl_before **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_before *o = NULL;
+
+    MPL_TRY(new_before(ctx, n, rows, &o));
+    MPL_TRY(reduce(ctx, o));
+    *out = o, o = NULL;
+out:
+    mpl_before_free(ctx, o);
+    return st;
+}
+
+mpl_status mpl_before_from_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from,
+                                const uint32_t *to, mpl_before **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_before *o = NULL;
+
+    MPL_TRY(close_arcs(ctx, n, n_arcs, from, to, &o));
+    MPL_TRY(reduce(ctx, o));
+    *out = o, o = NULL;
+out:
+    mpl_before_free(ctx, o);
+    return st;
+}
+
+/* Events as arcs: from[] and to[] of n_events' successor lists. */
+static mpl_status event_arcs(mpl_ctx *ctx, const mpl_access *access, uint32_t **from)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_new(ctx, *from, access->edge_begin[access->n_events]));
+    for (uint32_t e = 0; e < access->n_events; e++)
+        for (uint32_t i = access->edge_begin[e]; i < access->edge_begin[e + 1]; i++)
+            (*from)[i] = e;
+out:
+    return st;
+}
+
+/* common[] = the events that every last event of `a` reaches. */
+static void meet_reached(const mpl_before *reach, const mpl_access *access, uint32_t a, uint64_t *common)
+{
+    memset(common, 0xff, reach->n_words * sizeof *common);
+    for (uint32_t i = access->last_begin[a]; i < access->last_begin[a + 1]; i++)
+        for (uint32_t w = 0; w < reach->n_words; w++)
+            common[w] &= row_of(reach, access->last_item[i])[w];
+}
+
+mpl_status mpl_before_from_access(mpl_ctx *ctx, uint32_t n, const mpl_access *access, mpl_before **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_before *reach = NULL, *o = NULL;
+    uint32_t *from = NULL;
+    uint64_t *common = NULL;
+
+    MPL_TRY(event_arcs(ctx, access, &from));
+    MPL_TRY(close_arcs(ctx, access->n_events, access->edge_begin[access->n_events], from, access->edge_item,
+                       &reach));
+    MPL_TRY(new_before(ctx, n, NULL, &o));
+    MPL_TRY(mpl_new(ctx, common, reach->n_words));
+    for (uint32_t a = 0; a < n; a++) {
+        meet_reached(reach, access, a, common);
+        for (uint32_t b = 0; b < n; b++) {
+            uint32_t i = access->first_begin[b];
+
+            while (i < access->first_begin[b + 1] && mpl_bit_has(common, access->first_item[i]))
+                i++;
+            if (i == access->first_begin[b + 1])
+                mpl_bit_add(row_of(o, a), b);
+        }
+    }
+    mpl_before_free(ctx, reach), reach = NULL; /* as large as the result: gone before the reduction begins */
+    MPL_TRY(reduce(ctx, o));
+    *out = o, o = NULL;
+out:
+    mpl_free(ctx, from);
+    mpl_free(ctx, common);
+    mpl_before_free(ctx, reach);
+    mpl_before_free(ctx, o);
+    return st;
+}
+
+mpl_status mpl_before_transpose(mpl_ctx *ctx, const mpl_before *before, uint64_t **rows)
+{
+    mpl_status st = MPL_OK;
+    uint64_t *turned = NULL;
+
+    MPL_TRY(mpl_new(ctx, turned, (size_t)before->n * before->n_words));
+    for (uint32_t a = 0; a < before->n; a++)
+        for (uint32_t w = 0; w < before->n_words; w++)
+            for (uint64_t bits = row_of(before, a)[w]; bits != 0; bits &= bits - 1)
+                mpl_bit_add(turned + (size_t)(w * 64 + (uint32_t)__builtin_ctzll(bits)) * before->n_words, a);
+    *rows = turned;
+out:
+    return st;
+}
+
+mpl_status mpl_conflict_rows(mpl_ctx *ctx, const mpl_problem *p, uint64_t **rows)
+{
+    mpl_status st = MPL_OK;
+    const mpl_before *before = p->before;
+    uint64_t *own = NULL, *peers = NULL;
+    uint32_t n_words = before->n_words;
+
+    MPL_TRY(mpl_new(ctx, peers, (size_t)p->n_pools * n_words));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        mpl_bit_add(peers + (size_t)p->pool[b] * n_words, b);
+    MPL_TRY(mpl_before_transpose(ctx, before, &own));
+    for (mpl_buffer a = 0; a < p->n; a++) {
+        uint64_t *row = own + (size_t)a * n_words;
+        const uint64_t *after = row_of(before, a), *pool = peers + (size_t)p->pool[a] * n_words;
+
+        for (uint32_t w = 0; w < n_words; w++)
+            row[w] = pool[w] & ~(row[w] | after[w]);
+        mpl_bit_drop(row, a);
+    }
+    *rows = own;
+out:
+    mpl_free(ctx, peers);
+    return st;
+}
+
+mpl_status mpl_problem_as_parallel(mpl_ctx *ctx, mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n_words = p->n / 64 + (p->n % 64 != 0);
+    uint64_t *rows = NULL;
+    mpl_before *before = NULL;
+
+    mpl_assert(p->before == NULL);
+    MPL_TRY(mpl_new(ctx, rows, (size_t)p->n * n_words));
+    for (uint32_t a = 0; a < p->n; a++)
+        for (uint32_t b = 0; b < p->n; b++)
+            if (p->death[a] <= p->birth[b])
+                mpl_bit_add(rows + (size_t)a * n_words, b);
+    MPL_TRY(mpl_before_from_rows_take(ctx, p->n, &rows, &before));
+    p->before = before;
+    p->n_steps = 0;
+    memset(p->birth, 0, p->n * sizeof *p->birth);
+    memset(p->death, 0, p->n * sizeof *p->death);
+    mpl_free(ctx, p->gap_begin);
+    mpl_free(ctx, p->gap_from);
+    mpl_free(ctx, p->gap_to);
+    p->gap_begin = p->gap_from = p->gap_to = NULL;
+out:
+    mpl_free(ctx, rows);
+    return st;
+}

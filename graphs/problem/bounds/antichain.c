@@ -1,0 +1,173 @@
+/* antichain.c -- the bound of parallel safety and its witness; facts of the interference graph.
+ *
+ * Idea     Buffers that may be alive at once in some execution are pairwise not before one another; the heaviest such set
+ *          is the heaviest clique of the interference graph, a perfect graph.
+ * Source   R. P. Dilworth, "A decomposition theorem for partially ordered sets", 1950, in its weighted form; D. R.
+ *          Fulkerson, "Note on Dilworth's decomposition theorem", 1956, for the reading as a flow.
+ * Network  source -> L(a) of capacity w(a), R(b) -> sink of capacity w(b), L(a) -> R(b) for a covered by b, and
+ *          R(b) -> L(b) so that a path may pass through b to what b covers; the last two without limit. Sum of
+ *          weights less the maximum flow is the answer; the antichain is read off a minimum cut: L(v) on the source's
+ *          side and R(v) not.
+ * Cost     One maximum flow over 2n + 2 nodes and 3n + |reduction| arcs. */
+#include "graphs/problem/before.h"
+
+#include "graphs/problem/bounds/igraph.h"
+
+typedef struct network {
+    size_t n_arcs;
+    uint32_t *from, *to;
+    uint64_t *capacity;
+} network;
+
+static void push_arc(network *net, uint32_t from, uint32_t to, uint64_t capacity)
+{
+    net->from[net->n_arcs] = from;
+    net->to[net->n_arcs] = to;
+    net->capacity[net->n_arcs++] = capacity;
+}
+
+/* L(v) is v, R(v) is n + v, then source and sink. An in-place pair is one more arc of the order. */
+static mpl_status build_network(mpl_ctx *ctx, const mpl_problem *p, const uint64_t *weight, uint64_t no_limit,
+                                network *net)
+{
+    mpl_status st = MPL_OK;
+    const mpl_before *o = p->before;
+    uint32_t n = p->n;
+    size_t most = 3 * (size_t)n + o->red_begin[n] + p->n_in_place;
+
+    MPL_TRY(mpl_new(ctx, net->from, most));
+    MPL_TRY(mpl_new(ctx, net->to, most));
+    MPL_TRY(mpl_new(ctx, net->capacity, most));
+    for (uint32_t v = 0; v < n; v++) {
+        push_arc(net, 2 * n, v, weight[v]);
+        push_arc(net, n + v, 2 * n + 1, weight[v]);
+        push_arc(net, n + v, v, no_limit);
+        for (uint32_t i = o->red_begin[v]; i < o->red_begin[v + 1]; i++)
+            push_arc(net, v, n + o->red_item[i], no_limit);
+    }
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        push_arc(net, p->in_place_in[i], n + p->in_place_out[i], no_limit);
+out:
+    return st;
+}
+
+/* Bytes in whole slots of the pool's least alignment: what no other buffer can use (see bounds.c). */
+static uint64_t slots(const mpl_problem *p, uint64_t grain, mpl_buffer v)
+{
+    return (p->bytes[v] + grain - 1) & ~(grain - 1);
+}
+
+static mpl_status weigh(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t grain, uint64_t *weight,
+                        uint64_t *sum)
+{
+    mpl_status st = MPL_OK;
+    char label[24];
+
+    *sum = 0;
+    for (uint32_t v = 0; v < p->n; v++) {
+        if (p->pool[v] != pool)
+            continue;
+        weight[v] = slots(p, grain, v);
+        if (!mpl_add_bytes(*sum, weight[v], sum) || *sum >= UINT64_C(1) << 53)
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "the sizes up to buffer '%s' add up to 2^53 bytes or more: too much for a flow",
+                     mpl_buffer_label(p, v, label));
+    }
+out:
+    return st;
+}
+
+static uint64_t least_alignment(const mpl_problem *p, uint32_t pool)
+{
+    uint64_t grain = UINT64_C(1) << 31;
+
+    for (mpl_buffer v = 0; v < p->n; v++)
+        if (p->pool[v] == pool)
+            grain = mpl_min_u64(grain, p->align[v]);
+    return grain;
+}
+
+mpl_status mpl_antichain(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes, uint8_t *member)
+{
+    mpl_status st = MPL_OK;
+    network net = {0};
+    uint64_t *weight = NULL, sum, flow, found = 0, rest = 0, grain = least_alignment(p, pool);
+    uint8_t *side = NULL;
+
+    mpl_assert(p->before != NULL);
+    MPL_TRY(mpl_new(ctx, weight, p->n));
+    MPL_TRY(mpl_new(ctx, side, 2 * (size_t)p->n + 2));
+    MPL_TRY(weigh(ctx, p, pool, grain, weight, &sum));
+    MPL_TRY(build_network(ctx, p, weight, sum + 1, &net));
+    MPL_TRY(mpl_max_flow(ctx, 2 * p->n + 2, net.n_arcs, net.from, net.to, net.capacity, 2 * p->n,
+                         2 * p->n + 1, &flow, side));
+    for (uint32_t v = 0; v < p->n; v++) {
+        bool in = weight[v] > 0 && side[v] && !side[p->n + v];
+
+        found += in ? weight[v] : 0;
+        rest = in ? mpl_max_u64(rest, weight[v] - p->bytes[v]) : rest;
+        if (member != NULL)
+            member[v] = in;
+    }
+    mpl_assert(found == sum - flow);
+    *bytes = found - rest; /* the topmost buffer need not fill its last slot */
+out:
+    mpl_free(ctx, weight);
+    mpl_free(ctx, side);
+    mpl_free(ctx, net.from);
+    mpl_free(ctx, net.to);
+    mpl_free(ctx, net.capacity);
+    return st;
+}
+
+/* The same problem with every buffer of one byte and no pairs: its antichain counts buffers. Borrows all arrays. */
+static mpl_status widest(mpl_ctx *ctx, const mpl_problem *p, uint32_t *width)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem unit = *p;
+    uint64_t *bytes = NULL, found;
+    uint32_t *align = NULL;
+
+    MPL_TRY(mpl_new(ctx, bytes, p->n));
+    MPL_TRY(mpl_new(ctx, align, p->n));
+    for (uint32_t v = 0; v < p->n; v++)
+        bytes[v] = align[v] = 1;
+    unit.bytes = bytes;
+    unit.align = align;
+    unit.n_in_place = 0;
+    MPL_TRY(mpl_antichain(ctx, &unit, 0, &found, NULL));
+    *width = (uint32_t)found;
+out:
+    mpl_free(ctx, bytes);
+    mpl_free(ctx, align);
+    return st;
+}
+
+mpl_status mpl_interference_get(mpl_ctx *ctx, const mpl_problem *p, mpl_interference *out)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *degree = NULL, n_pool = 0;
+    mpl_interference facts = {0};
+
+    MPL_TRY(mpl_new(ctx, degree, p->n));
+    for (uint32_t a = 0; a < p->n; a++) {
+        n_pool += p->pool[a] == 0;
+        for (uint32_t b = a + 1; b < p->n && p->pool[a] == 0; b++)
+            if (mpl_conflict(p, a, b)) {
+                facts.pairs++;
+                degree[a]++;
+                degree[b]++;
+            }
+    }
+    for (uint32_t a = 0; a < p->n; a++)
+        if (degree[a] > facts.max_degree)
+            facts.max_degree = degree[a];
+    if (n_pool > 1)
+        facts.density = (double)facts.pairs / ((double)n_pool * (n_pool - 1) / 2);
+    MPL_TRY(mpl_antichain(ctx, p, 0, &facts.clique_bytes, NULL));
+    MPL_TRY(widest(ctx, p, &facts.width));
+    *out = facts;
+out:
+    mpl_free(ctx, degree);
+    return st;
+}

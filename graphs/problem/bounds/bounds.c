@@ -1,0 +1,256 @@
+/* bounds.c -- what no plan can do without: peak live bytes; and what sharing nothing would take. See problem.h.
+ *
+ * Every offset is a multiple of g, the least alignment of the pool, so each buffer has whole slots of g bytes to itself,
+ * in-place pairs aside. The arena ends where its topmost buffer ends, which need not fill its last slot: the largest
+ * such rest among the live ones is taken off. */
+#include "graphs/problem/problem.h"
+
+#include <stdlib.h>
+
+typedef struct event {
+    uint32_t step;
+    uint32_t id; /* of the piece */
+} event;
+
+/* A buffer from one gap to the next. */
+typedef struct piece {
+    mpl_buffer b;
+    uint32_t from, to; /* [step] */
+} piece;
+
+typedef struct sweep {
+    mpl_ctx *ctx;
+    const mpl_problem *p;
+    uint32_t pool;
+    uint64_t grain;       /* least alignment of the pool */
+    uint32_t n;           /* pieces of the pool's lifetimes */
+    piece *piece;         /* [n] */
+    event *birth, *death; /* [n] sorted */
+    uint32_t *rest_heap;  /* [n] live pieces and some dead ones, the largest rest on top */
+    uint32_t n_heap;
+    uint64_t *saved;    /* [n] scratch: sizes of outputs that may overwrite something at one step */
+    mpl_buffer *source; /* [n_in_place] scratch: what may be overwritten at one step */
+} sweep;
+
+static int by_step(const void *a, const void *b)
+{
+    const event *x = a, *y = b;
+
+    if (x->step != y->step)
+        return x->step > y->step ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_size_down(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x < y) - (x > y); /* only their sum counts */
+}
+
+static int by_id(const void *a, const void *b)
+{
+    mpl_buffer x = *(const mpl_buffer *)a, y = *(const mpl_buffer *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Bytes in whole slots; cannot overflow, since sizes are below 2^63. */
+static uint64_t slots(const sweep *s, mpl_buffer b)
+{
+    return (s->p->bytes[b] + s->grain - 1) & ~(s->grain - 1);
+}
+
+static uint64_t rest(const sweep *s, uint32_t id)
+{
+    mpl_buffer b = s->piece[id].b;
+
+    return slots(s, b) - s->p->bytes[b];
+}
+
+static void heap_push(sweep *s, uint32_t id)
+{
+    uint32_t at = s->n_heap++;
+
+    for (; at > 0 && rest(s, s->rest_heap[(at - 1) / 2]) < rest(s, id); at = (at - 1) / 2)
+        s->rest_heap[at] = s->rest_heap[(at - 1) / 2];
+    s->rest_heap[at] = id;
+}
+
+static void heap_pop(sweep *s)
+{
+    uint32_t moved = s->rest_heap[--s->n_heap];
+    uint32_t at = 0;
+
+    for (uint32_t child = 1; child < s->n_heap; child = 2 * at + 1) {
+        if (child + 1 < s->n_heap && rest(s, s->rest_heap[child]) < rest(s, s->rest_heap[child + 1]))
+            child++;
+        if (rest(s, moved) >= rest(s, s->rest_heap[child]))
+            break;
+        s->rest_heap[at] = s->rest_heap[child];
+        at = child;
+    }
+    s->rest_heap[at] = moved;
+}
+
+/* Largest rest of a buffer alive at `step`. */
+static uint64_t live_rest(sweep *s, uint32_t step)
+{
+    while (s->n_heap > 0 && s->piece[s->rest_heap[0]].to <= step)
+        heap_pop(s);
+    return s->n_heap > 0 ? rest(s, s->rest_heap[0]) : 0;
+}
+
+/* The most that in-place pairs [*at, ..) of `step` can save; *at moves behind them. Each output lies on one input, each
+ * input under one output; where one operation has several of both, the largest outputs count, as many as there are
+ * inputs: never less than what is possible. */
+static uint64_t saving(sweep *s, uint32_t *at, uint32_t step)
+{
+    const mpl_problem *p = s->p;
+    uint32_t n_out = 0, n_pairs = 0, n_in = 0;
+    mpl_buffer last = MPL_NONE;
+    uint64_t sum = 0;
+
+    for (; *at < p->n_in_place && p->in_place_step[*at] <= step; ++*at) {
+        mpl_buffer out = p->in_place_out[*at];
+
+        if (p->pool[out] != s->pool) /* those of earlier steps, too: this pool's were counted there */
+            continue;
+        if (out != last)
+            s->saved[n_out++] = slots(s, out);
+        last = out;
+        s->source[n_pairs++] = p->in_place_in[*at];
+    }
+    qsort(s->saved, n_out, sizeof *s->saved, by_size_down);
+    qsort(s->source, n_pairs, sizeof *s->source, by_id);
+    for (uint32_t i = 0; i < n_pairs; i++)
+        n_in += i == 0 || s->source[i] != s->source[i - 1];
+    for (uint32_t i = 0; i < n_out && i < n_in; i++)
+        sum += s->saved[i];
+    return sum;
+}
+
+static void cut_lifetimes(sweep *s)
+{
+    const mpl_problem *p = s->p;
+
+    s->n = 0;
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        uint32_t from = p->birth[b];
+
+        if (p->pool[b] != s->pool)
+            continue;
+        for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
+             p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++) {
+            s->piece[s->n++] = (piece){b, from, p->gap_from[i]};
+            from = p->gap_to[i];
+        }
+        s->piece[s->n++] = (piece){b, from, p->death[b]};
+    }
+}
+
+static mpl_status sweep_init(sweep *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = s->p;
+
+    s->grain = UINT64_C(1) << 32;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == s->pool) {
+            s->n += 1 + (p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0);
+            s->grain = mpl_min_u64(s->grain, p->align[b]);
+        }
+    MPL_TRY(mpl_new(s->ctx, s->piece, s->n));
+    MPL_TRY(mpl_new(s->ctx, s->birth, s->n));
+    MPL_TRY(mpl_new(s->ctx, s->death, s->n));
+    MPL_TRY(mpl_new(s->ctx, s->rest_heap, s->n));
+    MPL_TRY(mpl_new(s->ctx, s->saved, s->n));
+    MPL_TRY(mpl_new(s->ctx, s->source, p->n_in_place));
+    cut_lifetimes(s);
+    for (uint32_t i = 0; i < s->n; i++) {
+        s->birth[i] = (event){s->piece[i].from, i};
+        s->death[i] = (event){s->piece[i].to, i};
+    }
+    qsort(s->birth, s->n, sizeof *s->birth, by_step);
+    qsort(s->death, s->n, sizeof *s->death, by_step);
+out:
+    return st;
+}
+
+/* Visits the steps at which something changes, in time order. */
+static mpl_status sweep_run(sweep *s, uint64_t *peak, uint64_t *live, uint32_t *peak_step)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n_born = 0, n_dead = 0, at_pair = 0, filled = 0;
+    uint64_t sum = 0, now = 0, saved;
+
+    *peak = 0, *peak_step = 0;
+    while (n_dead < s->n) {
+        uint32_t step = s->death[n_dead].step;
+
+        if (n_born < s->n && s->birth[n_born].step < step)
+            step = s->birth[n_born].step;
+        for (; live != NULL && filled < step; filled++)
+            live[filled] = now;
+        for (; n_dead < s->n && s->death[n_dead].step == step; n_dead++)
+            sum -= slots(s, s->piece[s->death[n_dead].id].b);
+        for (; n_born < s->n && s->birth[n_born].step == step; n_born++) {
+            if (!mpl_add_bytes(sum, slots(s, s->piece[s->birth[n_born].id].b), &sum) || sum > INT64_MAX)
+                MPL_FAIL(s->ctx, MPL_EINPUT, "live bytes pass 2^63 at step %u", step);
+            heap_push(s, s->birth[n_born].id);
+        }
+        now = sum - live_rest(s, step);
+        saved = saving(s, &at_pair, step);
+        if (live != NULL && step < s->p->n_steps)
+            live[filled++] = now - saved;
+        if (now - saved > *peak)
+            *peak = now - saved, *peak_step = step;
+    }
+    for (; live != NULL && filled < s->p->n_steps; filled++)
+        live[filled] = 0;
+out:
+    return st;
+}
+
+mpl_status mpl_peak_live(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *peak, uint64_t *live,
+                         uint32_t *peak_step)
+{
+    mpl_status st = MPL_OK;
+    sweep s = {.ctx = ctx, .p = p, .pool = pool};
+    uint64_t highest;
+    uint32_t where;
+
+    if (p->before != NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "peak live bytes need steps; '%.100s' has a partial order instead",
+                 p->name);
+    MPL_TRY(sweep_init(&s));
+    MPL_TRY(sweep_run(&s, &highest, live, &where));
+    *peak = highest;
+    if (peak_step != NULL)
+        *peak_step = where;
+out:
+    mpl_free(ctx, s.piece);
+    mpl_free(ctx, s.birth);
+    mpl_free(ctx, s.death);
+    mpl_free(ctx, s.rest_heap);
+    mpl_free(ctx, s.saved);
+    mpl_free(ctx, s.source);
+    return st;
+}
+
+mpl_status mpl_naive_bytes(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes)
+{
+    mpl_status st = MPL_OK;
+    uint64_t sum = 0, one;
+
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        if (p->pool[b] != pool)
+            continue;
+        if (!mpl_align_bytes(p->bytes[b], p->align[b], &one) || !mpl_add_bytes(sum, one, &sum) ||
+            sum > INT64_MAX)
+            MPL_FAIL(ctx, MPL_EINPUT, "the buffers of '%.100s' together pass 2^63 bytes", p->name);
+    }
+    *bytes = sum;
+out:
+    return st;
+}

@@ -1,0 +1,89 @@
+/* lower_bound.c -- the bound of either safety with a set of buffers that proves it. See problem.h. */
+#include "graphs/problem/before.h"
+
+/* Takes the outputs of in-place pairs of `step` out of member[]: each lies on an input that is counted already. */
+static void drop_outputs(const mpl_problem *p, uint32_t step, uint8_t *member)
+{
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if (p->in_place_step[i] == step)
+            member[p->in_place_out[i]] = 0;
+}
+
+static bool is_needed(const mpl_problem *p, mpl_buffer b, uint32_t step)
+{
+    bool needed = p->birth[b] <= step && step < p->death[b];
+
+    for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
+         needed && p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++)
+        needed = step < p->gap_from[i] || step >= p->gap_to[i];
+    return needed;
+}
+
+/* Bytes that member[] proves: slots of the least alignment, less the largest rest. */
+static uint64_t proved_bytes(const mpl_problem *p, uint32_t pool, const uint8_t *member)
+{
+    uint64_t grain = UINT64_C(1) << 31, sum = 0, rest = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == pool)
+            grain = mpl_min_u64(grain, p->align[b]);
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (member[b]) {
+            uint64_t slots = (p->bytes[b] + grain - 1) & ~(grain - 1);
+
+            sum += slots;
+            rest = mpl_max_u64(rest, slots - p->bytes[b]);
+        }
+    return sum - rest;
+}
+
+/* The least end at `bytes` or above: a pool ends where one of its buffers does, and that begins at a multiple of its alignment. */
+static uint64_t next_end(const mpl_problem *p, uint32_t pool, uint64_t bytes)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == pool) {
+            uint64_t above = bytes > p->bytes[b] ? bytes - p->bytes[b] : 0;
+
+            least =
+                mpl_min_u64(least, p->bytes[b] + ((above + p->align[b] - 1) & ~(uint64_t)(p->align[b] - 1)));
+        }
+    return least < UINT64_MAX ? least : bytes;
+}
+
+mpl_status mpl_witness_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes,
+                             uint8_t *member)
+{
+    mpl_status st = MPL_OK;
+    uint8_t *own = NULL;
+    uint32_t step;
+
+    if (p->before != NULL)
+        return mpl_antichain(ctx, p, pool, bytes, member);
+    MPL_TRY(mpl_peak_live(ctx, p, pool, bytes, NULL, &step));
+    if (member == NULL) /* a set may prove more than the sum of what is live */
+        MPL_TRY(mpl_new(ctx, own, p->n));
+    member = member != NULL ? member : own;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        member[b] = p->pool[b] == pool && is_needed(p, b, step);
+    drop_outputs(p, step, member);
+    if (proved_bytes(p, pool, member) < *bytes)
+        memset(member, 0, p->n * sizeof *member);
+    else
+        *bytes = proved_bytes(p, pool, member); /* what was dropped may have had the largest rest */
+out:
+    mpl_free(ctx, own);
+    return st;
+}
+
+mpl_status mpl_lower_bound(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes,
+                           uint8_t *member)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_witness_bound(ctx, p, pool, bytes, member));
+    *bytes = next_end(p, pool, *bytes);
+out:
+    return st;
+}

@@ -1,0 +1,291 @@
+/* concats.c -- which concats copy, and which have their operands inside their results. See problem.h.
+ *
+ * Idea     Sharing costs peak where a result that grows is there longer than its operands would be. Of a few concats, all choices
+ *          are looked at. Of more, all share at first; while that costs peak, the one at the peak that saves least
+ *          copies; in the end those that were given up try again, the largest first.
+ * Source   this project
+ * Cost     2^concats problems, or about 2 * concats of them. */
+#include "graphs/problem/concats.h"
+
+#include "graphs/problem/alias.h"
+
+enum { MOST_TRIED = 12, MOST_TRIED_PARALLEL = 9 }; /* concats of which every choice is looked at */
+
+typedef struct chooser {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    const mpl_op *order;
+    const mpl_problem_options *options;
+    const uint8_t *sharable;
+    mpl_concats *found;
+    uint8_t *shared;  /* [n_ops] the choice at hand */
+    uint64_t copying; /* bound when all of them copy [byte] */
+    mpl_problem *p;   /* of the choice at hand */
+    mpl_value_map *map;
+} chooser;
+
+/* The problem of the choice at hand and the bound of pool 0; *step of a serial one: its peak (NULL: not asked for). */
+static mpl_status try_choice(chooser *c, uint64_t *bound, uint32_t *step)
+{
+    mpl_status st = MPL_OK;
+
+    mpl_problem_free(c->ctx, c->p), c->p = NULL;
+    mpl_value_map_free(c->ctx, c->map), c->map = NULL;
+    MPL_TRY(mpl_problem_build(c->ctx, c->g, c->order, c->options, c->shared, &c->p, &c->map));
+    MPL_TRY(c->p->before == NULL ? mpl_peak_live(c->ctx, c->p, 0, bound, NULL, step)
+                                 : mpl_lower_bound(c->ctx, c->p, 0, bound, NULL));
+out:
+    return st;
+}
+
+static uint64_t result_bytes(const mpl_graph *g, mpl_op op)
+{
+    return g->value_bytes[g->op_out[g->op_out_begin[op]]];
+}
+
+bool mpl_concat_better(const mpl_concat_choice *a, const mpl_concat_choice *b)
+{
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes;
+    return a->shared_bytes != b->shared_bytes ? a->shared_bytes > b->shared_bytes : a->set < b->set;
+}
+
+/* Every choice of a few concats; the best is taken. */
+static mpl_status try_all(chooser *c)
+{
+    mpl_status st = MPL_OK;
+    mpl_concats *found = c->found;
+    uint32_t best = 0;
+
+    MPL_TRY(mpl_new(c->ctx, found->choice, (size_t)1 << found->n));
+    found->n_choices = UINT32_C(1) << found->n;
+    for (uint32_t set = 0; set < found->n_choices; set++) {
+        mpl_concat_choice *choice = &found->choice[set];
+
+        choice->set = set;
+        for (uint32_t i = 0; i < found->n; i++) {
+            c->shared[found->op[i]] = set >> i & 1;
+            choice->shared_bytes += set >> i & 1 ? result_bytes(c->g, found->op[i]) : 0;
+        }
+        MPL_TRY(try_choice(c, &choice->bytes, NULL));
+        best = mpl_concat_better(choice, &found->choice[best]) ? set : best;
+    }
+    for (uint32_t i = 0; i < found->n; i++)
+        found->shared[found->op[i]] = best >> i & 1;
+out:
+    return st;
+}
+
+/* Whether some part of the result of `op` is among what the bound counts: alive at `step`, or a member of the witness. */
+static bool counts(const chooser *c, mpl_op op, uint32_t step, const uint8_t *member)
+{
+    mpl_value out = c->g->op_out[c->g->op_out_begin[op]];
+    mpl_buffer b = c->map->value_buffer[out];
+    uint32_t n = c->map->value_buffers != NULL ? c->map->value_buffers[out] : 1;
+
+    for (uint32_t k = 0; b != MPL_NONE && k < n; k++)
+        if (member != NULL ? member[b + k] : c->p->birth[b + k] <= step && step < c->p->death[b + k])
+            return true;
+    return false;
+}
+
+/* The shared concat that the bound counts and that saves the least by sharing; where there is none, any; MPL_NONE: none shares. */
+static mpl_status least_counted(const chooser *c, uint32_t step, mpl_op *found)
+{
+    mpl_status st = MPL_OK;
+    uint8_t *member = NULL;
+    uint64_t bound;
+    mpl_op any = MPL_NONE;
+
+    *found = MPL_NONE;
+    if (c->p->before != NULL) {
+        MPL_TRY(mpl_new(c->ctx, member, c->p->n));
+        MPL_TRY(mpl_lower_bound(c->ctx, c->p, 0, &bound, member));
+    }
+    for (mpl_op op = 0; op < c->g->n_ops; op++) {
+        any = any == MPL_NONE && c->shared[op] ? op : any;
+        if (c->shared[op] && (*found == MPL_NONE || result_bytes(c->g, op) < result_bytes(c->g, *found)) &&
+            counts(c, op, step, member))
+            *found = op;
+    }
+    *found = *found == MPL_NONE ? any : *found;
+out:
+    mpl_free(c->ctx, member);
+    return st;
+}
+
+/* The largest sharable concat that copies, with a smaller result than `after` (or as large, and a higher id); MPL_NONE: none. */
+static mpl_op next_copying(const chooser *c, mpl_op after)
+{
+    const mpl_graph *g = c->g;
+    mpl_op found = MPL_NONE;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        if (!c->sharable[op] || c->shared[op] ||
+            (after != MPL_NONE && (result_bytes(g, op) > result_bytes(g, after) ||
+                                   (result_bytes(g, op) == result_bytes(g, after) && op <= after))))
+            continue;
+        if (found == MPL_NONE || result_bytes(g, op) > result_bytes(g, found))
+            found = op;
+    }
+    return found;
+}
+
+/* Concats that were given up though others made room: the largest first, each shares again if the bound stays. */
+static mpl_status share_again(chooser *c)
+{
+    mpl_status st = MPL_OK;
+    mpl_op op = MPL_NONE;
+    uint64_t bound;
+
+    while ((op = next_copying(c, op)) != MPL_NONE) {
+        c->shared[op] = 1;
+        MPL_TRY(try_choice(c, &bound, NULL));
+        c->shared[op] = bound <= c->copying;
+    }
+out:
+    return st;
+}
+
+/* All share at first; while that costs peak, the one at the peak that saves least copies after all. */
+static mpl_status give_up(chooser *c)
+{
+    mpl_status st = MPL_OK;
+    uint64_t bound;
+    uint32_t step = 0;
+    mpl_op op;
+
+    MPL_TRY(try_choice(c, &c->copying, NULL));
+    memcpy(c->shared, c->sharable, c->g->n_ops);
+    for (;;) {
+        MPL_TRY(try_choice(c, &bound, &step));
+        if (bound <= c->copying)
+            break;
+        MPL_TRY(least_counted(c, step, &op));
+        mpl_assert(op != MPL_NONE);
+        c->shared[op] = 0;
+    }
+    MPL_TRY(share_again(c));
+    memcpy(c->found->shared, c->shared, c->g->n_ops);
+out:
+    return st;
+}
+
+typedef struct fixed {
+    const mpl_graph *g;
+    const uint8_t *is_output; /* [n_values] */
+} fixed;
+
+static bool cannot_move(const void *arg, mpl_value root)
+{
+    const fixed *f = arg;
+
+    return f->is_output[root] || f->g->value_role[root] == MPL_INPUT || f->g->value_role[root] == MPL_WEIGHT;
+}
+
+/* Concats that can share, by the options; *n: how many. */
+static mpl_status find_sharable(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                                uint8_t *sharable, uint32_t *n)
+{
+    mpl_status st = MPL_OK;
+    mpl_alias_options o = {options->views, options->align, NULL, options->in_place && options->pin_outputs,
+                           options->boxes};
+    mpl_alias alias = {0};
+    uint8_t *is_output = NULL, *taken = NULL;
+
+    MPL_TRY(mpl_alias_new(ctx, g, &o, &alias));
+    MPL_TRY(mpl_new(ctx, is_output, g->n_values));
+    MPL_TRY(mpl_new(ctx, taken, g->n_values));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        is_output[alias.root[g->output[i]]] = 1;
+    *n = mpl_concat_sharable(g, &o, &alias, cannot_move, &(fixed){g, is_output}, taken, sharable);
+out:
+    mpl_alias_free(ctx, &alias);
+    mpl_free(ctx, is_output);
+    mpl_free(ctx, taken);
+    return st;
+}
+
+static mpl_status decide(chooser *c)
+{
+    mpl_status st = MPL_OK;
+    uint32_t most = c->options->parallel ? MOST_TRIED_PARALLEL : MOST_TRIED, n = 0;
+
+    MPL_TRY(mpl_new(c->ctx, c->shared, c->g->n_ops));
+    MPL_TRY(mpl_new(c->ctx, c->found->op, c->found->n));
+    for (mpl_op op = 0; op < c->g->n_ops; op++)
+        if (c->sharable[op])
+            c->found->op[n++] = op;
+    c->found->by = n <= most ? MPL_CONCAT_BY_BOUND : MPL_CONCAT_BY_GREEDY;
+    MPL_TRY(n <= most ? try_all(c) : give_up(c));
+out:
+    return st;
+}
+
+mpl_status mpl_concats_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                           const mpl_problem_options *options, mpl_concats **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_concats *found = NULL;
+    uint8_t *sharable = NULL;
+    chooser c = {.ctx = ctx, .g = g, .order = order, .options = options};
+
+    MPL_TRY(mpl_graph_check_ssa(ctx, g));
+    if (options->align == 0 || (options->align & (options->align - 1)) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "alignment %u is no power of two", options->align);
+    MPL_TRY(mpl_new(ctx, found, 1));
+    MPL_TRY(mpl_new(ctx, sharable, g->n_ops));
+    MPL_TRY(mpl_new(ctx, found->shared, g->n_ops));
+    if (options->concat != MPL_CONCAT_COPY)
+        MPL_TRY(find_sharable(ctx, g, options, sharable, &found->n));
+    c.sharable = sharable;
+    c.found = found;
+    if (options->concat == MPL_CONCAT_AUTO && options->concat_shared != NULL) {
+        for (mpl_op op = 0; op < g->n_ops; op++)
+            found->shared[op] = options->concat_shared[op] && sharable[op];
+    } else if (options->concat == MPL_CONCAT_AUTO && found->n > 0) {
+        MPL_TRY(decide(&c));
+    } else {
+        memcpy(found->shared, sharable, g->n_ops);
+    }
+    *out = found, found = NULL;
+out:
+    mpl_problem_free(ctx, c.p);
+    mpl_value_map_free(ctx, c.map);
+    mpl_free(ctx, c.shared);
+    mpl_free(ctx, sharable);
+    mpl_concats_free(ctx, found);
+    return st;
+}
+
+void mpl_concats_free(mpl_ctx *ctx, mpl_concats *found)
+{
+    if (found == NULL)
+        return;
+    mpl_free(ctx, found->op);
+    mpl_free(ctx, found->choice);
+    mpl_free(ctx, found->shared);
+    mpl_free(ctx, found);
+}
+
+const char *mpl_concat_by_name(mpl_concat_by by)
+{
+    static const char *const name[] = {"nothing", "a greedy choice", "the bounds of all choices",
+                                       "exact plans of the choices"};
+
+    return name[by];
+}
+
+mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                                  const mpl_problem_options *options, mpl_problem **problem,
+                                  mpl_value_map **map)
+{
+    mpl_status st = MPL_OK;
+    mpl_concats *concats = NULL;
+
+    MPL_TRY(mpl_concats_new(ctx, g, order, options, &concats));
+    MPL_TRY(mpl_problem_build(ctx, g, order, options, concats->n > 0 ? concats->shared : NULL, problem, map));
+out:
+    mpl_concats_free(ctx, concats);
+    return st;
+}

@@ -1,0 +1,104 @@
+/* copies.c -- what control flow copies under given places, one by one. See problem.h. */
+#include "graphs/problem/problem.h"
+
+typedef struct lister {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    const mpl_value_map *map;
+    mpl_copy *list;
+    uint32_t n;
+    size_t room;
+} lister;
+
+/* Nobody reads what lies nowhere, so nothing is copied there. */
+static bool lies_somewhere(const lister *l, mpl_value v)
+{
+    mpl_value root = v != MPL_NONE ? l->map->value_root[v] : MPL_NONE;
+
+    if (root == MPL_NONE || l->g->value_bytes[v] == 0)
+        return false;
+    return l->map->places->value_place[root] != MPL_NONE || l->map->value_buffer[root] != MPL_NONE ||
+           (l->g->value_role[root] != MPL_PARAMETER && !mpl_is_chosen(l->g, root));
+}
+
+static mpl_status add(lister *l, mpl_copy copy)
+{
+    mpl_status st = MPL_OK;
+
+    if (!lies_somewhere(l, copy.to))
+        return MPL_OK;
+    MPL_TRY(mpl_reserve(l->ctx, l->list, l->room, (size_t)l->n + 1));
+    l->list[l->n++] = copy;
+out:
+    return st;
+}
+
+static mpl_status add_while(lister *l, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = l->g;
+    const mpl_places *p = l->map->places;
+    uint32_t body = g->op_body[g->op_body_begin[op]], n = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
+    const mpl_value *in = g->op_in + g->op_in_begin[op], *out = g->op_out + g->op_out_begin[op];
+    const mpl_value *param = g->block_param + g->block_param_begin[body];
+    const mpl_value *result = g->block_result + g->block_result_begin[body];
+
+    for (uint32_t i = 2; i < g->op_in_begin[op + 1] - g->op_in_begin[op]; i++)
+        if (p->in_copied[g->op_in_begin[op] + i])
+            MPL_TRY(add(l, (mpl_copy){i < 2 + n ? MPL_COPY_ENTRY : MPL_COPY_SLICE, body, in[i], param[i - 1],
+                                      g->value_bytes[param[i - 1]]}));
+    for (uint32_t i = 1; i < g->block_n_results[body]; i++)
+        if (p->result_copied[g->block_result_begin[body] + i])
+            MPL_TRY(add(l, (mpl_copy){i <= n ? MPL_COPY_CARRIED : MPL_COPY_ROW, body, result[i],
+                                      i <= n ? param[i] : out[i - 1], g->value_bytes[result[i]]}));
+out:
+    return st;
+}
+
+static mpl_status add_case(lister *l, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = l->g;
+    const mpl_places *p = l->map->places;
+    const mpl_value *out = g->op_out + g->op_out_begin[op];
+
+    for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
+        for (uint32_t i = 0, b = g->op_body[k]; i < g->block_n_results[b]; i++) {
+            uint32_t at = g->block_result_begin[b] + i;
+
+            if (p->result_copied[at])
+                MPL_TRY(add(l, (mpl_copy){MPL_COPY_BRANCH, b, g->block_result[at], out[i],
+                                          out[i] != MPL_NONE ? g->value_bytes[out[i]] : 0}));
+        }
+    for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
+        if (p->in_copied[i] && i - g->op_in_begin[op] <= g->op_out_begin[op + 1] - g->op_out_begin[op])
+            MPL_TRY(add(l, (mpl_copy){MPL_COPY_BYPASS, g->op_block[op], g->op_in[i],
+                                      out[i - g->op_in_begin[op] - 1], g->value_bytes[g->op_in[i]]}));
+out:
+    return st;
+}
+
+mpl_status mpl_copies_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map, mpl_copy **list,
+                         uint32_t *n)
+{
+    mpl_status st = MPL_OK;
+    lister l = {.ctx = ctx, .g = g, .map = map};
+
+    for (mpl_op op = 0; map->places != NULL && op < g->n_ops; op++)
+        if (g->op_kind[op] == MPL_OP_while)
+            MPL_TRY(add_while(&l, op));
+        else if (g->op_kind[op] == MPL_OP_case)
+            MPL_TRY(add_case(&l, op));
+    *list = l.list, l.list = NULL;
+    *n = l.n;
+out:
+    mpl_free(ctx, l.list);
+    return st;
+}
+
+const char *mpl_copy_name(mpl_copy_when when)
+{
+    static const char *const name[] = {"entry", "slice", "carried", "row", "branch", "bypass"};
+
+    return name[when];
+}

@@ -1,0 +1,96 @@
+/* steps.c -- an order with the steps at which blocks begin and end. See problem.h. */
+#include "graphs/orders/order_blocks.h"
+#include "graphs/problem/problem.h"
+
+static mpl_status check_permutation(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, uint32_t *position)
+{
+    mpl_status st = MPL_OK;
+
+    if (g->n_ops > 0)
+        memset(position, 0xff, g->n_ops * sizeof *position);
+    for (uint32_t i = 0; i < g->n_ops; i++) {
+        if (order[i] >= g->n_ops || position[order[i]] != MPL_NONE)
+            MPL_FAIL(ctx, MPL_EINPUT, "the order's step %u has operation %u: %s", i, order[i],
+                     order[i] >= g->n_ops ? "there is none" : "it stands twice");
+        position[order[i]] = i;
+    }
+    MPL_TRY(mpl_order_check_blocks(ctx, g, position));
+out:
+    return st;
+}
+
+static uint32_t push(mpl_program *p, mpl_step_kind kind, uint32_t of)
+{
+    p->kind[p->n_steps] = (uint8_t)kind;
+    p->of[p->n_steps] = of;
+    return p->n_steps++;
+}
+
+/* Begins and ends the blocks of `owner` that have no operations, up to block `until` (MPL_NONE: all). */
+static void pass_empty(const mpl_graph *g, mpl_program *p, mpl_op owner, uint32_t until)
+{
+    for (uint32_t k = g->op_body_begin[owner]; k < g->op_body_begin[owner + 1] && g->op_body[k] != until; k++)
+        if (p->begin_step[g->op_body[k]] == MPL_NONE) {
+            p->begin_step[g->op_body[k]] = push(p, MPL_STEP_BEGIN, g->op_body[k]);
+            p->end_step[g->op_body[k]] = push(p, MPL_STEP_END, g->op_body[k]);
+        }
+}
+
+/* Ends and begins blocks until `to` is the open one. */
+static void go_to(const mpl_graph *g, mpl_program *p, uint32_t *open, uint32_t to)
+{
+    while (!mpl_block_within(g, to, *open)) {
+        p->end_step[*open] = push(p, MPL_STEP_END, *open);
+        *open = g->block_parent[*open];
+    }
+    while (*open != to) {
+        uint32_t next = to;
+
+        while (g->block_parent[next] != *open)
+            next = g->block_parent[next];
+        pass_empty(g, p, g->block_owner[next], next);
+        p->begin_step[next] = push(p, MPL_STEP_BEGIN, next);
+        *open = next;
+    }
+}
+
+mpl_status mpl_program_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, mpl_program **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_program *p = NULL;
+    size_t n_steps = (size_t)g->n_ops + 2 * ((size_t)g->n_blocks - 1);
+    uint32_t open = 0;
+
+    MPL_TRY(mpl_new(ctx, p, 1));
+    MPL_TRY(mpl_new(ctx, p->kind, n_steps));
+    MPL_TRY(mpl_new(ctx, p->of, n_steps));
+    MPL_TRY(mpl_new(ctx, p->op_step, g->n_ops));
+    MPL_TRY(mpl_new(ctx, p->begin_step, g->n_blocks));
+    MPL_TRY(mpl_new(ctx, p->end_step, g->n_blocks));
+    MPL_TRY(check_permutation(ctx, g, order, p->op_step));
+    memset(p->begin_step, 0xff, g->n_blocks * sizeof *p->begin_step);
+    p->begin_step[0] = 0;
+    for (uint32_t i = 0; i < g->n_ops; i++) {
+        go_to(g, p, &open, g->op_block[order[i]]);
+        pass_empty(g, p, order[i], MPL_NONE);
+        p->op_step[order[i]] = push(p, MPL_STEP_OP, order[i]);
+    }
+    p->end_step[0] = p->n_steps;
+    mpl_assert(open == 0 && p->n_steps == n_steps);
+    *out = p, p = NULL;
+out:
+    mpl_program_free(ctx, p);
+    return st;
+}
+
+void mpl_program_free(mpl_ctx *ctx, mpl_program *p)
+{
+    if (p == NULL)
+        return;
+    mpl_free(ctx, p->kind);
+    mpl_free(ctx, p->of);
+    mpl_free(ctx, p->op_step);
+    mpl_free(ctx, p->begin_step);
+    mpl_free(ctx, p->end_step);
+    mpl_free(ctx, p);
+}

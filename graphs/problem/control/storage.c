@@ -1,0 +1,648 @@
+/* storage.c -- cells, and what is made of them in the end. See storage.h. */
+#include "graphs/problem/control/storage_priv.h"
+
+#include <stdlib.h>
+
+uint32_t mpl_cell(mpl_store *s, uint32_t item)
+{
+    while (s->parent[item] != item)
+        item = s->parent[item] = s->parent[s->parent[item]];
+    return item;
+}
+
+uint32_t mpl_item_new(mpl_store *s, mpl_value named, uint64_t bytes, uint32_t copy)
+{
+    uint32_t item = s->n_items++;
+
+    mpl_assert(item < s->most_items);
+    s->parent[item] = s->next[item] = item;
+    s->turn[item] = MPL_NONE;
+    s->bytes[item] = bytes;
+    s->named[item] = named;
+    s->copy[item] = copy;
+    return item;
+}
+
+/* Whether no step needs item `item`, at the steps of `row`, and another one of cell `cell`. */
+static bool cell_is_free(mpl_store *s, uint32_t cell, uint32_t item, const uint64_t *row)
+{
+    uint32_t at = cell;
+
+    do {
+        if (at != item && mpl_rows_meet(s, mpl_row(s, at), row))
+            return false;
+        at = s->next[at];
+    } while (at != cell);
+    return true;
+}
+
+bool mpl_cells_join(mpl_store *s, uint32_t a, uint32_t b)
+{
+    uint32_t at, swap;
+
+    a = mpl_cell(s, a);
+    b = mpl_cell(s, b);
+    if (a == b)
+        return true;
+    if (s->turn[a] != MPL_NONE || s->turn[b] != MPL_NONE)
+        return false;
+    at = a;
+    do {
+        if (!cell_is_free(s, b, MPL_NONE, mpl_row(s, at)))
+            return false;
+        at = s->next[at];
+    } while (at != a);
+    if (b < a)
+        swap = a, a = b, b = swap;
+    s->parent[b] = a;
+    swap = s->next[a], s->next[a] = s->next[b], s->next[b] = swap;
+    s->bytes[a] = mpl_max_u64(s->bytes[a], s->bytes[b]);
+    return true;
+}
+
+bool mpl_is_chosen(const mpl_graph *g, mpl_value v)
+{
+    mpl_op op = g->value_op[v];
+
+    if (op == MPL_NONE || g->op_body_begin[op] == g->op_body_begin[op + 1])
+        return false;
+    for (uint32_t i = 0; g->op_kind[op] == MPL_OP_while && i < mpl_n_carried(g, op); i++)
+        if (g->op_out[g->op_out_begin[op] + i] == v)
+            return true;
+    return g->op_kind[op] == MPL_OP_case;
+}
+
+static bool hold_item(mpl_store *s, uint32_t item, const uint64_t *row)
+{
+    if (item < s->g->n_values && s->how[item] != MPL_HOW_CELL)
+        return s->how[item] == MPL_HOW_PINNED;
+    if (!cell_is_free(s, mpl_cell(s, item), item, row))
+        return false;
+    for (uint32_t w = 0; w < s->words; w++)
+        mpl_row(s, item)[w] |= row[w];
+    return true;
+}
+
+/* What a slice is a part of: the scan, or the output that rows are stacked in. */
+static mpl_value whole_of(const mpl_store *s, mpl_value slice)
+{
+    const mpl_graph *g = s->g;
+    mpl_op op = s->of[slice];
+
+    return s->hold[slice] != slice ? s->hold[slice]
+                                   : s->spec->root[g->op_out[g->op_out_begin[op] + s->at[slice]]];
+}
+
+bool mpl_hold(mpl_store *s, mpl_value v, const uint64_t *row)
+{
+    if (s->how[v] == MPL_HOW_CELL || s->how[v] == MPL_HOW_PINNED)
+        return hold_item(s, v, row);
+    if (s->how[v] == MPL_HOW_SLICE)
+        return mpl_hold(s, whole_of(s, v), row);
+    if (s->how[v] == MPL_HOW_NOWHERE)
+        return false;
+    for (uint32_t i = 0; i < s->dep_n[v]; i++)
+        if (!hold_item(s, s->deps[s->dep_begin[v] + i], row))
+            return false;
+    return true;
+}
+
+static mpl_status push_dep(mpl_store *s, uint32_t item)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_reserve(s->ctx, s->deps, s->deps_cap, (size_t)s->n_deps + 1));
+    s->deps[s->n_deps++] = item;
+out:
+    return st;
+}
+
+mpl_status mpl_add_item_deps(mpl_store *s, uint32_t item)
+{
+    return item < s->g->n_values ? mpl_add_deps(s, item) : push_dep(s, item);
+}
+
+mpl_status mpl_add_deps(mpl_store *s, mpl_value v)
+{
+    mpl_status st = MPL_OK;
+
+    if (s->how[v] == MPL_HOW_SLICE)
+        return mpl_add_deps(s, whole_of(s, v));
+    if (s->how[v] == MPL_HOW_CELL && s->turn[mpl_cell(s, v)] != MPL_NONE) {
+        const mpl_turn *t = &s->turns[s->turn[mpl_cell(s, v)]];
+
+        for (uint32_t i = 0; i < t->n_first + t->n_cycle; i++) {
+            uint32_t item = s->refs[t->begin + i];
+
+            MPL_TRY(mpl_add_item_deps(s, item));
+        }
+    } else if (s->how[v] == MPL_HOW_FINAL || s->how[v] == MPL_HOW_BRANCH) {
+        for (uint32_t i = 0; i < s->dep_n[v]; i++)
+            MPL_TRY(push_dep(s, s->deps[s->dep_begin[v] + i]));
+    } else {
+        MPL_TRY(push_dep(s, v));
+    }
+out:
+    return st;
+}
+
+/* ---- setting up ---------------------------------------------------------------------------------------------------- */
+
+static bool slice_fits(const mpl_store *s, mpl_value part)
+{
+    return s->spec->options->views && s->g->value_bytes[part] > 0 &&
+           s->g->value_bytes[part] % s->spec->options->align == 0;
+}
+
+/* Slices of scans are parts of them, where the alignment allows. */
+static void share_slices(mpl_store *s)
+{
+    const mpl_graph *g = s->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint32_t first = 2 + mpl_n_carried(g, op), n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+
+        if (g->op_kind[op] != MPL_OP_while)
+            continue;
+        for (uint32_t i = first; i < n_in; i++) {
+            mpl_value part = mpl_param(g, g->op_body[g->op_body_begin[op]], i - 1);
+            mpl_value scan = s->spec->root[g->op_in[g->op_in_begin[op] + i]];
+
+            if (slice_fits(s, part) && s->how[scan] != MPL_HOW_NOWHERE) { /* a scan of no slices is nowhere */
+                s->how[part] = MPL_HOW_SLICE;
+                s->of[part] = op;
+                s->at[part] = i;
+            } else {
+                s->in_copied[g->op_in_begin[op] + i] = 1;
+            }
+        }
+    }
+}
+
+static bool is_source(const mpl_store *s, mpl_op op, mpl_value root)
+{
+    const mpl_graph *g = s->g;
+    uint32_t body = g->op_body[g->op_body_begin[op]];
+
+    for (uint32_t i = 0; i <= mpl_n_carried(g, op); i++)
+        if (mpl_result(g, body, i) != MPL_NONE && s->spec->root[mpl_result(g, body, i)] == root)
+            return true;
+    return false;
+}
+
+/* A row that an operation of the body makes, and that goes nowhere else behind the round, is made where it is stacked. */
+static void share_rows(mpl_store *s)
+{
+    const mpl_graph *g = s->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint32_t first = mpl_n_carried(g, op), n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
+
+        if (g->op_kind[op] != MPL_OP_while)
+            continue;
+        for (uint32_t i = first; i < n_out; i++) {
+            uint32_t body = g->op_body[g->op_body_begin[op]], at = g->block_result_begin[body] + 1 + i;
+            mpl_value row = s->spec->root[g->block_result[at]], out = g->op_out[g->op_out_begin[op] + i];
+            mpl_op maker = g->value_op[row];
+
+            if (out == MPL_NONE)
+                continue;
+            if (maker != MPL_NONE && g->op_block[maker] == body && s->how[row] == MPL_HOW_CELL &&
+                !(mpl_op_table[g->op_kind[maker]].traits & MPL_CONTROL) && slice_fits(s, row) &&
+                !is_source(s, op, row) && s->how[out] != MPL_HOW_NOWHERE) {
+                s->how[row] = MPL_HOW_SLICE;
+                s->of[row] = op;
+                s->at[row] = i;
+            } else {
+                s->result_copied[at] = 1;
+            }
+        }
+    }
+}
+
+/* hold[]: for slices of scans the scan's; a row that is made where it is stacked stands for itself. */
+static void fill_hold(mpl_store *s)
+{
+    const mpl_graph *g = s->g;
+
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        mpl_value root = s->spec->root[v];
+
+        s->hold[v] = root != v ? s->hold[root] : v;
+        if (root == v && s->how[v] == MPL_HOW_SLICE && g->value_op[v] == MPL_NONE)
+            s->hold[v] = s->hold[g->op_in[g->op_in_begin[s->of[v]] + s->at[v]]];
+    }
+}
+
+static void classify(mpl_store *s)
+{
+    const mpl_graph *g = s->g;
+
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        bool needs = s->spec->root[v] == v && g->value_bytes[v] > 0;
+
+        s->how[v] = !needs                                               ? MPL_HOW_NOWHERE
+                    : s->spec->pinned[v] && !mpl_is_chosen(g, v)         ? MPL_HOW_PINNED
+                    : mpl_is_chosen(g, v) && !s->out_live[v]             ? MPL_HOW_NOWHERE
+                    : g->value_role[v] == MPL_PARAMETER && !s->wanted[v] ? MPL_HOW_NOWHERE
+                                                                         : MPL_HOW_CELL;
+    }
+    share_slices(s);
+    share_rows(s);
+    fill_hold(s);
+}
+
+static mpl_status allocate(mpl_store *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = s->g;
+    uint64_t most = (uint64_t)g->n_values + g->n_blocks, n_results = 0;
+
+    for (uint32_t b = 1; b < g->n_blocks; b++) {
+        most +=
+            3 *
+            (uint64_t)
+                g->block_n_params[b]; /* at most two cells a carried value goes round, one for its first */
+        n_results += g->block_n_results[b];
+    }
+    most += n_results; /* a case's outputs: where its branches leave them */
+    if (most >= MPL_NONE)
+        MPL_FAIL(s->ctx, MPL_EINPUT, "graph '%.100s' has too many values", g->name);
+    s->most_items = (uint32_t)most;
+    s->half = s->words = s->program->n_steps / 64 + 1;
+    if (s->spec->options->parallel) {
+        MPL_TRY(mpl_units_new(s->ctx, g, s->program, &s->units));
+        s->half = s->units->point_words;
+        s->words = 2 * s->half;
+    }
+    MPL_TRY(mpl_new(s->ctx, s->hold, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->wanted, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->out_live, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->how, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->of, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->at, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->ref0, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->ref1, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->same, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->dep_begin, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->dep_n, g->n_values));
+    MPL_TRY(mpl_new(s->ctx, s->row, (size_t)s->most_items * s->words));
+    MPL_TRY(mpl_new(s->ctx, s->parent, s->most_items));
+    MPL_TRY(mpl_new(s->ctx, s->next, s->most_items));
+    MPL_TRY(mpl_new(s->ctx, s->turn, s->most_items));
+    MPL_TRY(mpl_new(s->ctx, s->bytes, s->most_items));
+    MPL_TRY(mpl_new(s->ctx, s->named, s->most_items));
+    MPL_TRY(mpl_new(s->ctx, s->copy, s->most_items));
+    MPL_TRY(mpl_new(s->ctx, s->in_copied, g->op_in_begin[g->n_ops]));
+    MPL_TRY(mpl_new(s->ctx, s->result_copied, n_results));
+    MPL_TRY(mpl_new(s->ctx, s->staging, g->n_blocks));
+    memset(s->staging, 0xff, g->n_blocks * sizeof *s->staging);
+    for (mpl_value v = 0; v < g->n_values; v++)
+        mpl_item_new(s, v, g->value_bytes[v], 0);
+out:
+    return st;
+}
+
+static void store_fini(mpl_store *s)
+{
+    void *arrays[] = {s->hold,          s->wanted,  s->out_live, s->how,   s->of,     s->at,   s->dep_begin,
+                      s->ref0,          s->ref1,    s->dep_n,    s->row,   s->parent, s->next, s->turn,
+                      s->bytes,         s->named,   s->copy,     s->turns, s->refs,   s->deps, s->in_copied,
+                      s->result_copied, s->staging, s->skipped,  s->same};
+
+    MPL_FREE_ALL(s->ctx, arrays);
+    mpl_units_free(s->ctx, s->units);
+}
+
+/* The step at which a value is made; of one that comes from outside, the first. */
+static uint32_t first_step(const mpl_store *s, mpl_value v)
+{
+    const mpl_graph *g = s->g;
+
+    return g->value_op[v] != MPL_NONE ? s->program->op_step[g->value_op[v]]
+                                      : s->program->begin_step[g->value_block[v]];
+}
+
+/* What nobody reads stands for a step, where it is made; an input nobody reads, at the first. */
+static void give_all_a_step(mpl_store *s)
+{
+    for (mpl_value v = 0; v < s->g->n_values; v++) {
+        bool any = false;
+
+        for (uint32_t w = 0; w < s->words && !any; w++)
+            any = mpl_row(s, v)[w] != 0;
+        if (!any && s->how[v] == MPL_HOW_CELL)
+            mpl_bit_add(mpl_row(s, v), first_step(s, v));
+    }
+}
+
+/* ---- the result ---------------------------------------------------------------------------------------------------- */
+
+/* Initial values are copied before it is known whether there is a round: not onto what is needed if there is none. */
+static mpl_status keep_skipped(mpl_store *s, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = s->g;
+    uint32_t body = g->op_body[g->op_body_begin[op]], n_deps = s->n_deps;
+    const uint64_t *skipped = s->skipped + (size_t)body * (g->n_values / 64 + 1);
+    bool copies = false;
+
+    for (uint32_t i = 0; i < mpl_n_carried(g, op); i++)
+        copies = copies || s->in_copied[g->op_in_begin[op] + 2 + i] != 0;
+    for (mpl_value v = 0; copies && v < g->n_values; v++)
+        if (mpl_bit_has(skipped, v) && s->how[v] != MPL_HOW_NOWHERE)
+            MPL_TRY(mpl_add_deps(s, v));
+    for (uint32_t i = n_deps; i < s->n_deps; i++)
+        mpl_row_set(s, mpl_row(s, s->deps[i]), s->program->begin_step[body]);
+out:
+    s->n_deps = n_deps;
+    return st;
+}
+
+typedef struct finisher {
+    mpl_store *s;
+    mpl_storage *out;
+    uint32_t *number;     /* [n_items] of a cell's representative: the cell's number */
+    uint32_t *item_place; /* [n_items] MPL_NONE: not made yet */
+    size_t place_cap, item_cap;
+    uint32_t n_refs;
+} finisher;
+
+static mpl_status push_place(finisher *f, mpl_place place, uint32_t *id)
+{
+    mpl_status st = MPL_OK;
+    mpl_places *p = f->out->places;
+
+    MPL_TRY(mpl_reserve(f->s->ctx, p->place, f->place_cap, (size_t)p->n + 1));
+    p->place[p->n] = place;
+    *id = p->n++;
+out:
+    return st;
+}
+
+static mpl_status place_of(finisher *f, uint32_t item, uint32_t *id);
+
+/* Places of several items, as the list of a further one. */
+static mpl_status push_list(finisher *f, mpl_place place, uint32_t n, const uint32_t *item, uint32_t *id)
+{
+    mpl_status st = MPL_OK;
+    mpl_places *p = f->out->places;
+    uint32_t *made = NULL;
+
+    MPL_TRY(mpl_new(f->s->ctx, made, n));
+    for (uint32_t i = 0; i < n; i++)
+        MPL_TRY(place_of(f, item[i], &made[i]));
+    MPL_TRY(mpl_reserve(f->s->ctx, p->item, f->item_cap, (size_t)f->n_refs + n));
+    place.begin = f->n_refs;
+    place.n = n;
+    for (uint32_t i = 0; i < n; i++)
+        p->item[f->n_refs++] = made[i];
+    MPL_TRY(push_place(f, place, id));
+out:
+    mpl_free(f->s->ctx, made);
+    return st;
+}
+
+static mpl_status place_slice(finisher *f, mpl_value v, uint32_t *id)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = f->s->g;
+    mpl_op op = f->s->of[v];
+    bool scan = g->value_op[v] == MPL_NONE;
+    uint32_t at = f->s->at[v], n_carried = mpl_n_carried(g, op), n_flags, whole;
+    uint32_t n_scans = g->op_in_begin[op + 1] - g->op_in_begin[op] - 2 - n_carried;
+    const int64_t *flags = mpl_attr_ints(g, op, MPL_ATTR_scan_reverse, &n_flags);
+    uint32_t flag = scan ? at - 2 - n_carried : n_scans + at - n_carried;
+    mpl_place place = {.kind = MPL_PLACE_SLICE,
+                       .of = g->op_body[g->op_body_begin[op]],
+                       .bytes = g->value_bytes[v],
+                       .reversed = n_flags > 0 && flags[flag] != 0};
+
+    whole = f->s->spec->root[scan ? g->op_in[g->op_in_begin[op] + at] : g->op_out[g->op_out_begin[op] + at]];
+    MPL_TRY(push_list(f, place, 1, &whole, id));
+out:
+    return st;
+}
+
+static mpl_status place_branch(finisher *f, mpl_value v, uint32_t *id)
+{
+    mpl_status st = MPL_OK;
+    mpl_store *s = f->s;
+    const mpl_graph *g = s->g;
+    mpl_op op = s->of[v];
+    uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op], at = s->at[v], *item = NULL;
+    uint32_t bypass = g->op_in_begin[op] + 1 + at;
+
+    MPL_TRY(mpl_new(s->ctx, item, (size_t)n + 1));
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t b = g->op_body[g->op_body_begin[op] + k];
+
+        item[k] = s->result_copied[g->block_result_begin[b] + at] ? s->ref0[v]
+                                                                  : s->spec->root[mpl_result(g, b, at)];
+    }
+    item[n] = bypass >= g->op_in_begin[op + 1] ? item[0]
+              : s->in_copied[bypass]           ? s->ref0[v]
+                                               : s->spec->root[g->op_in[bypass]];
+    MPL_TRY(push_list(f, (mpl_place){.kind = MPL_PLACE_BRANCH, .of = op}, n + 1, item, id));
+out:
+    mpl_free(s->ctx, item);
+    return st;
+}
+
+static mpl_status place_cell(finisher *f, uint32_t item, uint32_t *id)
+{
+    mpl_store *s = f->s;
+    uint32_t cell = mpl_cell(s, item);
+    const mpl_turn *t = s->turn[cell] != MPL_NONE ? &s->turns[s->turn[cell]] : NULL;
+
+    if (t != NULL && t->n_first == 0 && t->n_cycle == 1)
+        return place_of(f, s->refs[t->begin], id);
+    if (t == NULL)
+        return push_place(f, (mpl_place){.kind = MPL_PLACE_BUFFER, .of = f->number[cell]}, id);
+    return push_list(f, (mpl_place){.kind = MPL_PLACE_CYCLE, .of = t->block, .n_first = t->n_first},
+                     t->n_first + t->n_cycle, s->refs + t->begin, id);
+}
+
+/* The place of an item. It refers to those of values with lower ids, of stacked outputs, and of cells in blocks around: that does
+ * not go deeper than blocks nest. */
+static mpl_status place_of(finisher *f, uint32_t item, uint32_t *id)
+{
+    mpl_status st = MPL_OK;
+    mpl_store *s = f->s;
+    mpl_how how = item < s->g->n_values ? (mpl_how)s->how[item] : MPL_HOW_CELL;
+
+    mpl_assert(how != MPL_HOW_NOWHERE);
+    if (f->item_place[item] == MPL_NONE) {
+        if (how == MPL_HOW_PINNED)
+            MPL_TRY(push_place(f, (mpl_place){.kind = MPL_PLACE_PINNED, .of = item}, id));
+        else if (how == MPL_HOW_SLICE)
+            MPL_TRY(place_slice(f, item, id));
+        else if (how == MPL_HOW_BRANCH)
+            MPL_TRY(place_branch(f, item, id));
+        else if (how == MPL_HOW_FINAL)
+            MPL_TRY(push_list(f, (mpl_place){.kind = MPL_PLACE_FINAL, .of = s->of[item]}, 2,
+                              (uint32_t[]){s->ref0[item], s->ref1[item]}, id));
+        else
+            MPL_TRY(place_cell(f, item, id));
+        f->item_place[item] = *id;
+    }
+    *id = f->item_place[item];
+out:
+    return st;
+}
+
+/* Whether an item stands for a cell that becomes a buffer: it stays in one place, and something lies in it. What is joined with others
+ * has contents of its own. */
+static bool is_buffer(mpl_store *s, uint32_t item)
+{
+    if (mpl_cell(s, item) != item || s->turn[item] != MPL_NONE ||
+        (item < s->g->n_values && s->how[item] != MPL_HOW_CELL))
+        return false;
+    for (uint32_t w = 0; w < s->words; w++)
+        if (mpl_row(s, item)[w] != 0)
+            return true;
+    return false;
+}
+
+static mpl_status number_cells(finisher *f)
+{
+    mpl_status st = MPL_OK;
+    mpl_store *s = f->s;
+    mpl_storage *out = f->out;
+
+    for (uint32_t item = 0; item < s->n_items; item++)
+        if (is_buffer(s, item))
+            f->number[item] = out->n_cells++;
+    out->words = s->words;
+    MPL_TRY(mpl_new(s->ctx, out->bytes, out->n_cells));
+    MPL_TRY(mpl_new(s->ctx, out->named, out->n_cells));
+    MPL_TRY(mpl_new(s->ctx, out->copy, out->n_cells));
+    MPL_TRY(mpl_new(s->ctx, out->alone, out->n_cells));
+    MPL_TRY(mpl_new(s->ctx, out->row, (size_t)out->n_cells * s->words));
+    for (uint32_t item = 0; item < s->n_items; item++) {
+        uint32_t at = item, n;
+
+        if (!is_buffer(s, item))
+            continue;
+        n = f->number[item];
+        out->bytes[n] = s->bytes[item];
+        out->named[n] = s->named[item];
+        out->copy[n] = s->copy[item];
+        out->alone[n] = s->next[item] == item && item < s->g->n_values;
+        do {
+            for (uint32_t w = 0; w < s->words; w++)
+                out->row[(size_t)n * s->words + w] |= mpl_row(s, at)[w];
+            at = s->next[at];
+        } while (at != item);
+    }
+out:
+    return st;
+}
+
+/* The cell that an item stays in; MPL_NONE when its address goes round. */
+static uint32_t settled_cell(mpl_store *s, uint32_t item)
+{
+    uint32_t cell = mpl_cell(s, item);
+
+    while (s->turn[cell] != MPL_NONE) {
+        const mpl_turn *t = &s->turns[s->turn[cell]];
+
+        item = s->refs[t->begin];
+        if (t->n_first > 0 || t->n_cycle > 1 || (item < s->g->n_values && s->how[item] != MPL_HOW_CELL))
+            return MPL_NONE;
+        cell = mpl_cell(s, item);
+    }
+    return cell;
+}
+
+static mpl_status finish_values(finisher *f)
+{
+    mpl_status st = MPL_OK;
+    mpl_store *s = f->s;
+    mpl_storage *out = f->out;
+    uint32_t n = s->g->n_values;
+
+    MPL_TRY(mpl_new(s->ctx, out->value_cell, n));
+    MPL_TRY(mpl_new(s->ctx, out->places->value_place, n));
+    MPL_TRY(mpl_new(s->ctx, out->places->staging, s->g->n_blocks));
+    for (mpl_value v = 0; v < n; v++) {
+        uint32_t cell = s->how[v] == MPL_HOW_CELL ? settled_cell(s, v) : MPL_NONE;
+        bool stays = cell != MPL_NONE;
+
+        out->value_cell[v] = stays ? f->number[cell] : MPL_NONE;
+        out->places->value_place[v] = MPL_NONE;
+        if (!stays && s->how[v] != MPL_HOW_NOWHERE && s->how[v] != MPL_HOW_PINNED)
+            MPL_TRY(place_of(f, v, &out->places->value_place[v]));
+    }
+    for (uint32_t b = 0; b < s->g->n_blocks; b++)
+        out->places->staging[b] = s->staging[b] == MPL_NONE ? MPL_NONE : f->number[s->staging[b]];
+    out->places->in_copied = s->in_copied, s->in_copied = NULL;
+    out->places->result_copied = s->result_copied, s->result_copied = NULL;
+out:
+    return st;
+}
+
+mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_storage **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_store s = {.ctx = ctx, .spec = spec, .g = spec->g, .program = spec->program};
+    finisher f = {.s = &s};
+
+    MPL_TRY(allocate(&s));
+    mpl_store_wanted(&s);
+    classify(&s);
+    MPL_TRY(mpl_store_live(&s));
+    give_all_a_step(&s);
+    MPL_TRY(mpl_store_widen(&s));
+    for (mpl_op op = 0; op < s.g->n_ops; op++) /* inner ones first, and each before what reads its outputs */
+        if (s.g->op_kind[op] == MPL_OP_while)
+            MPL_TRY(mpl_store_while(&s, op));
+        else if (s.g->op_kind[op] == MPL_OP_case)
+            MPL_TRY(mpl_store_case(&s, op));
+    for (mpl_op op = 0; op < s.g->n_ops; op++)
+        if (s.g->op_kind[op] == MPL_OP_while)
+            MPL_TRY(keep_skipped(&s, op));
+    MPL_TRY(mpl_new(ctx, f.out, 1));
+    MPL_TRY(mpl_new(ctx, f.out->places, 1));
+    MPL_TRY(mpl_new(ctx, f.number, s.n_items));
+    MPL_TRY(mpl_new(ctx, f.item_place, s.n_items));
+    memset(f.item_place, 0xff, s.n_items * sizeof *f.item_place);
+    MPL_TRY(number_cells(&f));
+    MPL_TRY(finish_values(&f));
+    f.out->units = s.units, s.units = NULL;
+    *out = f.out, f.out = NULL;
+out:
+    mpl_storage_free(ctx, f.out);
+    mpl_free(ctx, f.number);
+    mpl_free(ctx, f.item_place);
+    store_fini(&s);
+    return st;
+}
+
+void mpl_places_free(mpl_ctx *ctx, mpl_places *p)
+{
+    if (p == NULL)
+        return;
+    mpl_free(ctx, p->place);
+    mpl_free(ctx, p->item);
+    mpl_free(ctx, p->value_place);
+    mpl_free(ctx, p->in_copied);
+    mpl_free(ctx, p->result_copied);
+    mpl_free(ctx, p->staging);
+    mpl_free(ctx, p);
+}
+
+void mpl_storage_free(mpl_ctx *ctx, mpl_storage *s)
+{
+    if (s == NULL)
+        return;
+    mpl_places_free(ctx, s->places);
+    mpl_free(ctx, s->bytes);
+    mpl_free(ctx, s->named);
+    mpl_free(ctx, s->copy);
+    mpl_free(ctx, s->alone);
+    mpl_free(ctx, s->row);
+    mpl_free(ctx, s->value_cell);
+    mpl_units_free(ctx, s->units);
+    mpl_free(ctx, s);
+}

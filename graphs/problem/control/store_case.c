@@ -1,0 +1,127 @@
+/* store_case.c -- where the outputs of a case lie. See storage.h.
+ *
+ * A branch makes its result where the output is, if nothing needs that place; a value from outside of the branch, and what is
+ * bypassed, stays where it is, and whoever reads the output looks there. Only where the output must have one address, since a
+ * loop carries it on, or where the value cannot stay, is it copied. */
+#include "graphs/problem/control/storage_priv.h"
+
+/* Whether the loop around carries the value on, as it is or as a view. */
+static bool is_carried(const mpl_store *s, mpl_value v)
+{
+    const mpl_graph *g = s->g;
+    uint32_t b = g->value_block[v];
+    mpl_op owner = g->block_owner[b];
+
+    if (b == 0 || g->op_kind[owner] != MPL_OP_while)
+        return false;
+    for (uint32_t i = 1; i <= mpl_n_carried(g, owner); i++)
+        if (s->spec->root[mpl_result(g, b, i)] == v)
+            return true;
+    return false;
+}
+
+typedef struct output {
+    mpl_value value;
+    uint32_t home;  /* the item that branches leave it in, unless it stays elsewhere */
+    bool one_place; /* it must have a single address */
+    bool home_used, elsewhere;
+} output;
+
+/* Decides for one result, root value v: it is made at home, stays where it is, or is copied to home at `step`. */
+static mpl_status place_result(mpl_store *s, output *o, mpl_value v, uint32_t block, uint32_t step,
+                               uint8_t *copied)
+{
+    mpl_status st = MPL_OK;
+    bool local = s->how[v] == MPL_HOW_CELL && s->g->value_op[v] != MPL_NONE && s->g->value_block[v] == block;
+
+    if (local && mpl_cells_join(s, v, o->home)) {
+        o->home_used = true;
+    } else if (!o->one_place && mpl_hold(s, v, mpl_row(s, o->value))) {
+        o->elsewhere = true;
+        MPL_TRY(mpl_add_deps(s, v));
+    } else {
+        *copied = 1;
+        o->home_used = true;
+        mpl_row_set(s, mpl_row(s, o->home), step);
+    }
+out:
+    return st;
+}
+
+static mpl_status place_bypass(mpl_store *s, mpl_op op, output *o, uint32_t in)
+{
+    mpl_status st = MPL_OK;
+    mpl_value v = s->spec->root[s->g->op_in[in]];
+    uint32_t step = s->program->op_step[op];
+    uint64_t *row = NULL;
+
+    MPL_TRY(place_result(s, o, v, MPL_NONE, step, &s->in_copied[in]));
+    if (!s->in_copied[in])
+        return MPL_OK;
+    MPL_TRY(mpl_new(s->ctx, row, s->words));
+    mpl_row_set(s, row, step);
+    if (!mpl_hold(s, v, row)) /* what is copied must still be there at the step of the copy */
+        MPL_FAIL(s->ctx, MPL_EINPUT, "the bypass value '%.100s' of '%.100s' cannot be kept",
+                 s->g->value_name[v], s->g->op_name[op]);
+out:
+    mpl_free(s->ctx, row);
+    return st;
+}
+
+/* The output becomes what home is, or a value that is looked up by branch. */
+static void settle(mpl_store *s, mpl_op op, uint32_t at, output *o, uint32_t first_dep)
+{
+    uint64_t *mine = mpl_row(s, o->value), *home = mpl_row(s, o->home);
+
+    if (o->elsewhere) {
+        s->how[o->value] = MPL_HOW_BRANCH;
+        s->of[o->value] = op;
+        s->at[o->value] = at;
+        s->ref0[o->value] = o->home;
+        s->dep_begin[o->value] = first_dep;
+        s->dep_n[o->value] = s->n_deps - first_dep;
+        memset(mine, 0, s->words * sizeof *mine);
+    } else {
+        memcpy(mine, home, s->words * sizeof *mine);
+    }
+    if (!o->elsewhere || !o->home_used)
+        memset(home, 0, s->words * sizeof *home);
+    if (!o->elsewhere)
+        mpl_cells_join(s, o->value, o->home);
+}
+
+static mpl_status store_output(mpl_store *s, mpl_op op, uint32_t at)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = s->g;
+    mpl_value v = g->op_out[g->op_out_begin[op] + at];
+    uint32_t bypass = g->op_in_begin[op] + 1 + at, first_dep = s->n_deps;
+    output o = {.value = v, .one_place = is_carried(s, v)};
+
+    o.home = mpl_item_new(s, v, g->value_bytes[v], 0);
+    memcpy(mpl_row(s, o.home), mpl_row(s, v), s->words * sizeof *s->row);
+    for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++) {
+        uint32_t b = g->op_body[k];
+
+        MPL_TRY(place_result(s, &o, s->spec->root[mpl_result(g, b, at)], b, s->program->end_step[b],
+                             &s->result_copied[g->block_result_begin[b] + at]));
+    }
+    if (bypass < g->op_in_begin[op + 1])
+        MPL_TRY(place_bypass(s, op, &o, bypass));
+    if (o.home_used && o.elsewhere)
+        MPL_TRY(mpl_add_item_deps(s, o.home));
+    settle(s, op, at, &o, first_dep);
+out:
+    return st;
+}
+
+mpl_status mpl_store_case(mpl_store *s, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = s->g->op_out_begin[op]; i < s->g->op_out_begin[op + 1]; i++)
+        if (s->g->op_out[i] != MPL_NONE && s->how[s->g->op_out[i]] == MPL_HOW_CELL)
+            MPL_TRY(store_output(s, op, i - s->g->op_out_begin[op]));
+out:
+    return st;
+}

@@ -1,0 +1,363 @@
+/* store_live.c -- who must stand at which step of a program with loops and branches. See storage.h.
+ *
+ * The data flow goes over the steps, and over nodes for what happens between two: on entry to a loop (ENTER, then FIRST for the first
+ * round or SKIP for none), at an exit test (EXIT), where a case chooses (DISPATCH) or takes no branch (BYPASS). */
+#include "graphs/problem/liveness.h"
+#include "graphs/problem/control/storage_priv.h"
+
+/* Pairs (node, variable) or (node, node) that become lists of lists. */
+typedef struct pairs {
+    uint32_t *node, *item;
+    size_t n, node_cap, item_cap;
+} pairs;
+
+typedef struct builder {
+    mpl_store *s;
+    pairs succ, use, def;
+    pairs skip; /* node SKIP and body of each loop */
+    pairs late; /* step at which a case takes a bypass value over, and the value */
+    uint32_t n_nodes;
+} builder;
+
+static mpl_status add(builder *b, pairs *list, uint32_t node, uint32_t item)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_reserve(b->s->ctx, list->node, list->node_cap, list->n + 1));
+    MPL_TRY(mpl_reserve(b->s->ctx, list->item, list->item_cap, list->n + 1));
+    list->node[list->n] = node;
+    list->item[list->n++] = item;
+out:
+    return st;
+}
+
+/* Values that are not planned need no liveness. */
+static mpl_status add_use(builder *b, uint32_t node, mpl_value v)
+{
+    if (v == MPL_NONE || b->s->how[b->s->hold[v]] == MPL_HOW_PINNED)
+        return MPL_OK;
+    return add(b, &b->use, node, b->s->hold[v]);
+}
+
+static mpl_status add_def(builder *b, uint32_t node, mpl_value v)
+{
+    if (v == MPL_NONE || b->s->hold[v] != v || b->s->how[v] == MPL_HOW_PINNED)
+        return MPL_OK;
+    return add(b, &b->def, node, v);
+}
+
+/* What comes from outside is put into its place before what may read it, whether or not it does. */
+static bool is_given(const builder *b, mpl_value v)
+{
+    uint8_t role = v != MPL_NONE ? b->s->g->value_role[b->s->spec->root[v]] : MPL_TEMPORARY;
+
+    return role == MPL_INPUT || role == MPL_WEIGHT;
+}
+
+static bool is_body(const mpl_graph *g, uint32_t b)
+{
+    return g->op_kind[g->block_owner[b]] == MPL_OP_while;
+}
+
+/* ---- nodes between steps ------------------------------------------------------------------------------------------ */
+
+static mpl_status add_loop_entry(builder *b, mpl_op op, uint32_t enter)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = b->s->g;
+    const mpl_value *in = g->op_in + g->op_in_begin[op];
+    uint32_t body = g->op_body[g->op_body_begin[op]], first = enter + 1, skip = enter + 2;
+    uint32_t n_carried = mpl_n_carried(g, op);
+
+    MPL_TRY(add(b, &b->succ, enter, first));
+    MPL_TRY(add(b, &b->succ, enter, skip));
+    MPL_TRY(add(b, &b->succ, first, b->s->program->begin_step[body]));
+    MPL_TRY(add(b, &b->succ, skip, b->s->program->op_step[op]));
+    MPL_TRY(add(b, &b->skip, skip, body));
+    MPL_TRY(add_use(b, enter, in[0]));
+    MPL_TRY(add_use(b, enter, in[1]));
+    for (uint32_t i = 0; i < n_carried; i++) {
+        mpl_value out = g->op_out[g->op_out_begin[op] + i];
+
+        if (b->s->wanted[mpl_param(g, body, 1 + i)] || is_given(b, in[2 + i]))
+            MPL_TRY(add_use(b, first, in[2 + i]));
+        if (out != MPL_NONE && b->s->out_live[out])
+            MPL_TRY(add_use(b, skip, in[2 + i]));
+    }
+    for (uint32_t i = g->op_out_begin[op] + n_carried; i < g->op_out_begin[op + 1]; i++)
+        MPL_TRY(add_def(b, enter, g->op_out[i])); /* rows are put into it round by round */
+out:
+    return st;
+}
+
+static mpl_status add_dispatch(builder *b, mpl_op op, uint32_t dispatch)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = b->s->g;
+    uint32_t bypass = dispatch + 1;
+
+    for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
+        MPL_TRY(add(b, &b->succ, dispatch, b->s->program->begin_step[g->op_body[k]]));
+    MPL_TRY(add(b, &b->succ, dispatch,
+                bypass)); /* it goes nowhere: what is needed behind is needed in a branch, too */
+    MPL_TRY(add_use(b, dispatch, g->op_in[g->op_in_begin[op]]));
+    for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
+        MPL_TRY(add_use(b, bypass, g->op_in[i]));
+    for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
+        if (g->op_in[i] != MPL_NONE && b->s->how[b->s->hold[g->op_in[i]]] != MPL_HOW_PINNED)
+            MPL_TRY(add(b, &b->late, b->s->program->op_step[op], b->s->hold[g->op_in[i]]));
+out:
+    return st;
+}
+
+/* From `node` on to step `next`, by way of what lies between. node MPL_NONE: nothing is before. */
+static mpl_status add_next(builder *b, uint32_t node, uint32_t next)
+{
+    mpl_status st = MPL_OK;
+    const mpl_program *p = b->s->program;
+    uint32_t to = next;
+
+    if (next < p->n_steps && p->kind[next] == MPL_STEP_BEGIN) {
+        mpl_op op = b->s->g->block_owner[p->of[next]];
+
+        to = b->n_nodes;
+        b->n_nodes += is_body(b->s->g, p->of[next]) ? 3 : 2;
+        MPL_TRY(is_body(b->s->g, p->of[next]) ? add_loop_entry(b, op, to) : add_dispatch(b, op, to));
+    }
+    if (node != MPL_NONE)
+        MPL_TRY(add(b, &b->succ, node, to));
+out:
+    return st;
+}
+
+/* ---- steps -------------------------------------------------------------------------------------------------------- */
+
+static mpl_status add_begin(builder *b, uint32_t step, uint32_t block)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = b->s->g;
+
+    MPL_TRY(add_next(b, step, step + 1));
+    for (uint32_t i = 0; i < g->block_n_params[block]; i++)
+        if (b->s->wanted[mpl_param(g, block, i)])
+            MPL_TRY(add_def(b, step, mpl_param(g, block, i)));
+out:
+    return st;
+}
+
+/* Whether result i of a block is read at its end. */
+static bool result_read(const mpl_store *s, uint32_t block, uint32_t i)
+{
+    const mpl_graph *g = s->g;
+    mpl_op op = g->block_owner[block];
+    bool body = is_body(g, block);
+    mpl_value out = body && i == 0 ? MPL_NONE : g->op_out[g->op_out_begin[op] + i - body];
+
+    if (body && i == 0)
+        return true;
+    if (body && i <= mpl_n_carried(g, op))
+        return s->wanted[mpl_param(g, block, i)] || (out != MPL_NONE && s->out_live[out]);
+    return out != MPL_NONE && (body || s->out_live[out]);
+}
+
+static mpl_status add_end(builder *b, uint32_t step, uint32_t block)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = b->s->g;
+    mpl_op op = g->block_owner[block];
+
+    MPL_TRY(add(b, &b->succ, step, b->s->program->op_step[op]));
+    for (uint32_t i = 0; i < g->block_n_results[block]; i++)
+        if (result_read(b->s, block, i) || is_given(b, mpl_result(g, block, i)))
+            MPL_TRY(add_use(b, step, mpl_result(g, block, i)));
+    if (!is_body(g, block))
+        return MPL_OK;
+    MPL_TRY(add(b, &b->succ, step, b->s->program->begin_step[block]));
+    for (uint32_t i = g->op_out_begin[op] + mpl_n_carried(g, op); i < g->op_out_begin[op + 1]; i++)
+        MPL_TRY(add_use(b, step, g->op_out[i])); /* what rows were put into it must stay */
+    for (uint32_t i = g->op_in_begin[op] + 2 + mpl_n_carried(g, op); i < g->op_in_begin[op + 1]; i++)
+        MPL_TRY(add_use(b, step, g->op_in[i])); /* a further slice may be read */
+out:
+    return st;
+}
+
+static mpl_status add_exit(builder *b, uint32_t step, mpl_op test)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = b->s->g;
+    uint32_t body = g->op_block[test], exit = b->n_nodes++;
+    mpl_op op = g->block_owner[body];
+
+    MPL_TRY(add(b, &b->succ, step, exit));
+    MPL_TRY(add(b, &b->succ, exit, b->s->program->op_step[op]));
+    for (uint32_t i = 0; i < mpl_n_carried(g, op); i++) {
+        mpl_value out = g->op_out[g->op_out_begin[op] + i];
+
+        if (out != MPL_NONE && b->s->out_live[out])
+            MPL_TRY(add_use(b, exit, mpl_param(g, body, 1 + i)));
+    }
+out:
+    return st;
+}
+
+static mpl_status add_op(builder *b, uint32_t step, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = b->s->g;
+    bool owner = g->op_body_begin[op] < g->op_body_begin[op + 1];
+
+    MPL_TRY(add_next(b, step, step + 1));
+    if (g->op_kind[op] == MPL_OP_exit_unless)
+        MPL_TRY(add_exit(b, step, op));
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op) && !owner; i++)
+        MPL_TRY(add_use(b, step, g->op_in[i]));
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
+        bool stacked = g->op_kind[op] == MPL_OP_while && i - g->op_out_begin[op] >= mpl_n_carried(g, op);
+
+        MPL_TRY(stacked ? add_use(b, step, g->op_out[i]) : add_def(b, step, g->op_out[i]));
+    }
+out:
+    return st;
+}
+
+static mpl_status add_steps(builder *b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_program *p = b->s->program;
+
+    b->n_nodes = p->n_steps + 1; /* the last is the end, where what is kept is read */
+    MPL_TRY(add_next(b, MPL_NONE, 0));
+    for (uint32_t step = 0; step < p->n_steps; step++)
+        MPL_TRY(p->kind[step] == MPL_STEP_BEGIN ? add_begin(b, step, p->of[step])
+                : p->kind[step] == MPL_STEP_END ? add_end(b, step, p->of[step])
+                                                : add_op(b, step, p->of[step]));
+    for (mpl_value v = 0; v < b->s->g->n_values; v++)
+        if (b->s->spec->root[v] == v && b->s->spec->kept[v])
+            MPL_TRY(add_use(b, p->n_steps, v));
+out:
+    return st;
+}
+
+/* ---- what is wanted ----------------------------------------------------------------------------------------------- */
+
+/* Marks what operations, tests and block ends read; carried values are left to mark_carried. */
+static void mark_read(mpl_store *s)
+{
+    const mpl_graph *g = s->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            if (g->op_in[i] != MPL_NONE)
+                s->wanted[s->spec->root[g->op_in[i]]] = 1;
+    for (mpl_value v = 0; v < g->n_values; v++)
+        s->out_live[v] = g->value_use_begin[v] < g->value_use_begin[v + 1] || s->spec->kept[s->spec->root[v]];
+}
+
+/* One pass over the results; whether it marked anything. */
+static bool mark_results(mpl_store *s)
+{
+    const mpl_graph *g = s->g;
+    bool marked = false;
+
+    for (uint32_t b = 1; b < g->n_blocks; b++)
+        for (uint32_t i = 0; i < g->block_n_results[b]; i++) {
+            mpl_value v = mpl_result(g, b, i);
+
+            if (v == MPL_NONE || s->wanted[s->spec->root[v]] || !result_read(s, b, i))
+                continue;
+            s->wanted[s->spec->root[v]] = 1;
+            marked = true;
+        }
+    return marked;
+}
+
+/* The parameters behind live outputs of loops that can end within a round. */
+static void mark_exits(mpl_store *s)
+{
+    const mpl_graph *g = s->g;
+
+    for (mpl_op test = 0; test < g->n_ops; test++) {
+        uint32_t body = g->op_block[test];
+
+        if (g->op_kind[test] != MPL_OP_exit_unless)
+            continue;
+        for (uint32_t i = 0; i < mpl_n_carried(g, g->block_owner[body]); i++) {
+            mpl_value out = g->op_out[g->op_out_begin[g->block_owner[body]] + i];
+
+            if (out != MPL_NONE && s->out_live[out])
+                s->wanted[mpl_param(g, body, 1 + i)] = 1;
+        }
+    }
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------------------- */
+
+/* The items of each node, in the order in which they were added. */
+static mpl_status index_pairs(mpl_ctx *ctx, const pairs *list, uint32_t n, uint32_t **begin, uint32_t **item)
+{
+    return mpl_lists_new(ctx, n, list->n, list->node, list->item, begin, item);
+}
+
+static mpl_status solve(builder *b)
+{
+    mpl_status st = MPL_OK;
+    mpl_store *s = b->s;
+    uint32_t *lists[6] = {NULL};
+    uint64_t *in = NULL, *out = NULL;
+    mpl_flow flow = {.n_nodes = b->n_nodes, .n_vars = s->g->n_values};
+    uint32_t words = mpl_flow_words(&flow);
+
+    MPL_TRY(index_pairs(s->ctx, &b->succ, b->n_nodes, &lists[0], &lists[1]));
+    MPL_TRY(index_pairs(s->ctx, &b->use, b->n_nodes, &lists[2], &lists[3]));
+    MPL_TRY(index_pairs(s->ctx, &b->def, b->n_nodes, &lists[4], &lists[5]));
+    flow.succ_begin = lists[0], flow.succ_item = lists[1];
+    flow.use_begin = lists[2], flow.use_item = lists[3];
+    flow.def_begin = lists[4], flow.def_item = lists[5];
+    MPL_TRY(mpl_new(s->ctx, in, (size_t)b->n_nodes * words));
+    MPL_TRY(mpl_new(s->ctx, out, (size_t)b->n_nodes * words));
+    MPL_TRY(mpl_flow_live(s->ctx, &flow, in, out));
+    for (uint32_t step = 0; step <= s->program->n_steps; step++) { /* the last: what is kept */
+        for (uint32_t i = flow.def_begin[step]; i < flow.def_begin[step + 1]; i++)
+            mpl_bit_add(mpl_row(s, flow.def_item[i]), step);
+        for (mpl_value v = 0; v < s->g->n_values; v++)
+            if (mpl_bit_has(in + (size_t)step * words, v))
+                mpl_bit_add(mpl_row(s, v), step);
+    }
+    for (size_t i = 0; i < b->late.n; i++)
+        mpl_bit_add(mpl_row(s, b->late.item[i]), b->late.node[i]);
+    MPL_TRY(mpl_new(s->ctx, s->skipped, (size_t)s->g->n_blocks * words));
+    for (size_t i = 0; i < b->skip.n; i++)
+        memcpy(s->skipped + (size_t)b->skip.item[i] * words, in + (size_t)b->skip.node[i] * words,
+               words * sizeof *in);
+out:
+    for (int i = 0; i < 6; i++)
+        mpl_free(s->ctx, lists[i]);
+    mpl_free(s->ctx, in);
+    mpl_free(s->ctx, out);
+    return st;
+}
+
+void mpl_store_wanted(mpl_store *s)
+{
+    mark_read(s);
+    mark_exits(s);
+    while (mark_results(s)) {
+    }
+}
+
+mpl_status mpl_store_live(mpl_store *s)
+{
+    mpl_status st = MPL_OK;
+    builder b = {.s = s};
+
+    MPL_TRY(add_steps(&b));
+    MPL_TRY(solve(&b));
+out:
+    for (int i = 0; i < 5; i++) {
+        pairs *list = i == 0 ? &b.succ : i == 1 ? &b.use : i == 2 ? &b.def : i == 3 ? &b.skip : &b.late;
+
+        mpl_free(s->ctx, list->node);
+        mpl_free(s->ctx, list->item);
+    }
+    return st;
+}

@@ -1,0 +1,200 @@
+/* liveness.c -- who is alive where. See liveness.h. */
+#include "graphs/problem/liveness.h"
+#include "graphs/orders/order_blocks.h"
+
+uint32_t mpl_flow_words(const mpl_flow *flow)
+{
+    return flow->n_vars / 64 + 1;
+}
+
+/* Recomputes both sets of a node; true when live_in grew. */
+static bool flow_step(const mpl_flow *f, uint32_t node, uint64_t *live_in, uint64_t *live_out, uint64_t *next)
+{
+    uint32_t words = mpl_flow_words(f);
+    uint64_t *in = live_in + (size_t)node * words, *out = live_out + (size_t)node * words;
+    bool grew = false;
+
+    for (uint32_t i = f->succ_begin[node]; i < f->succ_begin[node + 1]; i++)
+        for (uint32_t w = 0; w < words; w++)
+            out[w] |= live_in[(size_t)f->succ_item[i] * words + w];
+    memcpy(next, out, words * sizeof *next);
+    for (uint32_t i = f->def_begin[node]; i < f->def_begin[node + 1]; i++)
+        mpl_bit_drop(next, f->def_item[i]);
+    for (uint32_t i = f->use_begin[node]; i < f->use_begin[node + 1]; i++)
+        mpl_bit_add(next, f->use_item[i]);
+    for (uint32_t w = 0; w < words; w++) {
+        grew = grew || (next[w] & ~in[w]) != 0;
+        in[w] |= next[w];
+    }
+    return grew;
+}
+
+mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *f, uint64_t *live_in, uint64_t *live_out)
+{
+    mpl_status st = MPL_OK;
+    uint32_t words = mpl_flow_words(f), n_stack = 0;
+    uint32_t *pred_begin = NULL, *pred = NULL, *stack = NULL;
+    uint8_t *queued = NULL;
+    uint64_t *next = NULL;
+
+    MPL_TRY(mpl_lists_turn(ctx, f->n_nodes, f->n_nodes, f->succ_begin, f->succ_item, &pred_begin, &pred));
+    MPL_TRY(mpl_new(ctx, stack, f->n_nodes));
+    MPL_TRY(mpl_new(ctx, queued, f->n_nodes));
+    MPL_TRY(mpl_new(ctx, next, words));
+    memset(live_in, 0, (size_t)f->n_nodes * words * sizeof *live_in);
+    memset(live_out, 0, (size_t)f->n_nodes * words * sizeof *live_out);
+    for (uint32_t node = 0; node < f->n_nodes;
+         node++) /* the last node comes off first: liveness flows backwards */
+        stack[n_stack++] = node, queued[node] = 1;
+    while (n_stack > 0) {
+        uint32_t node = stack[--n_stack];
+
+        queued[node] = 0;
+        if (!flow_step(f, node, live_in, live_out, next))
+            continue;
+        for (uint32_t i = pred_begin[node]; i < pred_begin[node + 1]; i++)
+            if (!queued[pred[i]])
+                stack[n_stack++] = pred[i], queued[pred[i]] = 1;
+    }
+out:
+    mpl_free(ctx, pred_begin);
+    mpl_free(ctx, pred);
+    mpl_free(ctx, stack);
+    mpl_free(ctx, queued);
+    mpl_free(ctx, next);
+    return st;
+}
+
+void mpl_value_roots(const mpl_graph *g, mpl_value *root)
+{
+    for (mpl_value v = 0; v < g->n_values; v++)
+        root[v] = v;
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_value in, out;
+
+        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+            if (g->op_out[i] != MPL_NONE && mpl_updated(g, op, i - g->op_out_begin[op]) != MPL_NONE)
+                root[g->op_out[i]] = root[mpl_updated(g, op, i - g->op_out_begin[op])];
+        if (!(mpl_op_table[g->op_kind[op]].traits & MPL_VIEW))
+            continue;
+        in = g->op_in[g->op_in_begin[op]];
+        out = g->op_out[g->op_out_begin[op]];
+        root[out] = root[in]; /* final: operations stand behind those that make their inputs */
+    }
+}
+
+static bool have_common_bytes(const mpl_graph *g, const uint64_t *offset, mpl_value a, mpl_value b)
+{
+    return offset[a] < offset[b] + g->value_bytes[b] && offset[b] < offset[a] + g->value_bytes[a];
+}
+
+/* part: what else lies in the root's storage counts only where it has bytes in common with the input. */
+static bool may_be_written(const mpl_graph *g, const mpl_value *root, const uint64_t *offset, bool part,
+                           mpl_op op, uint32_t i)
+{
+    const mpl_value *in = g->op_in + g->op_in_begin[op];
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+    unsigned traits = mpl_op_table[g->op_kind[op]].traits;
+    mpl_value out = g->op_out[g->op_out_begin[op]];
+
+    if (!(traits & MPL_IN_PLACE_ANY) && (!(traits & MPL_IN_PLACE_0) || i > 0))
+        return false;
+    if (in[i] == MPL_NONE || g->value_type[in[i]] != g->value_type[out])
+        return false;
+    /* A view that is copied moves no byte: its new dims do not matter. */
+    if (!mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]) && !(traits & MPL_VIEW))
+        return false;
+    /* The same storage read as another operand: safe where each element is read just before it is written. */
+    for (uint32_t j = 0; j < n_in; j++)
+        if (j != i && in[j] != MPL_NONE && root[in[j]] == root[in[i]] &&
+            (!part || have_common_bytes(g, offset, in[j], in[i])) &&
+            !((traits & MPL_ELEMENTWISE) && (offset == NULL || offset[in[j]] == offset[in[i]]) &&
+              mpl_shape_equal(&g->value_shape[in[j]], &g->value_shape[in[i]])))
+            return false;
+    return true;
+}
+
+bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, const uint64_t *offset, mpl_op op,
+                          uint32_t i)
+{
+    mpl_value in = g->op_in[g->op_in_begin[op] + i];
+
+    return in != MPL_NONE && (offset == NULL || offset[in] == 0) &&
+           may_be_written(g, root, offset, false, op, i);
+}
+
+bool mpl_in_place_part(const mpl_graph *g, const mpl_alias *alias, mpl_op op, uint32_t i)
+{
+    return may_be_written(g, alias->root, alias->offset, true, op, i);
+}
+
+static mpl_status place_steps(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, uint32_t *step_of)
+{
+    mpl_status st = MPL_OK;
+
+    memset(step_of, 0xff, g->n_ops * sizeof *step_of);
+    for (uint32_t step = 0; step < g->n_ops; step++) {
+        if (order[step] >= g->n_ops || step_of[order[step]] != MPL_NONE)
+            MPL_FAIL(ctx, MPL_EINPUT, "the order's step %u has operation %u: %s", step, order[step],
+                     order[step] >= g->n_ops ? "there is none" : "it stands twice");
+        step_of[order[step]] = step;
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
+                          const mpl_alias_options *options, mpl_ranges **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_ranges *r = NULL;
+
+    MPL_TRY(mpl_new(ctx, r, 1));
+    MPL_TRY(mpl_new(ctx, r->step_of, g->n_ops));
+    MPL_TRY(mpl_new(ctx, r->first, g->n_values));
+    MPL_TRY(mpl_new(ctx, r->last, g->n_values));
+    MPL_TRY(place_steps(ctx, g, order, r->step_of));
+    MPL_TRY(mpl_order_check_blocks(ctx, g, r->step_of));
+    MPL_TRY(mpl_alias_new(ctx, g, options, &r->alias));
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        r->first[v] = g->value_op[v] == MPL_NONE ? 0 : r->step_of[g->value_op[v]];
+        r->last[v] = r->first[v];
+    }
+    for (uint32_t step = 0; step < g->n_ops; step++)
+        for (uint32_t i = g->op_in_begin[order[step]]; i < g->op_in_begin[order[step] + 1]; i++) {
+            mpl_value v = g->op_in[i];
+
+            if (v == MPL_NONE)
+                continue;
+            if (g->value_op[v] != MPL_NONE && r->first[v] >= step)
+                MPL_FAIL(ctx, MPL_EINPUT,
+                         "the order has operation '%.100s' at step %u, before '%.100s' is made",
+                         g->op_name[order[step]], step, g->value_name[v]);
+            if (i - g->op_in_begin[order[step]] < mpl_n_read(g, order[step]))
+                r->last[r->alias.root[v]] = step;
+        }
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        mpl_value root = r->alias.root[v];
+
+        r->first[root] = r->first[v] < r->first[root] ? r->first[v] : r->first[root];
+        r->last[root] = r->last[root] == MPL_NONE || r->last[v] > r->last[root] ? r->last[v] : r->last[root];
+    }
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (r->alias.root[v] != v)
+            r->first[v] = r->last[v] = MPL_NONE;
+    *out = r, r = NULL;
+out:
+    mpl_ranges_free(ctx, r);
+    return st;
+}
+
+void mpl_ranges_free(mpl_ctx *ctx, mpl_ranges *r)
+{
+    if (r == NULL)
+        return;
+    mpl_alias_free(ctx, &r->alias);
+    mpl_free(ctx, r->step_of);
+    mpl_free(ctx, r->first);
+    mpl_free(ctx, r->last);
+    mpl_free(ctx, r);
+}

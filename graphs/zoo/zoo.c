@@ -1,0 +1,225 @@
+/* zoo.c -- the list of networks, and building one, or what trains it, from "name:key=value,..". */
+#include "graphs/passes/autodiff/autodiff.h"
+#include "graphs/zoo/zoo_priv.h"
+
+#define ZOO(name) extern const mpl_zoo_entry mpl_zoo_##name;
+#include "graphs/zoo/zoo.def"
+#undef ZOO
+
+const mpl_zoo_entry *const mpl_zoo[] = {
+#define ZOO(name) &mpl_zoo_##name,
+#include "graphs/zoo/zoo.def"
+#undef ZOO
+    NULL,
+};
+
+enum { MODE, UPDATE, GRADIENTS, ACCUMULATE, PRODUCTS, RATE, N_TRAINING };
+
+static const char *const modes[] = {"inference", "train"};
+static const char *const updates[] = {"none", "sgd", "momentum", "adagrad", "adam"};
+static const char *const gradients[] = {"by_update", "pinned", "planned"};
+static const char *const accumulates[] = {"sum", "chain"};
+static const char *const products[] = {"joint", "apart"};
+
+const mpl_zoo_param mpl_zoo_training[] = {
+    [MODE] = {"mode", 0, 0, 1, "train: forward, loss, backward", modes},
+    [UPDATE] = {"update", 0, 0, 4, "of the weights, in place", updates},
+    [GRADIENTS] = {"gradients", 0, 0, 2,
+                   "of weights: pinned outputs, or planned and read by the update; by_update chooses",
+                   gradients},
+    [ACCUMULATE] = {"accumulate", 0, 0, 1, "parts of a gradient by one sum, or a chain of additions",
+                    accumulates},
+    [PRODUCTS] = {"products", 0, 0, 1,
+                  "gradients of convolutions and matrix products by one operation, or one each", products},
+    [RATE] = {"rate", 0, 0, 1000000, "of the update, in millionths; 0: the network's", NULL},
+    [N_TRAINING] = {NULL, 0, 0, 0, NULL, NULL},
+};
+
+const mpl_zoo_entry *mpl_zoo_find(const char *name, size_t n)
+{
+    for (size_t i = 0; mpl_zoo[i] != NULL; i++)
+        if (strlen(mpl_zoo[i]->name) == n && memcmp(mpl_zoo[i]->name, name, n) == 0)
+            return mpl_zoo[i];
+    return NULL;
+}
+
+/* "batch, image, classes, mode" into text[size], cut where it ends. */
+static const char *list_params(const mpl_zoo_entry *entry, char *text, size_t size)
+{
+    const mpl_zoo_param *lists[] = {entry->params, mpl_zoo_training};
+    size_t at = 0;
+
+    for (int i = 0; i < 2; i++)
+        for (const mpl_zoo_param *p = lists[i]; p->key != NULL && at < size; p++)
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at == 0 ? "" : ", ", p->key);
+    return text;
+}
+
+/* A decimal number of n characters, with a minus or without. */
+static bool parse_number(const char *text, size_t n, int64_t *out)
+{
+    bool minus = n > 0 && text[0] == '-';
+    int64_t number = 0;
+
+    if (n == (size_t)minus || n > 18u + minus)
+        return false;
+    for (size_t i = minus; i < n; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        number = 10 * number + (text[i] - '0');
+    }
+    *out = minus ? -number : number;
+    return true;
+}
+
+static mpl_status parse_value(mpl_ctx *ctx, const mpl_zoo_entry *entry, const mpl_zoo_param *p,
+                              const char *text, size_t n, int64_t *out)
+{
+    mpl_status st = MPL_OK;
+
+    if (p->choices != NULL) {
+        char words[200];
+        size_t at = 0;
+
+        for (int64_t i = 0; i <= p->max; i++) {
+            if (strlen(p->choices[i]) == n && memcmp(p->choices[i], text, n) == 0)
+                return *out = i, MPL_OK;
+            at += (size_t)snprintf(words + at, sizeof words - at, "%s%s", i > 0 ? ", " : "", p->choices[i]);
+            mpl_assert(at < sizeof words);
+        }
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s=%.*s is none of %s", entry->name, p->key, (int)(n < 64 ? n : 64),
+                 text, words);
+    }
+    if (!parse_number(text, n, out) || *out < p->min || *out > p->max)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s=%.*s is no number from %" PRId64 " to %" PRId64, entry->name,
+                 p->key, (int)(n < 64 ? n : 64), text, p->min, p->max);
+out:
+    return st;
+}
+
+/* What a spec says. */
+typedef struct spec {
+    mpl_zoo_args args;
+    int64_t training[N_TRAINING];
+    bool seen[MPL_ZOO_MAX_PARAMS], training_seen[N_TRAINING];
+} spec;
+
+/* Index of the key of n characters; that of the end where there is none. */
+static uint32_t find_param(const mpl_zoo_param *params, const char *key, size_t n)
+{
+    uint32_t i = 0;
+
+    while (params[i].key != NULL && (strlen(params[i].key) != n || memcmp(params[i].key, key, n) != 0))
+        i++;
+    return i;
+}
+
+/* One "key=value" of n characters. */
+static mpl_status parse_param(mpl_ctx *ctx, const char *text, size_t n, spec *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_zoo_entry *entry = s->args.entry;
+    const char *mark = memchr(text, '=', n);
+    size_t n_key = mark != NULL ? (size_t)(mark - text) : n;
+    uint32_t i = find_param(entry->params, text, n_key);
+    bool own = entry->params[i].key != NULL;
+    const mpl_zoo_param *param;
+    bool *seen;
+    char list[200];
+
+    if (!own)
+        i = find_param(mpl_zoo_training, text, n_key);
+    param = own ? &entry->params[i] : &mpl_zoo_training[i];
+    if (mark == NULL || param->key == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: '%.*s' is no parameter; write key=value with one of %s", entry->name,
+                 (int)(n < 64 ? n : 64), text, list_params(entry, list, sizeof list));
+    seen = own ? &s->seen[i] : &s->training_seen[i];
+    if (*seen)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: parameter '%s' is given twice", entry->name, param->key);
+    *seen = true;
+    MPL_TRY(
+        parse_value(ctx, entry, param, mark + 1, n - n_key - 1, own ? &s->args.value[i] : &s->training[i]));
+out:
+    return st;
+}
+
+/* ",mode=train,update=sgd" behind the name of the network, into text[size]. */
+static void name_training(const spec *s, const char *name, char *text, size_t size)
+{
+    size_t at = (size_t)snprintf(text, size, "%s", name);
+    char mark = strchr(name, ':') != NULL ? ',' : ':';
+
+    for (uint32_t i = 0; i < N_TRAINING && at < size; i++) {
+        const mpl_zoo_param *p = &mpl_zoo_training[i];
+
+        if (s->training[i] == p->otherwise)
+            continue;
+        if (p->choices != NULL)
+            at += (size_t)snprintf(text + at, size - at, "%c%s=%s", mark, p->key, p->choices[s->training[i]]);
+        else
+            at += (size_t)snprintf(text + at, size - at, "%c%s=%" PRId64, mark, p->key, s->training[i]);
+        mark = ',';
+    }
+}
+
+static mpl_status train(mpl_ctx *ctx, const spec *s, const mpl_graph *network, mpl_graph **out)
+{
+    char name[400];
+    mpl_autodiff_options options = {
+        .name = name,
+        .update = (mpl_optimiser)s->training[UPDATE],
+        .gradients = (mpl_gradients)s->training[GRADIENTS],
+        .chained = s->training[ACCUMULATE] == 1,
+        .apart = s->training[PRODUCTS] == 1,
+        .rate = s->training[RATE] > 0 ? (double)s->training[RATE] / 1e6 : s->args.entry->rate,
+        .dropout = s->args.entry->dropout,
+        .own_loss = s->args.entry->own_loss,
+    };
+
+    name_training(s, network->name, name, sizeof name);
+    return mpl_autodiff(ctx, network, &options, out);
+}
+
+static mpl_status check_training(mpl_ctx *ctx, const spec *s)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < N_TRAINING; i++)
+        if (s->training[MODE] == 0 && i != MODE && s->training_seen[i])
+            MPL_FAIL(ctx, MPL_EINPUT, "%s: parameter '%s' is for training; add mode=train",
+                     s->args.entry->name, mpl_zoo_training[i].key);
+out:
+    return st;
+}
+
+mpl_status mpl_zoo_build(mpl_ctx *ctx, const char *text, mpl_graph **out)
+{
+    mpl_status st = MPL_OK;
+    size_t n = strcspn(text, ":");
+    spec s = {.args = {.entry = mpl_zoo_find(text, n)}};
+    const char *at = text + n;
+    mpl_graph *network = NULL;
+
+    if (s.args.entry == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "no network '%.*s' in the zoo; 'memplan list graphs' shows those there are",
+                 (int)(n < 100 ? n : 100), text);
+    for (uint32_t i = 0; s.args.entry->params[i].key != NULL; i++)
+        s.args.value[i] = s.args.entry->params[i].otherwise;
+    for (uint32_t i = 0; i < N_TRAINING; i++)
+        s.training[i] = mpl_zoo_training[i].otherwise;
+    while (*at != '\0') { /* at a colon or a comma */
+        n = strcspn(at + 1, ",");
+        MPL_TRY(parse_param(ctx, at + 1, n, &s));
+        at += 1 + n;
+    }
+    MPL_TRY(check_training(ctx, &s));
+    s.args.train = s.training[MODE] == 1;
+    MPL_TRY(s.args.entry->build(ctx, &s.args, &network));
+    if (s.training[MODE] == 1)
+        MPL_TRY(train(ctx, &s, network, out));
+    else
+        *out = network, network = NULL;
+out:
+    mpl_graph_free(ctx, network);
+    return st;
+}

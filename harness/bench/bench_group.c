@@ -1,0 +1,633 @@
+/* bench_group.c -- units of a bench measured, one or several by turns. See bench.h. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "harness/bench/bench.h"
+#include "harness/foreign/foreign.h"
+#include "harness/job/worker.h"
+
+static const int64_t STEP_LIMIT_NS =
+    INT64_C(300) * 1000000000; /* of preparing or one run, without --time-limit */
+enum { SETTLE_US = 2000 };     /* idle threads of the worker before stop spinning */
+
+/* One run of the matrix. */
+typedef struct cell {
+    const mpl_planner_spec *spec;
+    mpl_record *row;
+    mpl_plan *plan;
+    const mpl_job *job; /* whose plan it is: the unit's, or that of the order given */
+    mpl_worker *worker;
+    int64_t *run_ns;
+    int64_t *other_ns;          /* on a device whose runs alternate, or under --compare */
+    int64_t *plan_ns, *self_ns; /* [repeat] with peers: of each plan in turn */
+    bool skip;                  /* the file has it already, or it is another shard's */
+    bool elsewhere;             /* it is another shard's */
+} cell;
+
+/* A unit at hand. */
+typedef struct unit {
+    uint32_t number;
+    mpl_options options;
+    const char *graph; /* as rows call it */
+    char *path;        /* owned; NULL: graph names it */
+    bool absent;       /* its file is, or all of it is another shard's */
+    mpl_job job;
+    mpl_status opened; /* how opening it went */
+    char why[sizeof((mpl_ctx *)0)->message];
+    cell *cells; /* [n_specs] on the backend at hand; NULL: it failed there, or has no rows */
+    mpl_exec_options exec;
+    mpl_inputs inputs;
+    void *reference; /* outputs of the run that shares nothing */
+    mpl_worker_task task;
+} unit;
+
+typedef struct group {
+    mpl_bench *b;
+    uint32_t n, backend; /* at hand */
+    unit *unit;          /* [n] */
+} group;
+
+/* Shares of the time of a group at which planning and preparing end, about. */
+static const double PLANNING = 0.1, PREPARING = 0.6;
+
+/* `share` of the way through what begins at `from` and ends at `to`, for unit u of the group. */
+static void at(const group *g, const unit *u, double from, double to, double share, const char *what)
+{
+    char text[80];
+    double whole = ((double)(u - g->unit) + share) / g->n;
+
+    snprintf(text, sizeof text, "%.24s: %s", u->graph, what);
+    mpl_progress_at(&g->b->progress, g->n * g->b->n_specs, from + (to - from) * whole, text);
+}
+
+static mpl_bench_run run_of(const group *g, uint32_t planner)
+{
+    return (mpl_bench_run){g->backend, planner};
+}
+
+/* ---- rows and plans ---- */
+
+/* A row for each planner of a unit, and which of them the file has; *missing: it lacks one. */
+static mpl_status make_rows(const group *g, unit *u, bool *missing)
+{
+    mpl_status st = MPL_OK;
+    mpl_bench *b = g->b;
+
+    MPL_TRY(mpl_new(b->ctx, u->cells, b->n_specs));
+    for (uint32_t i = 0; i < b->n_specs; i++) {
+        cell *c = &u->cells[i];
+
+        c->spec = &b->spec[i];
+        c->elsewhere = c->skip = !mpl_bench_is_mine(b, u->number, g->backend, i);
+        if (c->elsewhere)
+            continue;
+        MPL_TRY(mpl_job_row(b->ctx, &u->options, &u->job, c->spec, &c->row));
+        mpl_record_text(c->row, MPL_FIELD_suite, b->suite.name);
+        MPL_TRY(mpl_bench_is_done(b, c->row, &c->skip));
+        *missing |= !c->skip;
+    }
+out:
+    return st;
+}
+
+/* What is compared with a peer, or by turns, is measured beside it: there, all or none is taken from the file. */
+static mpl_status take_rows(const group *g, unit *u, bool missing)
+{
+    mpl_status st = MPL_OK;
+    mpl_bench *b = g->b;
+
+    for (uint32_t i = 0; i < b->n_specs; i++) {
+        cell *c = &u->cells[i];
+
+        c->skip &= c->elsewhere || !missing || (b->n_peers == 0 && b->turns == 1);
+        if (c->skip && !c->elsewhere)
+            MPL_TRY(mpl_bench_take_done(b, run_of(g, i), c->row));
+    }
+out:
+    return st;
+}
+
+/* Rows and plans of all planners. What fails is a row; only memory, the disk and interrupts end the bench. */
+static void plan_cells(const group *g, unit *u)
+{
+    const mpl_bench *b = g->b;
+
+    for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
+        cell *c = &u->cells[i];
+
+        if (c->skip)
+            continue;
+        at(g, u, 0, PLANNING, (double)i / b->n_specs, c->spec->planner->name);
+        mpl_job_plan(b->ctx, &u->options, &u->job, c->spec, &c->row, &c->plan, &c->job);
+    }
+}
+
+static bool wants_run(const cell *c)
+{
+    return !c->skip && c->plan != NULL && mpl_record_is(c->row, MPL_FIELD_status, "ok");
+}
+
+/* Beside a peer, plans are timed anew, and in turns: what else the machine does meets all of them alike. */
+static mpl_status plan_in_turns(const group *g, unit *u)
+{
+    mpl_status st = MPL_OK;
+    const mpl_bench *b = g->b;
+    uint32_t repeat = b->repeat;
+    int64_t median = 0;
+
+    for (uint32_t i = 0; i < b->n_specs; i++) {
+        MPL_TRY(mpl_new(b->ctx, u->cells[i].plan_ns, repeat));
+        MPL_TRY(mpl_new(b->ctx, u->cells[i].self_ns, repeat));
+    }
+    for (uint32_t r = 0; r < repeat; r++)
+        for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
+            cell *c = &u->cells[i];
+
+            if (!wants_run(c))
+                continue;
+            at(g, u, 0, PLANNING, (r + (double)i / b->n_specs) / repeat, c->spec->planner->name);
+            mpl_job_plan_again(b->ctx, &u->options, c->job, c->spec, c->row, &c->plan_ns[r], &c->self_ns[r]);
+        }
+    for (uint32_t i = 0; i < b->n_specs; i++) {
+        cell *c = &u->cells[i];
+
+        if (!wants_run(c))
+            continue;
+        mpl_record_ints(c->row, MPL_FIELD_plan_each_ns, repeat, c->plan_ns);
+        if (mpl_record_median(c->row, MPL_FIELD_plan_each_ns, &median))
+            mpl_record_int(c->row, MPL_FIELD_plan_ns, (uint64_t)median);
+        if (c->self_ns[0] > 0)
+            mpl_record_ints(c->row, MPL_FIELD_self_ns, repeat, c->self_ns);
+    }
+out:
+    return st;
+}
+
+/* ---- executions ---- */
+
+/* Cells of all units in one row, unit by unit. */
+static unit *unit_at(const group *g, uint32_t i)
+{
+    return &g->unit[i / g->b->n_specs];
+}
+
+/* The cell, if it is to be executed; NULL: it is not. */
+static cell *to_run(const group *g, uint32_t i)
+{
+    const unit *u = unit_at(g, i);
+    cell *c = u->cells != NULL ? &u->cells[i % g->b->n_specs] : NULL;
+
+    return c != NULL && u->job.backend != NULL && u->job.source.graph != NULL && wants_run(c) ? c : NULL;
+}
+
+/* One run of a unit that shares nothing. A failure is every run's failure. */
+static mpl_status run_reference(const group *g, unit *u)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = g->b->ctx;
+    mpl_worker_task unshared = u->task;
+    mpl_worker *worker = NULL;
+
+    unshared.plan = NULL;
+    MPL_TRY(mpl_worker_start(ctx, &unshared, &worker));
+    if (mpl_worker_wait(worker)) {
+        memcpy(u->reference, mpl_worker_outputs(worker), mpl_outputs_bytes(u->job.source.graph));
+        goto out;
+    }
+    for (uint32_t i = 0; i < g->b->n_specs; i++)
+        if (wants_run(&u->cells[i]))
+            mpl_row_fail(u->cells[i].row, mpl_worker_status(worker), mpl_worker_reason(worker));
+out:
+    mpl_worker_free(ctx, worker);
+    return st;
+}
+
+/* Inputs, and what they give where nothing is shared. */
+static mpl_status prepare_runs(const group *g, unit *u)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = g->b->ctx;
+    const mpl_options *o = &u->options;
+    double limit = o->time_limit < 3e7 ? o->time_limit : 3e7;
+
+    u->task =
+        (mpl_worker_task){.job = &u->job,
+                          .options = &u->exec,
+                          .command = o,
+                          .inputs = &u->inputs,
+                          .n_threads = (uint32_t)o->threads,
+                          .device = o->device,
+                          .limit_ns = o->given[MPL_OPT_time_limit] ? (int64_t)(limit * 1e9) : STEP_LIMIT_NS};
+    MPL_TRY(mpl_measure_options(ctx, o, &u->exec));
+    MPL_TRY(mpl_inputs_make(ctx, o, &u->job, &u->inputs));
+    if ((u->reference = mpl_alloc(ctx, mpl_outputs_bytes(u->job.source.graph), 1)) == NULL)
+        MPL_TRY(MPL_EMEM);
+    at(g, u, PLANNING, PREPARING, 0, "nothing shared");
+    MPL_TRY(run_reference(g, u));
+out:
+    return st;
+}
+
+/* What a prepared worker gave, into its row. */
+static void finish_run(const group *g, const unit *u, cell *c, uint32_t turns)
+{
+    mpl_bench *b = g->b;
+    const mpl_measured *m = mpl_worker_measured(c->worker);
+    double error;
+
+    if (mpl_worker_status(c->worker) != NULL) {
+        mpl_row_fail(c->row, mpl_worker_status(c->worker), mpl_worker_reason(c->worker));
+        return;
+    }
+    error = mpl_outputs_error(u->job.source.graph, mpl_worker_outputs(c->worker), u->reference);
+    if (error > MPL_REL_TOLERANCE) {
+        mpl_row_fail(c->row, "refused", "outputs differ from those of the run that shares nothing");
+    } else if (mpl_measure_check(b->ctx, m) != MPL_OK) {
+        mpl_row_fail(c->row, "refused", b->ctx->message);
+    } else {
+        mpl_measure_fields(m, c->row);
+        if (b->repeat > 0)
+            mpl_record_ints(c->row, MPL_FIELD_run_ns, b->repeat, c->run_ns);
+        if (b->repeat > 0)
+            mpl_record_int(c->row, MPL_FIELD_turns, turns);
+        if (b->repeat > 0 && m->facts.two_ways)
+            mpl_record_ints(c->row, MPL_FIELD_replay_ns, b->repeat, c->other_ns);
+        if (b->repeat > 0 && m->malloc_bytes > 0)
+            mpl_record_ints(c->row, MPL_FIELD_malloc_ns, b->repeat, c->other_ns);
+    }
+    mpl_record_int(c->row, MPL_FIELD_repeat, b->repeat);
+    mpl_record_text(c->row, MPL_FIELD_outputs, mpl_outputs_word(error));
+    mpl_record_real(c->row, MPL_FIELD_max_rel_error, error);
+}
+
+static mpl_status start_worker(const group *g, unit *u, cell *c)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = g->b->ctx;
+    mpl_worker_task task = u->task;
+
+    task.plan = c->plan;
+    task.job = c->job;
+    MPL_TRY(mpl_new(ctx, c->run_ns, g->b->repeat));
+    MPL_TRY(mpl_new(ctx, c->other_ns, g->b->repeat));
+    at(g, u, PLANNING, PREPARING, (double)(c - u->cells) / g->b->n_specs, c->spec->planner->name);
+    MPL_TRY(mpl_worker_start(ctx, &task, &c->worker));
+    mpl_worker_wait(c->worker);
+out:
+    return st;
+}
+
+/* Executes the cells from first to end: all prepared one after the other, then the repeats go round. */
+static mpl_status run_cells(const group *g, uint32_t first, uint32_t end)
+{
+    mpl_status st = MPL_OK;
+    uint32_t repeat = g->b->repeat, turns = 0;
+    cell *c;
+
+    for (uint32_t i = first; i < end && !mpl_interrupted(); i++) {
+        if ((c = to_run(g, i)) == NULL)
+            continue;
+        MPL_TRY(start_worker(g, unit_at(g, i), c));
+        turns += mpl_worker_status(c->worker) == NULL;
+    }
+    for (uint32_t r = 0; r < repeat && !mpl_interrupted(); r++) {
+        at(g, g->unit, PREPARING, PREPARING + (1 - PREPARING) * g->n, (double)r / repeat, "timed runs");
+        for (uint32_t i = first; i < end; i++)
+            if ((c = to_run(g, i)) != NULL && c->worker != NULL && mpl_worker_status(c->worker) == NULL) {
+                usleep(SETTLE_US);
+                mpl_worker_run(c->worker, &c->run_ns[r], &c->other_ns[r]);
+            }
+    }
+    for (uint32_t i = first; i < end && !mpl_interrupted(); i++)
+        if ((c = to_run(g, i)) != NULL && c->worker != NULL)
+            finish_run(g, unit_at(g, i), c, turns);
+out:
+    for (uint32_t i = first; i < end; i++) {
+        unit *u = unit_at(g, i);
+
+        if (u->cells == NULL)
+            continue;
+        c = &u->cells[i % g->b->n_specs];
+        mpl_worker_free(g->b->ctx, c->worker);
+        c->worker = NULL;
+    }
+    return st;
+}
+
+/* What a worker holds: weights, twice for what a library makes of them, and the arena. [byte] */
+static uint64_t worker_bytes(const unit *u, const cell *c)
+{
+    const mpl_graph *g = u->job.source.graph;
+    uint64_t weights = u->job.map->pinned_bytes;
+
+    for (mpl_value v = 0; v < g->n_values; v++)
+        weights += g->value_role[v] == MPL_WEIGHT ? g->value_bytes[v] : 0;
+    return 2 * weights + c->plan->peak_bytes;
+}
+
+/* The end of the workers from first on that fit half of the memory at once. */
+static uint32_t fitting(const group *g, uint32_t first)
+{
+    uint64_t used = 0;
+    uint32_t i = first;
+
+    for (; i < g->n * g->b->n_specs; i++) {
+        const unit *u = unit_at(g, i);
+        const cell *c = to_run(g, i);
+
+        if (c == NULL)
+            continue;
+        used += worker_bytes(u, c);
+        if (used > u->job.machine.memory_bytes / 2 && i > first)
+            break;
+    }
+    return i;
+}
+
+static mpl_status run_units(const group *g)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = g->n * g->b->n_specs;
+    const unit *last = NULL;
+
+    for (uint32_t i = 0; i < n && !mpl_interrupted(); i++) {
+        if (to_run(g, i) == NULL || unit_at(g, i) == last)
+            continue;
+        last = unit_at(g, i);
+        MPL_TRY(prepare_runs(g, unit_at(g, i)));
+    }
+    for (uint32_t i = 0, end; i < n && !mpl_interrupted(); i = end) {
+        end = fitting(g, i);
+        if (end < n && g->n > 1)
+            mpl_progress_line(&g->b->progress,
+                              "%s: not by turns with all: their workers need too much memory",
+                              unit_at(g, end)->graph);
+        MPL_TRY(run_cells(g, i, end));
+    }
+out:
+    return st;
+}
+
+/* ---- units ---- */
+
+/* A unit that fails as a whole, on the backend at hand at least: a row for each planner. */
+static mpl_status fail_all(const group *g, unit *u, mpl_status how)
+{
+    mpl_status st = MPL_OK;
+    mpl_bench *b = g->b;
+    mpl_record *row = NULL;
+
+    u->job.backend = b->backend[g->backend];
+    for (uint32_t i = 0; i < b->n_specs; i++) {
+        if (!mpl_bench_is_mine(b, u->number, g->backend, i))
+            continue;
+        MPL_TRY(mpl_job_row(b->ctx, &u->options, &u->job, &b->spec[i], &row));
+        mpl_record_text(row, MPL_FIELD_suite, b->suite.name);
+        /* no planner was asked yet: what is wrong is the file, or the options */
+        mpl_row_fail(row, how == MPL_EINPUT ? "input" : mpl_row_status(how), u->why);
+        MPL_TRY(mpl_bench_finish_row(b, run_of(g, i), &row));
+        mpl_record_free(b->ctx, row);
+        row = NULL;
+    }
+out:
+    mpl_record_free(b->ctx, row);
+    return st;
+}
+
+/* The unit's problem for the backend at hand, its workspaces asked in a process of its own. */
+static mpl_status prepare_problem(const group *g, unit *u)
+{
+    mpl_ctx *ctx = g->b->ctx;
+    mpl_status st = MPL_OK;
+    const mpl_backend *backend = u->job.source.problem != NULL ? NULL : g->b->backend[g->backend];
+    uint64_t *workspaces = NULL;
+
+    if (backend != NULL && mpl_backend_absent(backend) != NULL)
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "backend %s: %s", backend->name, mpl_backend_absent(backend));
+    MPL_TRY(mpl_worker_workspaces(ctx, &u->options, backend, &u->job, &workspaces));
+    MPL_TRY(mpl_job_problem(ctx, &u->options, backend, workspaces, &u->job));
+out:
+    mpl_free(ctx, workspaces);
+    return st;
+}
+
+/* The rows of a unit that was measured, or whose rows were there. */
+static mpl_status finish_unit(const group *g, unit *u)
+{
+    mpl_status st = MPL_OK;
+    mpl_bench *b = g->b;
+    uint32_t ok = 0, there = 0, mine = 0;
+
+    for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
+        cell *c = &u->cells[i];
+
+        there += c->skip && !c->elsewhere;
+        mine += !c->elsewhere;
+        if (c->skip)
+            continue;
+        ok += mpl_record_is(c->row, MPL_FIELD_status, "ok");
+        MPL_TRY(mpl_bench_finish_row(b, run_of(g, i), &c->row));
+    }
+    if (!mpl_interrupted() && !b->progress.terminal)
+        mpl_progress_line(&b->progress,
+                          "%" PRIu32 "/%" PRIu32 "  %s, %s: %" PRIu32 " rows ok, %" PRIu32 " there already",
+                          b->progress.done + mine, b->progress.total, u->graph,
+                          u->job.backend != NULL ? u->job.backend->name : "planned only", ok, there);
+out:
+    return st;
+}
+
+/* What the unit held for one backend. */
+static void cells_fini(const group *g, unit *u)
+{
+    mpl_ctx *ctx = g->b->ctx;
+
+    for (uint32_t i = 0; u->cells != NULL && i < g->b->n_specs; i++) {
+        cell *c = &u->cells[i];
+
+        mpl_record_free(ctx, c->row);
+        mpl_plan_free(ctx, c->plan);
+        mpl_free(ctx, c->run_ns);
+        mpl_free(ctx, c->other_ns);
+        mpl_free(ctx, c->plan_ns);
+        mpl_free(ctx, c->self_ns);
+    }
+    mpl_free(ctx, u->cells);
+    u->cells = NULL;
+    mpl_inputs_fini(ctx, &u->inputs);
+    mpl_free(ctx, u->reference);
+    u->reference = NULL;
+}
+
+/* Rows of every unit on the backend at hand, made or taken from the file. */
+static mpl_status begin_units(const group *g)
+{
+    mpl_status st = MPL_OK;
+    bool missing = false;
+
+    for (uint32_t i = 0; i < g->n && !mpl_interrupted(); i++) {
+        unit *u = &g->unit[i];
+        bool list = u->job.source.problem != NULL; /* cannot be executed: planned, and once is enough */
+        mpl_status how = u->opened;
+
+        if (u->absent || (list && g->backend > 0))
+            continue;
+        mpl_progress_at(&g->b->progress, 0, 0, u->graph);
+        if (how == MPL_OK && (how = prepare_problem(g, u)) != MPL_OK)
+            snprintf(u->why, sizeof u->why, "%s", g->b->ctx->message);
+        if (how == MPL_OK)
+            MPL_TRY(make_rows(g, u, &missing));
+        else
+            MPL_TRY(fail_all(g, u, how));
+    }
+    for (uint32_t i = 0; i < g->n; i++)
+        if (g->unit[i].cells != NULL)
+            MPL_TRY(take_rows(g, &g->unit[i], missing));
+out:
+    return st;
+}
+
+/* All units on the backend at hand. */
+static mpl_status bench_units(const group *g)
+{
+    mpl_status st = MPL_OK;
+    mpl_bench *b = g->b;
+
+    MPL_TRY(begin_units(g));
+    for (uint32_t i = 0; i < g->n && !mpl_interrupted(); i++) {
+        if (g->unit[i].cells == NULL)
+            continue;
+        plan_cells(g, &g->unit[i]);
+        if (b->n_peers > 0 && !mpl_interrupted())
+            MPL_TRY(plan_in_turns(g, &g->unit[i]));
+    }
+    MPL_TRY(run_units(g));
+    for (uint32_t i = 0; i < g->n && !mpl_interrupted(); i++) {
+        if (g->unit[i].cells != NULL)
+            MPL_TRY(finish_unit(g, &g->unit[i]));
+        for (uint32_t p = 0; p < b->n_specs && !g->unit[i].absent; p++)
+            b->progress.done += mpl_bench_is_mine(b, g->unit[i].number, g->backend, p);
+    }
+out:
+    for (uint32_t i = 0; i < g->n; i++)
+        cells_fini(g, &g->unit[i]);
+    return st;
+}
+
+static const char data_mark[] = "{data}/";
+
+const char *mpl_bench_graph_name(const char *graph)
+{
+    return strncmp(graph, data_mark, sizeof data_mark - 1) == 0 ? graph + sizeof data_mark - 1 : graph;
+}
+
+/* The file that a graph of the suite lies in below --data, twins and all; NULL: the graph is none of these. */
+static mpl_status find_data(const mpl_bench *b, const char *graph, char **path)
+{
+    mpl_status st = MPL_OK;
+    const char *folder = b->options->data != NULL ? b->options->data : getenv("MEMPLAN_DATA");
+    const char *name = mpl_bench_graph_name(graph);
+
+    *path = NULL;
+    if (name == graph)
+        goto out;
+    if (folder == NULL || folder[0] == '\0')
+        folder = "../shared/data";
+    MPL_TRY(mpl_new(b->ctx, *path, strlen(folder) + strlen(name) + 2));
+    sprintf(*path, "%s/%s", folder, name);
+out:
+    return st;
+}
+
+/* Bytes of a path up to the ':' that says what becomes of the file. */
+static size_t file_length(const char *path)
+{
+    const char *name = strrchr(path, '/');
+
+    return (size_t)(name - path) + strcspn(name, ":");
+}
+
+/* A worker's word goes by the one who hears all. */
+static void tell_skip(mpl_bench *b, const char *file)
+{
+    if (b->crew != NULL)
+        fprintf(b->crew, "skip: no %s here; --data names the folder\n", file);
+    else
+        mpl_progress_line(&b->progress, "skip: no %s here; --data names the folder", file);
+}
+
+/* Whether the unit's file is absent: that is told once, for its twins too. Takes the path over if so. */
+static mpl_status skip_absent(mpl_bench *b, unit *u)
+{
+    mpl_status st = MPL_OK;
+    char *file = NULL;
+    size_t n = file_length(u->path);
+
+    MPL_TRY(mpl_new(b->ctx, file, n + 1));
+    memcpy(file, u->path, n);
+    u->absent = access(file, R_OK) != 0;
+    if (!u->absent)
+        goto out;
+    if (b->skipped == NULL || file_length(b->skipped) != n || strncmp(b->skipped, file, n) != 0)
+        tell_skip(b, file);
+    mpl_free(b->ctx, b->skipped);
+    b->skipped = u->path;
+    u->path = NULL;
+    b->progress.done += mpl_bench_count_mine(b, u->number);
+out:
+    mpl_free(b->ctx, file);
+    return st;
+}
+
+uint32_t mpl_bench_count_mine(const mpl_bench *b, uint32_t number)
+{
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < b->n_backends; k++)
+        for (uint32_t p = 0; p < b->n_specs; p++)
+            n += mpl_bench_is_mine(b, number, k, p);
+    return n;
+}
+
+static mpl_status open_unit(mpl_bench *b, uint32_t number, unit *u)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = b->ctx;
+    const char *graph = b->suite.graph.item[number / b->safeties.n];
+
+    *u = (unit){.number = number, .graph = mpl_bench_graph_name(graph)};
+    u->absent = mpl_bench_count_mine(b, number) == 0;
+    if (!u->absent)
+        MPL_TRY(find_data(b, graph, &u->path));
+    if (u->path != NULL)
+        MPL_TRY(skip_absent(b, u));
+    if (u->absent)
+        goto out;
+    MPL_TRY(mpl_bench_unit_options(b, number, &u->options));
+    u->opened = mpl_job_open(ctx, &u->options, u->path != NULL ? u->path : u->graph, &u->job);
+    u->job.text = u->graph; /* for the rows of one that could not be opened */
+    snprintf(u->why, sizeof u->why, "%s", ctx->message);
+    if (u->opened != MPL_OK)
+        MPL_TRY(mpl_machine_get(ctx, &u->job.machine));
+out:
+    return st;
+}
+
+mpl_status mpl_bench_group(mpl_bench *b, uint32_t first, uint32_t n)
+{
+    mpl_status st = MPL_OK;
+    group g = {.b = b, .n = n};
+
+    MPL_TRY(mpl_new(b->ctx, g.unit, n));
+    for (uint32_t i = 0; i < n && !mpl_interrupted(); i++)
+        MPL_TRY(open_unit(b, first + i, &g.unit[i]));
+    for (; g.backend < b->n_backends && !mpl_interrupted(); g.backend++)
+        MPL_TRY(bench_units(&g));
+out:
+    for (uint32_t i = 0; g.unit != NULL && i < n; i++) {
+        mpl_job_fini(b->ctx, &g.unit[i].job);
+        mpl_free(b->ctx, g.unit[i].path);
+    }
+    mpl_free(b->ctx, g.unit);
+    return st;
+}

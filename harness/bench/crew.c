@@ -1,0 +1,233 @@
+/* crew.c -- see crew.h. A worker says "@U" before unit U and "=U" behind it, "!MESSAGE" before it gives up; other lines are its
+ * unit's. Units are taken from a counter that all share, so no unit is done twice and none waits for a slow neighbour. */
+#include "harness/bench/crew.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/job/isolate.h"
+#include "harness/cli/scratch.h"
+#include "harness/job/worker.h"
+#include "runtime/machine.h"
+
+typedef struct member {
+    pid_t pid; /* 0: none */
+    int fd;    /* -1: none */
+    uint32_t unit;
+    char *text; /* what has come of a line */
+    size_t n, cap;
+    char why[600];
+    char *scratch; /* [MPL_SCRATCH_ROOM] shared with it: the folder that it uses; "": none */
+} member;
+
+typedef struct state {
+    mpl_ctx *ctx;
+    const mpl_crew *crew;
+    atomic_uint *next; /* shared with the workers, as what stands behind it: their scratch */
+    member *member;
+} state;
+
+/* ---- a worker ---- */
+
+static void work(const state *s, uint32_t index, int fd, pid_t parent)
+{
+    mpl_ctx ctx;
+    mpl_status st = MPL_OK;
+    FILE *to = fdopen(fd, "w");
+    unsigned u;
+
+    mpl_ctx_init(&ctx);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (to == NULL || getppid() != parent)
+        _exit(1);
+    mpl_scratch_tell(s->member[index].scratch);
+    mpl_bind_cores(index, s->crew->n_workers);
+    while (st == MPL_OK && !mpl_interrupted() && (u = atomic_fetch_add(s->next, 1)) < s->crew->n_units) {
+        fprintf(to, "@%u\n", u);
+        fflush(to);
+        st = s->crew->work(&ctx, s->crew->arg, u, to);
+        if (st == MPL_OK && !mpl_interrupted())
+            fprintf(to, "=%u\n", u);
+    }
+    if (st != MPL_OK)
+        fprintf(to, "!%s\n", ctx.message);
+    _exit(fflush(to) != 0);
+}
+
+/* ---- here ---- */
+
+static mpl_status hire(state *s, uint32_t index)
+{
+    mpl_status st = MPL_OK;
+    member *m = &s->member[index];
+    int ends[2];
+    pid_t self = getpid();
+
+    if (pipe(ends) != 0)
+        MPL_FAIL(s->ctx, MPL_EMEM, "no worker: %s", strerror(errno));
+    fflush(NULL);
+    if ((m->pid = fork()) < 0) {
+        m->pid = 0;
+        close(ends[0]);
+        close(ends[1]);
+        MPL_FAIL(s->ctx, MPL_EMEM, "no worker: %s", strerror(errno));
+    }
+    if (m->pid == 0) {
+        close(ends[0]);
+        work(s, index, ends[1], self);
+    }
+    close(ends[1]);
+    m->fd = ends[0];
+    m->unit = MPL_NONE;
+    m->n = 0;
+    m->why[0] = '\0';
+out:
+    return st;
+}
+
+static mpl_status take_line(state *s, member *m, char *text, size_t n)
+{
+    mpl_status st = MPL_OK;
+
+    if (text[0] == '@') {
+        m->unit = (uint32_t)strtoul(text + 1, NULL, 10);
+    } else if (text[0] == '!') {
+        snprintf(m->why, sizeof m->why, "%s", text + 1);
+    } else if (text[0] == '=') {
+        MPL_TRY(s->crew->over(s->ctx, s->crew->arg, m->unit, NULL));
+        m->unit = MPL_NONE;
+    } else if (m->unit != MPL_NONE) {
+        MPL_TRY(s->crew->line(s->ctx, s->crew->arg, m->unit, text, n));
+    }
+out:
+    return st;
+}
+
+/* Reads what is there and hands on whole lines; *ended: the worker has closed its end. */
+static mpl_status listen_to(state *s, member *m, bool *ended)
+{
+    mpl_status st = MPL_OK;
+    char *line, *newline;
+    ssize_t got;
+
+    *ended = false;
+    MPL_TRY(mpl_reserve(s->ctx, m->text, m->cap, m->n + 65536));
+    got = read(m->fd, m->text + m->n, m->cap - m->n);
+    if (got <= 0) {
+        *ended = got == 0 || errno != EINTR;
+        goto out;
+    }
+    m->n += (size_t)got;
+    for (line = m->text; (newline = memchr(line, '\n', m->n - (size_t)(line - m->text))) != NULL;
+         line = newline + 1) {
+        *newline = '\0';
+        MPL_TRY(take_line(s, m, line, (size_t)(newline - line)));
+    }
+    m->n -= (size_t)(line - m->text);
+    memmove(m->text, line, m->n);
+out:
+    return st;
+}
+
+/* Reaps a worker that is gone, or will be, and removes the folder that it could not; *how as waitpid says. */
+static void reap(member *m, int *how)
+{
+    while (waitpid(m->pid, how, 0) < 0 && errno == EINTR)
+        ;
+    m->pid = 0;
+    mpl_scratch_remove(m->scratch);
+}
+
+/* The worker is gone: what it was at is over. */
+static mpl_status bury(state *s, member *m)
+{
+    mpl_status st = MPL_OK;
+    int how = 0;
+
+    close(m->fd);
+    m->fd = -1;
+    reap(m, &how);
+    if (m->unit == MPL_NONE || mpl_interrupted())
+        goto out;
+    if (m->why[0] == '\0' && WIFSIGNALED(how))
+        snprintf(m->why, sizeof m->why, "the worker ended by signal %d (%s)", WTERMSIG(how),
+                 strsignal(WTERMSIG(how)));
+    else if (m->why[0] == '\0')
+        snprintf(m->why, sizeof m->why, "the worker ended with exit status %d", WEXITSTATUS(how));
+    MPL_TRY(s->crew->over(s->ctx, s->crew->arg, m->unit, m->why));
+    m->unit = MPL_NONE;
+out:
+    return st;
+}
+
+/* Waits for words of any worker; *left: workers that are there still. */
+static mpl_status attend(state *s, struct pollfd *wait, uint32_t *left)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = s->crew->n_workers;
+    bool ended;
+
+    for (uint32_t i = 0; i < n; i++)
+        wait[i] = (struct pollfd){.fd = s->member[i].fd, .events = POLLIN};
+    if (poll(wait, n, -1) < 0)
+        goto out;
+    for (uint32_t i = 0; i < n; i++) {
+        if (wait[i].fd < 0 || wait[i].revents == 0)
+            continue;
+        MPL_TRY(listen_to(s, &s->member[i], &ended));
+        if (!ended)
+            continue;
+        MPL_TRY(bury(s, &s->member[i]));
+        if (atomic_load(s->next) < s->crew->n_units && !mpl_interrupted())
+            MPL_TRY(hire(s, i));
+        else
+            --*left;
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_crew_run(mpl_ctx *ctx, const mpl_crew *crew)
+{
+    mpl_status st = MPL_OK;
+    state s = {.ctx = ctx, .crew = crew};
+    struct pollfd *wait = NULL;
+    uint32_t left = crew->n_workers;
+    size_t shared = sizeof *s.next + (size_t)crew->n_workers * MPL_SCRATCH_ROOM;
+    int how;
+
+    MPL_TRY(mpl_new(ctx, s.member, crew->n_workers));
+    for (uint32_t i = 0; i < crew->n_workers; i++)
+        s.member[i].fd = -1;
+    MPL_TRY(mpl_new(ctx, wait, crew->n_workers));
+    if ((s.next = mpl_share(shared)) == NULL)
+        MPL_FAIL(ctx, MPL_EMEM, "no worker: %s", strerror(errno));
+    for (uint32_t i = 0; i < crew->n_workers; i++)
+        s.member[i].scratch = (char *)(s.next + 1) + (size_t)i * MPL_SCRATCH_ROOM;
+    for (uint32_t i = 0; i < crew->n_workers; i++)
+        MPL_TRY(hire(&s, i));
+    while (left > 0 && !mpl_interrupted())
+        MPL_TRY(attend(&s, wait, &left));
+out:
+    for (uint32_t i = 0; s.member != NULL && i < crew->n_workers; i++) {
+        if (s.member[i].pid > 0) {
+            kill(s.member[i].pid, SIGKILL);
+            reap(&s.member[i], &how);
+        }
+        if (s.member[i].fd >= 0)
+            close(s.member[i].fd);
+        mpl_free(ctx, s.member[i].text);
+    }
+    if (s.next != NULL)
+        munmap(s.next, shared);
+    mpl_free(ctx, wait);
+    mpl_free(ctx, s.member);
+    return st;
+}

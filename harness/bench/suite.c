@@ -1,0 +1,195 @@
+/* suite.c -- suites as text. See suite.h. */
+#include "harness/bench/suite.h"
+
+#include <unistd.h>
+
+#include "graphs/core/file.h"
+#include "graphs/core/names.h"
+#include "graphs/source.h"
+
+const mpl_builtin_suite mpl_builtin_suites[] = {
+#define SUITE(name, text) {name, text},
+#include "suites_gen.h"
+#undef SUITE
+    {NULL, NULL},
+};
+
+uint32_t mpl_shard_of(uint64_t run, uint32_t n)
+{
+    uint64_t round = run / n;
+
+    return (uint32_t)((run % n + (mpl_hash(MPL_HASH_SEED, &round, sizeof round) >> 32) % n) % n);
+}
+
+mpl_status mpl_shard_parse(mpl_ctx *ctx, const char *text, uint32_t *index, uint32_t *n)
+{
+    mpl_status st = MPL_OK;
+    int end = -1;
+    uint32_t i = 0, all = 0;
+
+    if (strspn(text, "0123456789/") == strlen(text))
+        sscanf(text, "%9" SCNu32 "/%9" SCNu32 "%n", &i, &all, &end);
+    if (end < 0 || text[end] != '\0' || i < 1 || i > all)
+        MPL_FAIL(ctx, MPL_EINPUT, "--shard: '%.100s' is no I/N with I from 1 to N", text);
+    *index = i - 1;
+    *n = all;
+out:
+    return st;
+}
+
+void mpl_suite_about(const char *text, char *line, size_t size)
+{
+    size_t n = text[0] == '#' ? strcspn(text, "\n") : 0;
+    size_t skip = n > 0 ? strspn(text, "# ") : 0;
+
+    snprintf(line, size, "%.*s", (int)(n - skip), text + skip);
+}
+
+/* Why there is no suite of that name. */
+static mpl_status no_suite(mpl_ctx *ctx, const char *name)
+{
+    const char *near = NULL;
+    uint32_t least = MPL_TOO_FAR;
+
+    if (mpl_zoo_find(name, strcspn(name, ":")) != NULL)
+        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                        "'%.100s' is a graph; a suite is a text that lists graphs, one a line", name);
+    for (const mpl_builtin_suite *s = mpl_builtin_suites; s->name != NULL; s++)
+        if (mpl_nearer(name, strlen(name), s->name, &least))
+            near = s->name;
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "no suite '%.200s'%s%s%s, and no file of that name; see memplan list suites", name,
+                    near != NULL ? " (is '" : "", near != NULL ? near : "", near != NULL ? "' meant?)" : "");
+}
+
+static mpl_status read_text(mpl_ctx *ctx, const char *path, char **out)
+{
+    mpl_status st = MPL_OK;
+    char *text = NULL;
+    size_t n;
+
+    if (access(path, F_OK) != 0)
+        MPL_TRY(no_suite(ctx, path));
+    MPL_TRY(mpl_file_read(ctx, path, &text, &n));
+    if (strlen(text) != n)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: no suite: a text that lists graphs, one a line", path);
+    *out = text, text = NULL;
+out:
+    mpl_free(ctx, text);
+    return st;
+}
+
+/* "--repeat 5": an option, unless the command line has it. */
+static mpl_status take_option(mpl_ctx *ctx, char *line, mpl_options *options)
+{
+    char *name = line + 2, *value = name + strcspn(name, " \t=");
+
+    if (*value != '\0')
+        *value++ = '\0';
+    value += strspn(value, " \t");
+    return mpl_options_default(ctx, MPL_CMD_bench, name, value, options);
+}
+
+/* Whether a graph may have the option for itself: a row must tell it apart. */
+static bool is_own(const char *name)
+{
+    static const char *const names[] = {"order", "in-place",   "views",    "concat",  "loop",      "pin",
+                                        "pools", "workspaces", "optimise", "changed", "recompute", "seed"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* "GRAPH --option value ..": a graph, and options for it alone. */
+static mpl_status take_graph(mpl_ctx *ctx, char *line, mpl_suite *s)
+{
+    mpl_status st = MPL_OK;
+    char *more = NULL, *own = strstr(line, " --");
+
+    for (char *end = own; end != NULL && end >= line && strchr(" \t", *end) != NULL; end--)
+        *end = '\0';
+    own += own != NULL;
+    MPL_TRY(mpl_strings_add(ctx, &s->graph, line));
+    for (char *name = own != NULL ? strtok_r(own, " \t", &more) : NULL; name != NULL;
+         name = strtok_r(NULL, " \t", &more)) {
+        const char *value = strtok_r(NULL, " \t", &more);
+
+        if (strncmp(name, "--", 2) != 0 || !is_own(name + 2) || value == NULL)
+            MPL_FAIL(
+                ctx, MPL_EINPUT,
+                "'%.100s': one graph of a suite takes --order, --in-place, --views, --concat,"
+                " --loop, --pin, --pools, --workspaces, --optimise, --changed, --recompute and --seed, each "
+                "with a value",
+                name);
+        MPL_TRY(mpl_reserve(ctx, s->own, s->own_cap, (size_t)s->n_own + 1));
+        s->own[s->n_own++] = (mpl_suite_option){s->graph.n - 1, name + 2, value};
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_suite_own(mpl_ctx *ctx, const mpl_suite *suite, uint32_t i, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t k = 0; k < suite->n_own; k++)
+        if (suite->own[k].graph == i)
+            MPL_TRY(
+                mpl_options_default(ctx, MPL_CMD_bench, suite->own[k].name, suite->own[k].value, options));
+out:
+    return st;
+}
+
+mpl_status mpl_suite_open(mpl_ctx *ctx, const char *name, mpl_options *options, mpl_suite *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_suite s = {0};
+    const mpl_builtin_suite *builtin = mpl_builtin_suites;
+    const char *base = strrchr(name, '/') != NULL ? strrchr(name, '/') + 1 : name;
+    uint32_t number = 0;
+
+    while (builtin->name != NULL && strcmp(builtin->name, name) != 0)
+        builtin++;
+    if ((s.name = mpl_strdup(ctx, base)) == NULL ||
+        (builtin->name != NULL && (s.text = mpl_strdup(ctx, builtin->text)) == NULL))
+        MPL_TRY(MPL_EMEM);
+    s.name[strcspn(s.name, ".")] = '\0';
+    if (s.text == NULL)
+        MPL_TRY(read_text(ctx, name, &s.text));
+    for (char *line = s.text, *end; line != NULL; line = end) {
+        number++;
+        end = strchr(line, '\n');
+        if (end != NULL)
+            *end++ = '\0';
+        line += strspn(line, " \t");
+        for (size_t n = strlen(line); n > 0 && strchr(" \t\r", line[n - 1]) != NULL; n--)
+            line[n - 1] = '\0';
+        if (line[0] == '\0' || line[0] == '#')
+            continue;
+        st = strncmp(line, "--", 2) != 0 ? take_graph(ctx, line, &s) : take_option(ctx, line, options);
+        if (st != MPL_OK) {
+            char message[sizeof ctx->message];
+
+            snprintf(message, sizeof message, "%s", ctx->message);
+            MPL_FAIL(ctx, st, "%s:%" PRIu32 ": %.400s", name, number, message);
+        }
+    }
+    if (s.graph.n == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: the suite lists no graph", name);
+    *out = s;
+    memset(&s, 0, sizeof s);
+out:
+    mpl_suite_fini(ctx, &s);
+    return st;
+}
+
+void mpl_suite_fini(mpl_ctx *ctx, mpl_suite *suite)
+{
+    mpl_free(ctx, suite->graph.item);
+    mpl_free(ctx, suite->own);
+    mpl_free(ctx, suite->text);
+    mpl_free(ctx, suite->name);
+    memset(suite, 0, sizeof *suite);
+}

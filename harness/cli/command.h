@@ -1,0 +1,36 @@
+/* command.h -- the commands: a table made from commands.def, one function each. */
+#ifndef MPL_COMMAND_H
+#define MPL_COMMAND_H
+
+#include "harness/cli/options.h"
+#include "harness/cli/quote.h"
+
+/* Prints results to stdout, but for the object of --json, which it leaves in options->result: the caller prints it, with what
+ * failed. The message of a failure is the caller's to print, too. Suites and plan files may set what the command
+ * line leaves open. */
+typedef mpl_status mpl_command_run(mpl_ctx *ctx, mpl_options *options);
+
+typedef struct mpl_command {
+    const char *name;
+    const char *args; /* as in the usage line */
+    uint32_t fewest, most;
+    const char *about;
+    const char *example;
+    mpl_command_run *run;
+} mpl_command;
+
+extern const mpl_command mpl_commands[MPL_N_COMMANDS];
+
+#define COMMAND(name, args, fewest, most, about, example) mpl_command_run mpl_cmd_##name;
+#include "harness/cli/commands.def"
+#undef COMMAND
+
+/* The texts of --help: all commands, or one with its options. */
+void mpl_help(FILE *to);
+void mpl_help_command(FILE *to, mpl_command_id command);
+/* harness/cli/OPTIONS.md: every command with its options, as markdown. */
+void mpl_help_markdown(FILE *to);
+/* memplan(1), for man. */
+void mpl_help_man(FILE *to);
+
+#endif

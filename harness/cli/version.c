@@ -1,0 +1,22 @@
+/* version.c -- facts of the build, from the header that make writes. */
+#include "harness/cli/version.h"
+
+#include <stddef.h>
+
+#include "version_gen.h"
+
+const mpl_build mpl_this_build = {
+    .version = MPL_GEN_VERSION,
+    .commit = sizeof MPL_GEN_COMMIT > 1 ? MPL_GEN_COMMIT : NULL,
+    .dirty = MPL_GEN_DIRTY,
+    .compiler = MPL_GEN_COMPILER,
+    .flags = MPL_GEN_FLAGS,
+};
+
+void mpl_version_print(FILE *to)
+{
+    const mpl_build *b = &mpl_this_build;
+
+    fprintf(to, "memplan %s (%s%s)\n%s, %s\n", b->version, b->commit ? b->commit : "no commit",
+            b->dirty ? ", changed" : "", b->compiler, b->flags);
+}

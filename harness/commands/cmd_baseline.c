@@ -1,0 +1,277 @@
+/* cmd_baseline.c -- memplan baseline update: plans graphs, reads plans, and records them for memplan check. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "harness/cli/command.h"
+#include "harness/foreign/foreign.h"
+#include "harness/gate/gate.h"
+#include "harness/bench/suite.h"
+#include "harness/report/table.h"
+
+typedef struct update {
+    mpl_ctx *ctx;
+    mpl_options *options;
+    uint32_t n_specs;
+    size_t cap;
+    mpl_planner_spec *spec;
+    uint32_t n_suites;
+    size_t suite_cap;
+    mpl_suite *suite; /* options point into their texts */
+    mpl_rows rows;
+} update;
+
+static mpl_status add_spec(update *u, const char *text)
+{
+    mpl_status st = MPL_OK;
+    mpl_planner_spec spec = {0};
+
+    MPL_TRY(mpl_reserve(u->ctx, u->spec, u->cap, (size_t)u->n_specs + 1));
+    MPL_TRY(mpl_planner_spec_parse(u->ctx, text, &spec));
+    u->spec[u->n_specs++] = spec;
+out:
+    return st;
+}
+
+/* "a,b:x=1,y=2,c": a part with '=' and no ':' belongs to the planner before. One from outside is the whole text. */
+static mpl_status add_specs(update *u, const char *text)
+{
+    mpl_status st = MPL_OK;
+    mpl_strings parts = {0};
+    char *store = NULL, one[400];
+
+    if (mpl_foreign_named(text))
+        return add_spec(u, text);
+    MPL_TRY(mpl_strings_split(u->ctx, text, "--planners", &store, &parts));
+    for (uint32_t i = 0; i < parts.n;) {
+        int n = snprintf(one, sizeof one, "%s", parts.item[i++]);
+
+        while (i < parts.n && strchr(parts.item[i], '=') != NULL && strchr(parts.item[i], ':') == NULL &&
+               n < (int)sizeof one)
+            n += snprintf(one + n, sizeof one - (size_t)n, ",%s", parts.item[i++]);
+        MPL_TRY(add_spec(u, one));
+    }
+out:
+    mpl_free(u->ctx, parts.item);
+    mpl_free(u->ctx, store);
+    return st;
+}
+
+/* Those asked for; by default all that plan one arena, the same bytes on every machine. */
+static mpl_status choose_planners(update *u)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < u->options->planners.n; i++)
+        MPL_TRY(add_specs(u, u->options->planners.item[i]));
+    for (uint32_t i = 0; u->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
+        if (mpl_planners[i]->plan != NULL && (mpl_planners[i]->traits & (MPL_ROUNDED | MPL_SPREADS)) == 0)
+            MPL_TRY(add_spec(u, mpl_planners[i]->name));
+out:
+    return st;
+}
+
+static mpl_status record(update *u, const mpl_record *from, uint64_t planned, const mpl_optimum *optimum)
+{
+    static const mpl_field kept[] = {MPL_FIELD_graph, MPL_FIELD_problem_hash, MPL_FIELD_safety,
+                                     MPL_FIELD_claim};
+    mpl_status st = MPL_OK;
+    mpl_record *row = NULL;
+    char label[120];
+
+    MPL_TRY(mpl_record_new(u->ctx, &row));
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        mpl_record_text(row, kept[i], mpl_record_get_text(from, kept[i]));
+    mpl_record_text(row, MPL_FIELD_planner, mpl_planner_label(from, label));
+    mpl_record_int(row, MPL_FIELD_planned_bytes, planned);
+    mpl_record_int(row, MPL_FIELD_bound_bytes, optimum->bound_bytes);
+    if (optimum->proved)
+        mpl_record_int(row, MPL_FIELD_optimum_bytes, optimum->best_bytes);
+    if (optimum->proved && optimum->best_bytes == planned)
+        mpl_record_text(row, MPL_FIELD_claim, "optimal");
+    MPL_TRY(mpl_rows_take(u->ctx, &u->rows, &row));
+out:
+    mpl_record_free(u->ctx, row);
+    return st;
+}
+
+static mpl_status add_plan(update *u, const char *path)
+{
+    mpl_status st = MPL_OK;
+    mpl_import import = {0};
+    mpl_record *row = NULL;
+    mpl_job job = {0};
+    mpl_optimum optimum;
+    char name[200];
+
+    MPL_TRY(mpl_gate_open_plan(u->ctx, u->options, NULL, path, name, &import, &row, &job));
+    MPL_TRY(mpl_job_verify_file(u->ctx, &job, import.plan));
+    MPL_TRY(mpl_job_plan_fields(u->ctx, &job, import.plan, row));
+    MPL_TRY(mpl_optimum_find(u->ctx, u->options, &job, &optimum));
+    optimum.proved = optimum.proved && !import.returns_memory;
+    if (import.returns_memory)
+        optimum.bound_bytes = job.bound_bytes;
+    MPL_TRY(record(u, row, mpl_gate_bytes(&import, import.plan), &optimum));
+out:
+    mpl_job_fini(u->ctx, &job);
+    mpl_record_free(u->ctx, row);
+    mpl_import_fini(u->ctx, &import);
+    return st;
+}
+
+static mpl_status add_planned(update *u, const mpl_job *job, const mpl_planner_spec *spec, const char *name,
+                              const mpl_optimum *optimum)
+{
+    mpl_status st = MPL_OK;
+    mpl_record *row = NULL;
+    mpl_plan *plan = NULL;
+    const mpl_job *kept;
+    mpl_optimum of_given;
+
+    MPL_TRY(mpl_job_row(u->ctx, u->options, job, spec, &row));
+    mpl_record_text(row, MPL_FIELD_graph, name);
+    st = mpl_job_plan(u->ctx, u->options, job, spec, &row, &plan, &kept);
+    if (st == MPL_EUNAVAIL) { /* not a problem for this planner */
+        st = MPL_OK;
+        goto out;
+    }
+    MPL_TRY(st);
+    if (kept != job) /* another order, whose optimum is another */
+        MPL_TRY(mpl_optimum_find(u->ctx, u->options, kept, &of_given));
+    MPL_TRY(record(u, row, plan->peak_bytes, kept == job ? optimum : &of_given));
+out:
+    mpl_plan_free(u->ctx, plan);
+    mpl_record_free(u->ctx, row);
+    return st;
+}
+
+/* GRAPH, which the baseline calls `name`; a file with a plan in it is that plan. */
+static mpl_status add_graph(update *u, const char *graph, const char *name)
+{
+    mpl_status st = MPL_OK;
+    mpl_job job = {0};
+    mpl_optimum optimum;
+
+    if (access(graph, R_OK) == 0 && mpl_plan_format(u->ctx, graph) != NULL)
+        return add_plan(u, graph);
+    MPL_TRY(mpl_job_open(u->ctx, u->options, graph, &job));
+    MPL_TRY(mpl_job_problem(u->ctx, u->options, NULL, NULL, &job));
+    MPL_TRY(mpl_optimum_find(u->ctx, u->options, &job, &optimum));
+    for (uint32_t i = 0; i < u->n_specs; i++)
+        MPL_TRY(add_planned(u, &job, &u->spec[i], name, &optimum));
+out:
+    mpl_job_fini(u->ctx, &job);
+    return st;
+}
+
+/* A suite's graph that may lie below --data: skipped, and told, where it is absent. */
+static mpl_status add_from_suite(update *u, const char *graph)
+{
+    static const char mark[] = "{data}/";
+    mpl_status st = MPL_OK;
+    const char *folder = u->options->data != NULL ? u->options->data : getenv("MEMPLAN_DATA"), *name = graph;
+    char *path = NULL;
+    size_t n;
+
+    if (strncmp(graph, mark, sizeof mark - 1) != 0)
+        return add_graph(u, graph, graph);
+    name += sizeof mark - 1;
+    folder = folder == NULL || folder[0] == '\0' ? "../shared/data" : folder;
+    n = strlen(folder) + 1;
+    MPL_TRY(mpl_new(u->ctx, path, n + strlen(name) + 1));
+    sprintf(path, "%s/%s", folder, name);
+    n += strcspn(name, ":"); /* what becomes of the file stands behind */
+    path[n] = '\0';
+    if (access(path, R_OK) != 0) {
+        fprintf(stderr, "skip: no %s here; --data names the folder\n", mpl_shown(path));
+        goto out;
+    }
+    sprintf(path, "%s/%s", folder, name);
+    MPL_TRY(add_graph(u, path, name));
+out:
+    mpl_free(u->ctx, path);
+    return st;
+}
+
+static bool is_suite(const char *text)
+{
+    const mpl_builtin_suite *s = mpl_builtin_suites;
+    size_t n = strlen(text);
+
+    while (s->name != NULL && strcmp(s->name, text) != 0)
+        s++;
+    return s->name != NULL || (n > 6 && strcmp(text + n - 6, ".suite") == 0);
+}
+
+/* A suite's options are in force for what follows it, too. */
+static mpl_status add(update *u, const char *text)
+{
+    mpl_status st = MPL_OK;
+    mpl_suite *suite = NULL;
+
+    if (is_suite(text)) {
+        MPL_TRY(mpl_reserve(u->ctx, u->suite, u->suite_cap, (size_t)u->n_suites + 1));
+        suite = &u->suite[u->n_suites];
+        MPL_TRY(mpl_suite_open(u->ctx, text, u->options, suite));
+        u->n_suites++;
+        if (suite->n_own > 0)
+            MPL_FAIL(u->ctx, MPL_EINPUT,
+                     "baseline: %.200s has options of single graphs, which a baseline does not tell apart",
+                     text);
+    }
+    if (u->n_specs == 0)
+        MPL_TRY(choose_planners(u));
+    if (suite == NULL)
+        MPL_TRY(add_graph(u, text, text));
+    for (uint32_t i = 0; suite != NULL && i < suite->graph.n; i++)
+        MPL_TRY(add_from_suite(u, suite->graph.item[i]));
+out:
+    return st;
+}
+
+/* results/baselines/NAME.json, NAME from what was asked for. */
+static mpl_status default_path(mpl_ctx *ctx, const mpl_options *options, const char *what, char path[300])
+{
+    mpl_status st = MPL_OK;
+    const char *base = strrchr(what, '/') != NULL ? strrchr(what, '/') + 1 : what;
+    int n = snprintf(path, 300, "results/baselines/%.*s.json", (int)(strcspn(base, ".") % 200), base);
+
+    if (options->args.n > 2)
+        MPL_FAIL(ctx, MPL_EINPUT, "baseline: of several arguments; name the file with -o");
+    for (int i = (int)strlen("results/baselines/"); i < n; i++)
+        path[i] = isalnum((unsigned char)path[i]) || strchr("._-", path[i]) != NULL ? path[i] : '_';
+    MPL_TRY(mpl_folders_make(ctx, path));
+out:
+    return st;
+}
+
+mpl_status mpl_cmd_baseline(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    update u = {.ctx = ctx, .options = options};
+    const char *first = options->args.n > 1 ? options->args.item[1] : "smoke";
+    char path[300];
+
+    if (strcmp(options->args.item[0], "update") != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "baseline: '%s' is no action; there is: update", options->args.item[0]);
+    MPL_TRY(mpl_job_check_options(ctx, options));
+    if (options->output != NULL)
+        snprintf(path, sizeof path, "%s", options->output);
+    else
+        MPL_TRY(default_path(ctx, options, first, path));
+    MPL_TRY(add(&u, first));
+    for (uint32_t i = 2; i < options->args.n; i++)
+        MPL_TRY(add(&u, options->args.item[i]));
+    MPL_TRY(mpl_baseline_write(ctx, path, &u.rows));
+    if (!options->quiet)
+        printf("%s: %" PRIu32 " plans\n", mpl_shown(path), u.rows.n);
+out:
+    for (uint32_t i = 0; i < u.n_specs; i++)
+        mpl_planner_spec_fini(ctx, &u.spec[i]);
+    mpl_free(ctx, u.spec);
+    for (uint32_t i = 0; i < u.n_suites; i++)
+        mpl_suite_fini(ctx, &u.suite[i]);
+    mpl_free(ctx, u.suite);
+    mpl_rows_fini(ctx, &u.rows);
+    return st;
+}

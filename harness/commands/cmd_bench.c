@@ -1,0 +1,482 @@
+/* cmd_bench.c -- memplan bench: graphs x planners x backends, one row a run. How they are measured: bench_group.c. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "harness/bench/bench.h"
+#include "harness/cli/command.h"
+#include "harness/bench/crew.h"
+#include "harness/foreign/foreign.h"
+#include "harness/report/table.h"
+#include "harness/job/worker.h"
+
+/* ---- what to run ---- */
+
+/* One planner more; the array grows. */
+static mpl_status add_planner(mpl_bench *b, const char *text, bool peer)
+{
+    mpl_status st = MPL_OK;
+    mpl_planner_spec spec = {0};
+
+    if (peer)
+        MPL_TRY(mpl_planner_spec_peer(b->ctx, text, &spec));
+    else
+        MPL_TRY(mpl_planner_spec_parse(b->ctx, text, &spec));
+    for (uint32_t i = 0; spec.foreign != NULL && i < b->n_specs; i++)
+        if (b->spec[i].foreign != NULL && strcmp(b->spec[i].planner->name, spec.planner->name) == 0 &&
+            b->spec[i].key.n + spec.key.n == 0)
+            MPL_FAIL(b->ctx, MPL_EINPUT, "bench: two planners are named %s; %s", spec.planner->name,
+                     strcmp(spec.foreign->kind, "exec") == 0 ? "name them: exec:NAME=COMMAND"
+                                                             : "their files need names of their own");
+    MPL_TRY(mpl_reserve(b->ctx, b->spec, b->spec_cap, (size_t)b->n_specs + 1));
+    b->spec[b->n_specs++] = spec;
+    b->n_peers += peer;
+    memset(&spec, 0, sizeof spec);
+out:
+    mpl_planner_spec_fini(b->ctx, &spec);
+    return st;
+}
+
+/* "a,b:x=1,y=2,c" cut into planners: a part with '=' and no ':' belongs to the planner before; exec: takes the rest. */
+static mpl_status add_planners(mpl_bench *b, const char *text)
+{
+    mpl_ctx *ctx = b->ctx;
+    mpl_status st = MPL_OK;
+    const char *exec = strncmp(text, "exec:", 5) == 0 ? text : strstr(text, ",exec:");
+    mpl_strings parts = {0};
+    char *list = NULL, *store = NULL, one[4400];
+
+    MPL_TRY(mpl_new(ctx, list, strlen(text) + 1));
+    memcpy(list, text, exec != NULL ? (size_t)(exec - text) : strlen(text));
+    if (exec != text)
+        MPL_TRY(mpl_strings_split(ctx, list, "--planners", &store, &parts));
+    for (uint32_t i = 0; i < parts.n;) {
+        int length = snprintf(one, sizeof one, "%s", parts.item[i++]);
+
+        while (i < parts.n && strchr(parts.item[i], '=') != NULL && strchr(parts.item[i], ':') == NULL &&
+               length < (int)sizeof one)
+            length += snprintf(one + length, sizeof one - (size_t)length, ",%s", parts.item[i++]);
+        MPL_TRY(add_planner(b, one, false));
+    }
+    if (exec != NULL)
+        MPL_TRY(add_planner(b, exec + (exec[0] == ','), false));
+out:
+    mpl_free(ctx, parts.item);
+    mpl_free(ctx, store);
+    mpl_free(ctx, list);
+    return st;
+}
+
+static mpl_status parse_planners(mpl_bench *b)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < b->options->planners.n; i++)
+        MPL_TRY(add_planners(b, b->options->planners.item[i]));
+    for (uint32_t i = 0; b->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
+        if ((mpl_planners[i]->traits & MPL_SPREADS) == 0)
+            MPL_TRY(add_planner(b, mpl_planners[i]->name, false));
+    for (uint32_t i = 0; i < b->options->peer.n; i++)
+        MPL_TRY(add_planner(b, b->options->peer.item[i], true));
+out:
+    return st;
+}
+
+static mpl_status parse_backends(mpl_bench *b)
+{
+    mpl_ctx *ctx = b->ctx;
+    mpl_status st = MPL_OK;
+    mpl_strings parts = {0};
+    char *store = NULL;
+
+    MPL_TRY(mpl_strings_split(
+        ctx, b->options->backends != NULL ? b->options->backends : mpl_backend_default()->name, "--backends",
+        &store, &parts));
+    MPL_TRY(mpl_new(ctx, b->backend, parts.n));
+    for (; b->n_backends < parts.n; b->n_backends++) {
+        const char *name = parts.item[b->n_backends];
+
+        if (strcmp(name, "none") == 0)
+            continue;
+        if ((b->backend[b->n_backends] = mpl_backend_find(name)) == NULL)
+            MPL_FAIL(ctx, MPL_EINPUT, "--backends: no backend '%s'; see memplan list backends", name);
+    }
+out:
+    mpl_free(ctx, parts.item);
+    mpl_free(ctx, store);
+    return st;
+}
+
+static mpl_status parse_safeties(mpl_bench *b)
+{
+    mpl_status st = MPL_OK;
+
+    if (b->options->safeties == NULL)
+        return mpl_strings_add(b->ctx, &b->safeties, b->options->safety);
+    if (b->options->safety != NULL)
+        MPL_FAIL(b->ctx, MPL_EINPUT, "bench: one of --safety and --safeties, not both");
+    MPL_TRY(mpl_strings_split(b->ctx, b->options->safeties, "--safeties", &b->safety_store, &b->safeties));
+    for (uint32_t i = 0; i < b->safeties.n; i++) {
+        b->options->safety = b->safeties.item[i];
+        MPL_TRY(mpl_job_check_options(b->ctx, b->options));
+    }
+out:
+    return st;
+}
+
+/* Workers share the machine, so that runs on all cores and peers in turns cannot be timed. */
+static mpl_status check_jobs(mpl_bench *b)
+{
+    mpl_status st = MPL_OK;
+    mpl_options *o = b->options;
+    mpl_machine machine;
+
+    if (o->turns < 1 || o->turns > 1000)
+        MPL_FAIL(b->ctx, MPL_EINPUT, "--turns: %" PRIu64 " is not from 1 to 1000", o->turns);
+    b->repeat = (uint32_t)o->repeat;
+    b->turns = o->turns > 1 ? (uint32_t)o->turns * b->safeties.n : 1;
+    if (o->jobs <= 1)
+        goto out;
+    MPL_TRY(mpl_machine_get(b->ctx, &machine));
+    if (o->jobs > machine.n_cores || o->threads > machine.n_cores / o->jobs)
+        MPL_FAIL(b->ctx, MPL_EINPUT,
+                 "--jobs: %" PRIu64 " workers need a core for each of their threads; there are %" PRIu32,
+                 o->jobs, machine.n_cores);
+    if (o->peer.n > 0)
+        MPL_FAIL(b->ctx, MPL_EINPUT, "--jobs: with --peer, plans are timed in turns: one worker");
+    b->repeat = 0;
+out:
+    return st;
+}
+
+uint32_t mpl_bench_units(const mpl_bench *b)
+{
+    return b->suite.graph.n * b->safeties.n;
+}
+
+/* What is compared with a peer, or by turns, stays together. */
+bool mpl_bench_is_mine(const mpl_bench *b, uint32_t unit, uint32_t backend, uint32_t p)
+{
+    uint64_t group = (uint64_t)(unit / b->turns) * b->n_backends + backend;
+
+    return mpl_shard_of(b->n_peers > 0 || b->turns > 1 ? group : group * b->n_specs + p, b->n_shards) ==
+           b->shard;
+}
+
+/* ---- --resume ---- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Whether a row of the file will do: one that was executed among other workers has no times. */
+static bool will_do(const mpl_bench *b, const mpl_record *row)
+{
+    return mpl_record_is(row, MPL_FIELD_status, "ok") &&
+           (b->options->jobs > 1 || mpl_record_is_null(row, MPL_FIELD_outputs) ||
+            !mpl_record_is_null(row, MPL_FIELD_run_ns));
+}
+
+static mpl_status read_done(mpl_bench *b)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_rows_read(b->ctx, b->file.path, &b->old));
+    MPL_TRY(mpl_rows_last(b->ctx, &b->old));
+    MPL_TRY(mpl_new(b->ctx, b->done, b->old.n));
+    for (uint32_t i = 0; i < b->old.n; i++)
+        if (will_do(b, b->old.row[i])) {
+            MPL_TRY(mpl_record_key(b->ctx, b->old.row[i], &b->done[b->n_done]));
+            b->n_done++;
+        }
+    qsort(b->done, b->n_done, sizeof *b->done, by_text);
+out:
+    return st;
+}
+
+mpl_status mpl_bench_is_done(mpl_bench *b, const mpl_record *row, bool *found)
+{
+    mpl_status st = MPL_OK;
+    char *key = NULL;
+
+    *found = false;
+    if (b->n_done == 0)
+        goto out;
+    MPL_TRY(mpl_record_key(b->ctx, row, &key));
+    *found = bsearch(&key, b->done, b->n_done, sizeof *b->done, by_text) != NULL;
+out:
+    mpl_free(b->ctx, key);
+    return st;
+}
+
+/* A worker's row, on its way to the file: "BACKEND PLANNER OLD {row}". */
+static mpl_status tell(mpl_bench *b, mpl_bench_run run, bool old, const mpl_record *row)
+{
+    mpl_status st = MPL_OK;
+    char *json = NULL;
+
+    MPL_TRY(mpl_record_write(b->ctx, row, &json));
+    fprintf(b->crew, "%" PRIu32 " %" PRIu32 " %d %s\n", run.backend, run.planner, old, json);
+    if (fflush(b->crew) != 0)
+        MPL_FAIL(b->ctx, MPL_EMEM, "a row could not be handed on: %s", strerror(errno));
+out:
+    mpl_free(b->ctx, json);
+    return st;
+}
+
+mpl_status mpl_bench_take_done(mpl_bench *b, mpl_bench_run run, const mpl_record *row)
+{
+    mpl_status st = MPL_OK;
+    char *key = NULL, *other = NULL;
+    mpl_record *copy = NULL;
+    bool found = false;
+
+    MPL_TRY(mpl_record_key(b->ctx, row, &key));
+    for (uint32_t i = 0; !found && i < b->old.n; i++) {
+        mpl_free(b->ctx, other);
+        other = NULL;
+        MPL_TRY(mpl_record_key(b->ctx, b->old.row[i], &other));
+        found = strcmp(other, key) == 0;
+        if (!found)
+            continue;
+        MPL_TRY(mpl_record_copy(b->ctx, b->old.row[i], &copy));
+        if (b->crew != NULL)
+            MPL_TRY(tell(b, run, true, copy));
+        MPL_TRY(mpl_rows_take(b->ctx, &b->rows, &copy));
+    }
+out:
+    mpl_record_free(b->ctx, copy);
+    mpl_free(b->ctx, key);
+    mpl_free(b->ctx, other);
+    return st;
+}
+
+/* The row is finished: on the disk, to stdout if asked for, among those of this bench. */
+static mpl_status keep_row(mpl_bench *b, mpl_record **row)
+{
+    mpl_status st = MPL_OK;
+    bool ok = mpl_record_is(*row, MPL_FIELD_status, "ok");
+    const char *reason = mpl_record_get_text(*row, MPL_FIELD_reason);
+    char *json = NULL;
+
+    MPL_TRY(mpl_row_file_append(b->ctx, &b->file, *row));
+    if (!ok)
+        mpl_progress_line(&b->progress, "memplan: %s, %s: %s: %s", mpl_record_get_text(*row, MPL_FIELD_graph),
+                          mpl_record_get_text(*row, MPL_FIELD_planner),
+                          mpl_record_get_text(*row, MPL_FIELD_status), reason != NULL ? reason : "");
+    b->bad |= !ok && !mpl_record_is(*row, MPL_FIELD_status, "unavailable");
+    if (b->options->json) {
+        MPL_TRY(mpl_record_write(b->ctx, *row, &json));
+        printf("%s\n", json);
+    }
+    MPL_TRY(mpl_rows_take(b->ctx, &b->rows, row));
+out:
+    mpl_free(b->ctx, json);
+    return st;
+}
+
+mpl_status mpl_bench_finish_row(mpl_bench *b, mpl_bench_run run, mpl_record **row)
+{
+    return b->crew != NULL ? tell(b, run, false, *row) : keep_row(b, row);
+}
+
+mpl_status mpl_bench_unit_options(mpl_bench *b, uint32_t unit, mpl_options *own)
+{
+    mpl_status st = MPL_OK;
+
+    *own = *b->options;
+    own->safety = b->safeties.item[unit % b->safeties.n];
+    MPL_TRY(mpl_suite_own(b->ctx, &b->suite, unit / b->safeties.n, own));
+    MPL_TRY(mpl_job_check_options(b->ctx, own));
+out:
+    return st;
+}
+
+/* ---- several workers ---- */
+
+static mpl_status worker_unit(mpl_ctx *ctx, void *arg, uint32_t unit, FILE *to)
+{
+    mpl_bench *b = arg;
+
+    b->ctx = ctx;
+    b->crew = to;
+    b->progress.quiet = true;
+    mpl_row_file_close(&b->file); /* its lock ends with the one who writes */
+    return mpl_bench_group(b, unit, 1);
+}
+
+static mpl_status take_line(mpl_ctx *ctx, void *arg, uint32_t unit, const char *text, size_t n)
+{
+    mpl_status st = MPL_OK;
+    mpl_bench *b = arg;
+    mpl_record *row = NULL;
+    uint32_t k = 0, p = 0;
+    int old = 0, at = 0;
+
+    if (strncmp(text, "skip: ", 6) == 0) {
+        mpl_progress_line(&b->progress, "%s", text);
+        goto out;
+    }
+    if (sscanf(text, "%" SCNu32 " %" SCNu32 " %d %n", &k, &p, &old, &at) != 3 || k >= b->n_backends ||
+        p >= b->n_specs)
+        MPL_FAIL(ctx, MPL_EINPUT, "a worker said '%.100s'", text);
+    MPL_TRY(mpl_record_read(ctx, "a worker's row", text + at, n - (size_t)at, &row));
+    b->seen[((size_t)unit * b->n_backends + k) * b->n_specs + p] = true;
+    if (old)
+        MPL_TRY(mpl_rows_take(ctx, &b->rows, &row));
+    else
+        MPL_TRY(keep_row(b, &row));
+out:
+    mpl_record_free(ctx, row);
+    return st;
+}
+
+/* Rows that a worker owed when it died say so. */
+static mpl_status unit_over(mpl_ctx *ctx, void *arg, uint32_t unit, const char *why)
+{
+    mpl_status st = MPL_OK;
+    mpl_bench *b = arg;
+    const char *graph = mpl_bench_graph_name(b->suite.graph.item[unit / b->safeties.n]);
+    mpl_options own;
+    mpl_job job = {0};
+    mpl_record *row = NULL;
+
+    MPL_TRY(mpl_bench_unit_options(b, unit, &own));
+    job.text = graph;
+    MPL_TRY(mpl_machine_get(ctx, &job.machine));
+    for (uint32_t i = 0; why != NULL && i < b->n_backends * b->n_specs; i++) {
+        uint32_t k = i / b->n_specs, p = i % b->n_specs;
+
+        if (!mpl_bench_is_mine(b, unit, k, p) || b->seen[(size_t)unit * b->n_backends * b->n_specs + i])
+            continue;
+        job.backend = b->backend[k];
+        job.safety = b->safeties.item[unit % b->safeties.n] != NULL &&
+                             strcmp(b->safeties.item[unit % b->safeties.n], "parallel") == 0
+                         ? MPL_PARALLEL
+                         : MPL_SERIAL;
+        MPL_TRY(mpl_job_row(ctx, &own, &job, &b->spec[p], &row));
+        mpl_record_text(row, MPL_FIELD_suite, b->suite.name);
+        mpl_row_fail(row, "crash", why);
+        MPL_TRY(keep_row(b, &row));
+    }
+    b->progress.done += mpl_bench_count_mine(b, unit);
+    if (!b->progress.terminal)
+        mpl_progress_line(&b->progress, "%" PRIu32 "/%" PRIu32 "  %s", b->progress.done, b->progress.total,
+                          graph);
+    mpl_progress_at(&b->progress, 0, 0, graph);
+out:
+    mpl_record_free(ctx, row);
+    return st;
+}
+
+static mpl_status bench_units(mpl_bench *b)
+{
+    mpl_status st = MPL_OK;
+    mpl_crew crew = {.arg = b,
+                     .n_units = mpl_bench_units(b),
+                     .n_workers = (uint32_t)b->options->jobs,
+                     .work = worker_unit,
+                     .line = take_line,
+                     .over = unit_over};
+
+    if (b->options->jobs <= 1) {
+        for (uint32_t i = 0; i < crew.n_units && !mpl_interrupted(); i += b->turns)
+            MPL_TRY(mpl_bench_group(b, i, b->turns < crew.n_units - i ? b->turns : crew.n_units - i));
+        goto out;
+    }
+    MPL_TRY(mpl_new(b->ctx, b->seen, (size_t)crew.n_units * b->n_backends * b->n_specs));
+    MPL_TRY(mpl_crew_run(b->ctx, &crew));
+    MPL_TRY(mpl_rows_sort(b->ctx, &b->rows)); /* they came as workers were done */
+out:
+    return st;
+}
+
+/* ---- the whole ---- */
+
+static mpl_status open_rows(mpl_bench *b)
+{
+    mpl_status st = MPL_OK;
+    static const char form[] = "results/raw/%s.jsonl";
+    const char *path = b->options->output;
+
+    if (path == NULL) {
+        if ((b->path = mpl_alloc(b->ctx, sizeof form + strlen(b->suite.name), 1)) == NULL)
+            MPL_TRY(MPL_EMEM);
+        sprintf(b->path, form, b->suite.name);
+        path = b->path;
+    }
+    MPL_TRY(mpl_row_file_open(b->ctx, path, &b->file));
+    if (b->file.dropped_bytes > 0)
+        mpl_progress_line(&b->progress, "memplan: %s: cut off a torn last line of %" PRIu64 " bytes", path,
+                          b->file.dropped_bytes);
+    if (b->options->resume)
+        MPL_TRY(read_done(b));
+out:
+    return st;
+}
+
+static void bench_fini(mpl_bench *b)
+{
+    mpl_row_file_close(&b->file);
+    for (uint32_t i = 0; i < b->n_specs; i++)
+        mpl_planner_spec_fini(b->ctx, &b->spec[i]);
+    for (uint32_t i = 0; i < b->n_done; i++)
+        mpl_free(b->ctx, b->done[i]);
+    mpl_free(b->ctx, b->spec);
+    mpl_free(b->ctx, b->backend);
+    mpl_free(b->ctx, b->done);
+    mpl_free(b->ctx, b->path);
+    mpl_free(b->ctx, b->skipped);
+    mpl_free(b->ctx, b->seen);
+    mpl_free(b->ctx, b->safeties.item);
+    mpl_free(b->ctx, b->safety_store);
+    mpl_rows_fini(b->ctx, &b->rows);
+    mpl_rows_fini(b->ctx, &b->old);
+    mpl_suite_fini(b->ctx, &b->suite);
+}
+
+mpl_status mpl_cmd_bench(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    mpl_bench b = {.ctx = ctx, .options = options, .file = {.fd = -1}, .n_shards = 1};
+    const mpl_table_kind *runs = mpl_table_find("runs"), *peers = mpl_table_find("peers");
+    mpl_options own;
+    uint32_t total = 0;
+
+    MPL_TRY(mpl_suite_open(ctx, options->args.n > 0 ? options->args.item[0] : "main", options, &b.suite));
+    MPL_TRY(mpl_job_check_options(ctx, options));
+    if (options->data != NULL && access(options->data, X_OK) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "--data: %s: %s; a folder is needed", options->data, strerror(errno));
+    MPL_TRY(parse_planners(&b));
+    MPL_TRY(parse_backends(&b));
+    MPL_TRY(parse_safeties(&b));
+    MPL_TRY(check_jobs(&b));
+    for (uint32_t i = 0; i < mpl_bench_units(&b);
+         i++) /* what a line asks for, before the first of them runs */
+        MPL_TRY(mpl_bench_unit_options(&b, i, &own));
+    if (options->shard != NULL)
+        MPL_TRY(mpl_shard_parse(ctx, options->shard, &b.shard, &b.n_shards));
+    for (uint32_t i = 0; i < mpl_bench_units(&b); i++)
+        total += mpl_bench_count_mine(&b, i);
+    mpl_progress_begin(&b.progress, total, options->quiet || options->json);
+    MPL_TRY(open_rows(&b));
+    mpl_interrupt_catch();
+    MPL_TRY(bench_units(&b));
+    mpl_progress_end(&b.progress);
+    if (!options->quiet && !options->json)
+        MPL_TRY(runs->print(ctx, runs, &b.rows, stdout, options->tsv));
+    if (!options->quiet && !options->json && b.n_peers > 0)
+        MPL_TRY(peers->print(ctx, peers, &b.rows, stdout, options->tsv));
+    if (mpl_interrupted())
+        MPL_FAIL(ctx, MPL_ELIMIT, "interrupted: %" PRIu32 " rows in %s are whole, --resume goes on from them",
+                 b.rows.n, mpl_shown(b.file.path));
+    if (!options->quiet && !options->json)
+        printf("\n%" PRIu32 " rows in %s\n", b.rows.n, mpl_shown(b.file.path));
+    if (b.bad)
+        MPL_FAIL(ctx, MPL_EINVALID, "bench: some rows are not ok; their reason stands in %s", b.file.path);
+out:
+    bench_fini(&b);
+    return st;
+}

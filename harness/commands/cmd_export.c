@@ -1,0 +1,164 @@
+/* cmd_export.c -- memplan export: graphs, buffers and plans in the formats of other tools. */
+#include "graphs/core/file.h"
+#include "harness/cli/command.h"
+#include "harness/report/table.h"
+#include "planners/place/handover.h"
+
+static mpl_status write_csv(mpl_ctx *ctx, const mpl_export *what, const char *path)
+{
+    return mpl_csv_write(ctx, path, what->job->problem, what->plan != NULL ? what->plan->offset : NULL);
+}
+
+static mpl_status write_graph(mpl_ctx *ctx, const mpl_export *what, const char *path)
+{
+    return mpl_text_write(ctx, path, what->job->source.graph);
+}
+
+/* One node an operation, one edge a value that two operations share. */
+static mpl_status write_operations(mpl_ctx *ctx, const mpl_export *what, const char *path)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = what->job->source.graph;
+    mpl_new_file file = {0};
+    char label[200], shape[200];
+
+    MPL_TRY(mpl_file_begin(ctx, path, &file));
+    fprintf(file.stream, "digraph memplan {\n  node [shape=box, fontname=\"sans-serif\"];\n");
+    for (mpl_op i = 0; i < g->n_ops; i++) {
+        snprintf(label, sizeof label, "%.120s (%s)", g->op_name[i], mpl_op_table[g->op_kind[i]].name);
+        fprintf(file.stream, "  op%" PRIu32 " [label=\"", i);
+        mpl_put_dot(file.stream, label);
+        fputs("\"];\n", file.stream);
+        for (uint32_t k = g->op_in_begin[i]; k < g->op_in_begin[i + 1]; k++) {
+            mpl_value v = g->op_in[k];
+
+            if (v != MPL_NONE && g->value_op[v] != MPL_NONE)
+                fprintf(file.stream, "  op%" PRIu32 " -> op%" PRIu32 " [label=\"%s%s\\n%" PRIu64 " B\"];\n",
+                        g->value_op[v], i, mpl_type_name((mpl_type)g->value_type[v]),
+                        mpl_shape_text(&g->value_shape[v], shape), g->value_bytes[v]);
+        }
+    }
+    fprintf(file.stream, "}\n");
+    MPL_TRY(mpl_file_commit(ctx, &file));
+out:
+    mpl_file_end(ctx, &file);
+    return st;
+}
+
+/* "b12", "source" or "sink" as the end of an edge; text holds at least 24 bytes. */
+static const char *end_name(mpl_buffer b, const char *dummy, char *text)
+{
+    if (b == MPL_NONE)
+        return dummy;
+    snprintf(text, 24, "b%" PRIu32, b);
+    return text;
+}
+
+/* A plan as NNC's allocation graph: one node a buffer, one edge a range of memory that one hands to the next. */
+static mpl_status write_allocation(mpl_ctx *ctx, const mpl_export *what, const char *path)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = what->job->problem;
+    mpl_handover *list = NULL;
+    size_t n = 0;
+    mpl_new_file file = {0};
+    char label[200], name[24], from[24], to[24];
+
+    MPL_TRY(mpl_handovers(ctx, p, what->plan, &list, &n));
+    MPL_TRY(mpl_file_begin(ctx, path, &file));
+    fprintf(file.stream, "digraph memplan {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n"
+                         "  source [shape=circle];\n  sink [shape=circle];\n");
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        snprintf(label, sizeof label, "%.120s", mpl_buffer_label(p, b, name));
+        fprintf(file.stream, "  b%" PRIu32 " [label=\"", b);
+        mpl_put_dot(file.stream, label);
+        fprintf(file.stream, "\\n%" PRIu64 " B at %" PRIu64 "\"];\n", p->bytes[b], what->plan->offset[b]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        fprintf(file.stream, "  %s -> %s [label=\"", end_name(list[i].from, "source", from),
+                end_name(list[i].to, "sink", to));
+        snprintf(label, sizeof label, "%.120s: ", p->pool_name[list[i].pool]);
+        mpl_put_dot(file.stream, p->n_pools > 1 ? label : "");
+        fprintf(file.stream, "%" PRIu64 " B\\nat %" PRIu64 "\"];\n", list[i].bytes, list[i].offset);
+    }
+    fprintf(file.stream, "}\n");
+    MPL_TRY(mpl_file_commit(ctx, &file));
+out:
+    mpl_free(ctx, list);
+    mpl_file_end(ctx, &file);
+    return st;
+}
+
+static mpl_status write_dot(mpl_ctx *ctx, const mpl_export *what, const char *path)
+{
+    if (what->plan != NULL)
+        return write_allocation(ctx, what, path);
+    if (what->job->source.graph == NULL)
+        return mpl_fail(
+            ctx, MPL_EINPUT, __FILE__, __LINE__,
+            "export dot: %s is a list of buffers; with --planner P its allocation graph can be drawn",
+            what->job->text);
+    return write_operations(ctx, what, path);
+}
+
+const mpl_export_format mpl_export_formats[] = {
+    {"csv", "buffers as MiniMalloc reads them; with a plan, their offsets too", false, false, write_csv},
+    {"graph", "the graph in memplan's text format", true, false, write_graph},
+    {"dot", "as a Graphviz graph: the operations; with a plan, who hands which bytes to whom", false, false,
+     write_dot},
+    {"trace", "a plan as a Chrome or Perfetto trace (JSON)", false, true, mpl_export_trace},
+    {"onnx", "the graph as an ONNX model, weights from --weights; with a plan, its offsets as metadata", true,
+     false, mpl_export_onnx},
+    {"onnx-metadata", "an ONNX file as it is, with a plan's offsets as metadata", true, true,
+     mpl_export_onnx_metadata},
+    {"offline", "a plan's offsets alone, as OfflineMemoryAllocation of TFLite Micro (JSON)", false, true,
+     mpl_export_offline},
+    {NULL, NULL, false, false, NULL},
+};
+
+/* Offsets of buffers are not all that there is to a plan with loops: formats of other tools cannot say the rest. */
+static void note_bindings(const mpl_export_format *format, const mpl_export *what)
+{
+    bool whole = format->write == mpl_export_onnx || format->write == mpl_export_onnx_metadata;
+
+    if (what->plan != NULL && !whole && !what->options->quiet && what->job->source.graph != NULL &&
+        what->job->map->places != NULL && what->job->map->places->n > 0)
+        fprintf(stderr,
+                "memplan: export %s: %s has loops or branches; where its values lie from round to round, its "
+                "bindings, is not in this format, but in a plan file (plan -o)\n",
+                format->name, mpl_shown(what->job->text));
+}
+
+mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    const mpl_export_format *format = mpl_export_formats;
+    const char *path = options->output != NULL ? options->output : "/dev/stdout";
+    mpl_job job = {0};
+    mpl_plan *plan = NULL;
+    mpl_record *row = NULL;
+    mpl_export what = {0};
+
+    if (options->format == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "export: --format F is needed; see memplan list formats");
+    while (format->name != NULL && strcmp(format->name, options->format) != 0)
+        format++;
+    if (format->name == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "export: no format '%s'; see memplan list formats", options->format);
+    if (format->needs_plan || options->planner != NULL || options->plan != NULL) {
+        MPL_TRY(mpl_job_plan_by_options(ctx, options, options->args.item[0], &job, &row, &plan));
+    } else {
+        MPL_TRY(mpl_job_open(ctx, options, options->args.item[0], &job));
+        MPL_TRY(mpl_job_problem(ctx, options, NULL, NULL, &job));
+    }
+    if (format->needs_graph && job.source.graph == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "export %s: %s is a list of buffers, not a graph", format->name, job.text);
+    what = (mpl_export){options, &job, row, plan};
+    MPL_TRY(format->write(ctx, &what, path));
+    note_bindings(format, &what);
+out:
+    mpl_plan_free(ctx, plan);
+    mpl_record_free(ctx, row);
+    mpl_job_fini(ctx, &job);
+    return st;
+}

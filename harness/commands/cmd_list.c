@@ -1,0 +1,222 @@
+/* cmd_list.c -- memplan list: what there is, and what is absent with the reason. */
+#include "graphs/passes/optimise/optimise.h"
+#include "graphs/source.h"
+#include "harness/cli/command.h"
+#include "harness/rows/record.h"
+#include "harness/bench/suite.h"
+#include "harness/report/table.h"
+#include "planners/import/import.h"
+#include "planners/search/joint.h"
+#include "planners/planner.h"
+#include "runtime/backend.h"
+
+/* One entry; absent: NULL where it is there. */
+static mpl_status entry(mpl_ctx *ctx, bool json, const char *name, const char *about, const char *absent)
+{
+    mpl_status st = MPL_OK;
+    char *text[3] = {NULL, NULL, NULL};
+
+    if (!json) {
+        printf("%-14s %s%s%s%s\n", name, absent ? "(absent: " : "", absent ? absent : "", absent ? ") " : "",
+               about);
+        goto out;
+    }
+    MPL_TRY(mpl_json_quote(ctx, name, &text[0]));
+    MPL_TRY(mpl_json_quote(ctx, about, &text[1]));
+    if (absent != NULL)
+        MPL_TRY(mpl_json_quote(ctx, absent, &text[2]));
+    printf("{\"name\": %s, \"about\": %s, \"absent\": %s}\n", text[0], text[1], absent ? text[2] : "null");
+out:
+    for (int i = 0; i < 3; i++)
+        mpl_free(ctx, text[i]);
+    return st;
+}
+
+/* "key=default  what it is (what it may be)" */
+static void graph_param(const mpl_zoo_param *p)
+{
+    if (p->choices == NULL) {
+        printf("%-14s   %s=%" PRId64 "  %s (%" PRId64 "..%" PRId64 ")\n", "", p->key, p->otherwise, p->about,
+               p->min, p->max);
+        return;
+    }
+    printf("%-14s   %s=%s  %s (", "", p->key, p->choices[p->otherwise], p->about);
+    for (int64_t i = 0; i <= p->max; i++)
+        printf("%s%s", i > 0 ? "|" : "", p->choices[i]);
+    printf(")\n");
+}
+
+static mpl_status list_graphs(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+
+    for (const mpl_zoo_entry *const *z = mpl_zoo; *z != NULL; z++) {
+        MPL_TRY(entry(ctx, json, (*z)->name, (*z)->about, NULL));
+        for (const mpl_zoo_param *p = (*z)->params; !json && p->key != NULL; p++)
+            graph_param(p);
+    }
+    if (!json)
+        printf("any of them, to be trained:\n");
+    for (const mpl_zoo_param *p = mpl_zoo_training; !json && p->key != NULL; p++)
+        graph_param(p);
+out:
+    return st;
+}
+
+/* Those that see storage that concats and splits share as one buffer: their algorithms know no offsets, or no parts. */
+static void list_whole_families(void)
+{
+    int column = printf("%-14s by these, storage that concats and splits share is placed whole:", "");
+
+    for (const mpl_planner *const *p = mpl_planners; *p != NULL; p++) {
+        if (((*p)->traits & MPL_USES_FAMILIES) != 0)
+            continue;
+        if (column + (int)strlen((*p)->name) > 100)
+            column = printf("\n%-14s  ", "") - 1;
+        column += printf(" %s", (*p)->name);
+    }
+    printf("\n");
+}
+
+static mpl_status list_planners(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+
+    for (const mpl_planner *const *p = mpl_planners; *p != NULL; p++) {
+        MPL_TRY(entry(ctx, json, (*p)->name, (*p)->about, (*p)->plan != NULL ? NULL : "not in this build"));
+        if (!json && (*p)->params != NULL)
+            printf("%-14s   parameters: %s\n", "", (*p)->params);
+    }
+    if (!json)
+        list_whole_families();
+    if (!json)
+        printf("%-14s a library of your own: so:FILE.so[:key=value,..] (memplan/plugin.h)\n"
+               "%-14s a command of your own: exec:[NAME=]'CMD {in} {out}', lists in CSV with offsets out\n",
+               "so:", "exec:");
+out:
+    return st;
+}
+
+static mpl_status list_order(mpl_ctx *ctx, bool json, const mpl_order_kind *order)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(entry(ctx, json, order->name, order->about, NULL));
+    if (!json && order->params != NULL)
+        printf("%-14s   parameters: %s\n", "", order->params);
+out:
+    return st;
+}
+
+static mpl_status list_orders(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+
+    for (const mpl_order_kind *const *o = mpl_orders; *o != NULL; o++)
+        MPL_TRY(list_order(ctx, json, *o));
+    MPL_TRY(list_order(ctx, json, &mpl_order_joint));
+out:
+    return st;
+}
+
+static mpl_status list_backends(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+
+    for (const mpl_backend *const *b = mpl_backends; *b != NULL; b++) {
+        char about[300];
+        int n = 0;
+
+        for (int kind = 0; kind < MPL_N_OPS; kind++)
+            n += (*b)->computes == NULL || (*b)->computes((mpl_op_kind)kind);
+        snprintf(about, sizeof about, "%s; %d of %d operators", (*b)->about, n, MPL_N_OPS);
+        MPL_TRY(entry(ctx, json, (*b)->name, about, mpl_backend_absent(*b)));
+    }
+out:
+    return st;
+}
+
+static mpl_status list_suites(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+    char about[200];
+
+    for (const mpl_builtin_suite *s = mpl_builtin_suites; s->name != NULL; s++) {
+        mpl_suite_about(s->text, about, sizeof about);
+        MPL_TRY(entry(ctx, json, s->name, about, NULL));
+    }
+out:
+    return st;
+}
+
+static mpl_status list_tables(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+
+    for (const mpl_table_kind *t = mpl_tables; t->name != NULL; t++)
+        MPL_TRY(entry(ctx, json, t->name, t->about, NULL));
+out:
+    return st;
+}
+
+static mpl_status list_formats(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+    char about[200];
+
+    for (const mpl_export_format *f = mpl_export_formats; f->name != NULL; f++)
+        MPL_TRY(entry(ctx, json, f->name, f->about, NULL));
+    for (const mpl_import_format *f = mpl_import_formats; f->name != NULL; f++) {
+        snprintf(about, sizeof about, "check --plan: %s", f->about);
+        MPL_TRY(entry(ctx, json, f->name, about, NULL));
+    }
+out:
+    return st;
+}
+
+static mpl_status list_passes(mpl_ctx *ctx, bool json)
+{
+    mpl_status st = MPL_OK;
+    char about[300];
+
+    for (int i = 0; i < MPL_N_PASSES; i++) {
+        const mpl_pass_info *pass = &mpl_pass_table[i];
+
+        if (pass->tolerance > 0)
+            snprintf(about, sizeof about, "%s; outputs within %g", pass->about, pass->tolerance);
+        else
+            snprintf(about, sizeof about, "%s", pass->about);
+        MPL_TRY(entry(ctx, json, pass->name, about, NULL));
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
+{
+    static const struct {
+        const char *name;
+        mpl_status (*list)(mpl_ctx *ctx, bool json);
+    } kind[] = {
+        {"graphs", list_graphs},     {"planners", list_planners}, {"orders", list_orders},
+        {"backends", list_backends}, {"suites", list_suites},     {"tables", list_tables},
+        {"formats", list_formats},   {"passes", list_passes},
+    };
+    const char *what = options->args.item[0];
+    mpl_status st = MPL_OK;
+
+    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
+        if (strcmp(what, kind[i].name) == 0)
+            return kind[i].list(ctx, options->json);
+    if (strcmp(what, "fields") == 0)
+        mpl_fields_markdown(stdout);
+    else if (strcmp(what, "options") == 0)
+        mpl_help_markdown(stdout);
+    else if (strcmp(what, "man") == 0)
+        mpl_help_man(stdout);
+    else
+        MPL_FAIL(ctx, MPL_EINPUT, "list: nothing is called '%s'; there are %s", what,
+                 mpl_commands[MPL_CMD_list].args);
+out:
+    return st;
+}

@@ -1,0 +1,163 @@
+/* cmd_paper.c -- memplan paper: tables, figures and the paper's numbers from rows; or whether they still are what rows make. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "graphs/core/file.h"
+#include "harness/cli/command.h"
+#include "harness/view/gnuplot.h"
+#include "harness/report/paper.h"
+
+typedef struct press {
+    mpl_ctx *ctx;
+    bool check;
+    uint32_t n_stale, n_files;
+} press;
+
+/* A file that need not be there: *text is then NULL. */
+static mpl_status read_old(mpl_ctx *ctx, const char *path, char **text, size_t *size)
+{
+    if (access(path, F_OK) != 0)
+        return MPL_OK;
+    return mpl_file_read(ctx, path, text, size);
+}
+
+static void say(press *p, const char *path)
+{
+    printf("%s %s\n", p->check ? "stale:" : "wrote", mpl_shown(path));
+    p->n_stale++;
+}
+
+static mpl_status settle(press *p, const char *path, const char *text)
+{
+    mpl_status st = MPL_OK;
+    mpl_new_file file = {0};
+    char *old = NULL;
+    size_t size = 0;
+
+    p->n_files++;
+    MPL_TRY(read_old(p->ctx, path, &old, &size));
+    if (old != NULL && size == strlen(text) && memcmp(old, text, size) == 0)
+        goto out;
+    say(p, path);
+    if (p->check)
+        goto out;
+    MPL_TRY(mpl_file_begin(p->ctx, path, &file));
+    fputs(text, file.stream);
+    MPL_TRY(mpl_file_commit(p->ctx, &file));
+out:
+    mpl_file_end(p->ctx, &file);
+    mpl_free(p->ctx, old);
+    return st;
+}
+
+/* Draws into `path`; the picture ends in what it was made from. */
+static mpl_status draw(press *p, const char *script, const char *table, uint64_t inputs, const char *path)
+{
+    mpl_status st = MPL_OK;
+    char picture[420];
+    char *settings = NULL, *svg = NULL;
+    size_t size = 0;
+    mpl_new_file file = {0};
+    FILE *stream = open_memstream(&settings, &size);
+
+    snprintf(picture, sizeof picture, "%s.part", path);
+    MPL_TRY(stream != NULL ? MPL_OK : MPL_EMEM);
+    fputs("table=", stream);
+    mpl_put_gnuplot(stream, table);
+    fputs("; output=", stream);
+    mpl_put_gnuplot(stream, picture);
+    MPL_TRY(fflush(stream) == 0 ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_gnuplot(p->ctx, settings, script));
+    MPL_TRY(mpl_file_read(p->ctx, picture, &svg, &size));
+    MPL_TRY(mpl_file_begin(p->ctx, path, &file));
+    mpl_svg_put(file.stream, svg, size, inputs);
+    MPL_TRY(mpl_file_commit(p->ctx, &file));
+out:
+    unlink(picture);
+    if (stream != NULL)
+        fclose(stream);
+    free(settings);
+    mpl_file_end(p->ctx, &file);
+    mpl_free(p->ctx, svg);
+    return st;
+}
+
+static mpl_status settle_figure(press *p, const mpl_paper_item *item)
+{
+    mpl_status st = MPL_OK;
+    char script[300], table[300], path[300], *text[3] = {NULL};
+    size_t size[3] = {0};
+    uint64_t inputs = mpl_hash(MPL_HASH_SEED, item->tsv, strlen(item->tsv));
+
+    p->n_files++;
+    snprintf(script, sizeof script, "scripts/%s", item->script);
+    snprintf(table, sizeof table, "results/tables/%s.tsv", item->name);
+    snprintf(path, sizeof path, "results/figures/%s.svg", item->name);
+    MPL_TRY(mpl_file_read(p->ctx, script, &text[0], &size[0]));
+    MPL_TRY(mpl_file_read(p->ctx, MPL_STYLE, &text[1], &size[1]));
+    for (int i = 0; i < 2; i++)
+        inputs = mpl_hash(inputs, text[i], size[i]);
+    MPL_TRY(read_old(p->ctx, path, &text[2], &size[2]));
+    if (text[2] != NULL && mpl_svg_fresh(text[2], size[2], inputs))
+        goto out;
+    say(p, path);
+    if (!p->check)
+        MPL_TRY(draw(p, script, table, inputs, path));
+out:
+    for (int i = 0; i < 3; i++)
+        mpl_free(p->ctx, text[i]);
+    return st;
+}
+
+static mpl_status settle_item(press *p, const mpl_paper_item *item)
+{
+    mpl_status st = MPL_OK;
+    char path[300], *text = NULL;
+
+    snprintf(path, sizeof path, "results/tables/%s.%s", item->name, item->script != NULL ? "tsv" : "md");
+    if (item->script == NULL)
+        MPL_TRY(mpl_paper_table(p->ctx, item, &text));
+    MPL_TRY(settle(p, path, text != NULL ? text : item->tsv));
+    if (item->script != NULL)
+        MPL_TRY(settle_figure(p, item));
+out:
+    mpl_free(p->ctx, text);
+    return st;
+}
+
+mpl_status mpl_cmd_paper(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    const char *path = options->args.n > 0 ? options->args.item[0] : "PAPER.md";
+    press p = {.ctx = ctx, .check = options->check};
+    mpl_paper paper = {0};
+    char *text = NULL, *filled = NULL, *faults = NULL;
+    size_t size;
+
+    if (options->args.n == 0 && access(path, F_OK) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "paper: no %s here: it is made in the folder of memplan's sources", path);
+    MPL_TRY(mpl_file_read(ctx, path, &text, &size));
+    if (strlen(text) != size)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: no text", path);
+    MPL_TRY(mpl_paper_make(ctx, &paper));
+    MPL_TRY(mpl_paper_fill(ctx, &paper, path, text, &filled, &faults)); /* before anything is written */
+    for (uint32_t i = 0; i < paper.n; i++)
+        MPL_TRY(settle_item(&p, &paper.item[i]));
+    MPL_TRY(settle(&p, path, filled));
+    fputs(faults, stdout);
+    if (p.check && p.n_stale > 0)
+        MPL_FAIL(ctx, MPL_EINVALID,
+                 "paper: %" PRIu32 " of %" PRIu32 " files are not what the rows make; "
+                 "memplan paper writes them anew",
+                 p.n_stale, p.n_files);
+    if (faults[0] != '\0')
+        MPL_FAIL(ctx, MPL_EINVALID, "paper: %s says what the rows do not", path);
+    printf("%" PRIu32 " files are what the rows make\n", p.n_files);
+out:
+    mpl_paper_fini(ctx, &paper);
+    mpl_free(ctx, text);
+    mpl_free(ctx, filled);
+    mpl_free(ctx, faults);
+    return st;
+}

@@ -1,0 +1,215 @@
+/* cmd_plan.c -- memplan plan: one plan, verified before it is written. */
+#include <signal.h>
+#include <unistd.h>
+
+#include "graphs/core/size.h"
+#include "harness/cli/command.h"
+#include "harness/report/grid.h"
+#include "harness/job/job.h"
+#include "planners/ilp/ilp.h"
+
+/* The memories of pool 0 where it has several: nobody compares their bytes with a bound. */
+static void print_memories(const mpl_spread *spread)
+{
+    char gap[32], capacity[32];
+
+    for (uint32_t k = 0; k < spread->n; k++) {
+        snprintf(capacity, sizeof capacity, "%" PRIu64, spread->capacity[k]);
+        printf("memory %" PRIu32 " %12" PRIu64 " bytes  %14s  of %s, %" PRIu64 " a byte\n", k,
+               spread->bytes[k], mpl_sized(spread->bytes[k]).text,
+               spread->capacity[k] == MPL_NO_CAPACITY ? "any number" : capacity, spread->price[k]);
+    }
+    printf("cost     %12" PRIu64 ", bound %" PRIu64 ", gap %s\n", spread->cost, spread->cost_bound,
+           mpl_gap_text(spread->cost, spread->cost_bound, gap));
+}
+
+/* What was found by an order that searches, over what it is proved, and whether the plan is of that order. */
+static void print_order(const mpl_job *job, const mpl_record *row, uint64_t planned)
+{
+    const mpl_order_found *found = &job->order_found;
+    uint64_t other = 0;
+    char gap[32];
+
+    if (found->ns > 0)
+        printf("order    %12" PRIu64 " bytes  %14s  %s; %s over %s, gap %s\n", found->live_bytes,
+               mpl_sized(found->live_bytes).text, mpl_record_get_text(row, MPL_FIELD_order),
+               mpl_order_proof(job), mpl_order_scope(job),
+               mpl_gap_text(found->live_bytes, found->bound_bytes, gap));
+    if (!mpl_record_is(row, MPL_FIELD_order_kept, "given"))
+        return;
+    printf("kept     the given order: ");
+    if (mpl_record_get_int(row, MPL_FIELD_order_other_bytes, &other))
+        printf("its plan is lower, %" PRIu64 " bytes against %" PRIu64 "\n", planned, other);
+    else
+        printf("the other has no plan\n");
+}
+
+/* What ended the search before its end. */
+static void print_stop(const mpl_record *row)
+{
+    const char *by = mpl_record_text_or(row, MPL_FIELD_stopped, "done");
+
+    if (strcmp(by, "solver") == 0)
+        printf("stopped  GLPK gave up; the plan is what was there\n");
+    else if (strcmp(by, "done") != 0)
+        printf("stopped  by the %s\n", strcmp(by, "ticks") == 0 ? "budget" : by);
+}
+
+static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_record *row)
+{
+    uint64_t planned = 0, packed = 0, bound = 0, plan_ns = 0;
+    char gap[32];
+
+    mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
+    mpl_record_get_int(row, MPL_FIELD_packed_bytes, &packed);
+    mpl_record_get_int(row, MPL_FIELD_bound_bytes, &bound);
+    printf("graph    %s: %" PRIu32 " buffers, %" PRIu32 " steps, %s\n", mpl_shown(job->text), job->problem->n,
+           job->problem->n_steps, mpl_record_get_text(row, MPL_FIELD_safety));
+    print_order(job, row, planned);
+    printf("planner  %s\n", mpl_shown(mpl_record_get_text(row, MPL_FIELD_planner)));
+    printf("planned  %12" PRIu64 " bytes  %14s  verified, %s\n", planned, mpl_sized(planned).text,
+           mpl_claim_name(plan->claim));
+    if (packed != planned)
+        printf("packed   %12" PRIu64 " bytes  %14s  blocks in one arena\n", packed, mpl_sized(packed).text);
+    if (plan->spread.n > 0)
+        print_memories(&plan->spread);
+    else
+        printf("bound    %12" PRIu64 " bytes  %14s  %s, gap %s\n", bound, mpl_sized(bound).text,
+               mpl_record_get_text(row, MPL_FIELD_bound_kind), mpl_gap_text(planned, bound, gap));
+    printf("naive    %12" PRIu64 " bytes  %14s  nothing shared\n", job->naive_bytes,
+           mpl_sized(job->naive_bytes).text);
+    for (uint32_t k = 1; k < plan->n_pools; k++)
+        printf("pool     %12" PRIu64 " bytes  %14s  %s\n", plan->pool_bytes[k],
+               mpl_sized(plan->pool_bytes[k]).text, mpl_shown(job->problem->pool_name[k]));
+    print_stop(row);
+    if (mpl_record_get_int(row, MPL_FIELD_plan_ns, &plan_ns))
+        printf("time     %.3f ms\n", (double)plan_ns / 1e6);
+}
+
+/* What differs from one build, machine or run to the next is left out. */
+static void forget_origin(mpl_record *row)
+{
+    static const mpl_field origin[] = {MPL_FIELD_memplan, MPL_FIELD_machine, MPL_FIELD_device,
+                                       MPL_FIELD_plan_ns, MPL_FIELD_self_ns, MPL_FIELD_order_ns};
+
+    for (size_t i = 0; i < sizeof origin / sizeof *origin; i++)
+        mpl_record_null(row, origin[i]);
+}
+
+/* A failure is a row too. The message of the failure stays that of ctx. */
+static void keep_failure(mpl_ctx *ctx, const mpl_record *row, char **json)
+{
+    char message[sizeof ctx->message];
+
+    memcpy(message, ctx->message, sizeof message);
+    if (!mpl_record_is(row, MPL_FIELD_status, "ok") && !mpl_record_is_null(row, MPL_FIELD_status))
+        (void)mpl_record_write(ctx, row, json);
+    memcpy(ctx->message, message, sizeof message);
+}
+
+static mpl_status write_plan(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                             const mpl_plan *plan, const char *row_json)
+{
+    mpl_status st = MPL_OK;
+    char *fields = NULL;
+
+    MPL_TRY((fields = mpl_strdup(ctx, row_json)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_plan_add_bindings(ctx, job->source.graph, job->map, &fields));
+    MPL_TRY(mpl_plan_write(ctx, options->output, job->problem, plan, fields));
+out:
+    mpl_free(ctx, fields);
+    return st;
+}
+
+/* What was proved not to fit is written for the checker, and stays a failure with its message. */
+static mpl_status write_refusal(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_record *row,
+                                const mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    char *json = NULL, message[sizeof ctx->message];
+
+    memcpy(message, ctx->message, sizeof message);
+    if (options->reproducible)
+        forget_origin(row);
+    MPL_TRY(mpl_record_write(ctx, row, &json));
+    MPL_TRY(mpl_plan_write(ctx, options->output, job->problem, plan, json));
+    memcpy(ctx->message, message, sizeof message);
+    st = MPL_EINVALID;
+out:
+    mpl_free(ctx, json);
+    return st;
+}
+
+/* ---- while it plans ---------------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+/* One line that the next one overwrites. */
+static void show_progress(void *arg, uint64_t planned, uint64_t bound)
+{
+    char gap[32];
+
+    (void)arg;
+    fprintf(stderr, "\r\033[Kbest %s, bound %s, gap %s; Ctrl-C takes the best", mpl_sized(planned).text,
+            mpl_sized(bound).text, mpl_gap_text(planned, bound, gap));
+}
+
+/* Plans; the first Ctrl-C ends the search with what it has, the second the program. */
+static mpl_status plan_watched(mpl_ctx *ctx, mpl_options *options, mpl_job *job, mpl_record **row,
+                               mpl_plan **plan)
+{
+    struct sigaction act = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND}, before;
+    bool shown = isatty(STDERR_FILENO) != 0 && !options->quiet && !options->json;
+    mpl_watch watch = {
+        .progress = shown ? show_progress : NULL, .bind = mpl_bind_thread, .stop = &interrupted};
+    mpl_status st;
+
+    interrupted = 0;
+    options->watch = &watch;
+    sigaction(SIGINT, &act, &before);
+    st = mpl_job_plan_by_options(ctx, options, options->args.item[0], job, row, plan);
+    sigaction(SIGINT, &before, NULL);
+    options->watch = NULL;
+    if (shown)
+        fputs("\r\033[K", stderr);
+    return st;
+}
+
+mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    mpl_job job = {0};
+    mpl_record *row = NULL;
+    mpl_plan *plan = NULL;
+    char *json = NULL;
+
+    st = plan_watched(ctx, options, &job, &row, &plan);
+    if (st != MPL_OK && options->json && row != NULL)
+        keep_failure(ctx, row, &options->result);
+    if (st == MPL_EINVALID && plan != NULL && options->output != NULL)
+        st = write_refusal(ctx, options, &job, row, plan);
+    MPL_TRY(st);
+    if (options->reproducible)
+        forget_origin(row);
+    MPL_TRY(mpl_record_write(ctx, row, &json));
+    if (options->output != NULL)
+        MPL_TRY(write_plan(ctx, options, &job, plan, json));
+    if (options->write_lp != NULL)
+        MPL_TRY(mpl_ilp_write(ctx, job.problem, plan, options->write_lp));
+    if (options->json)
+        options->result = json, json = NULL;
+    else if (!options->quiet)
+        print_summary(&job, plan, row);
+out:
+    mpl_free(ctx, json);
+    mpl_plan_free(ctx, plan);
+    mpl_record_free(ctx, row);
+    mpl_job_fini(ctx, &job);
+    return st;
+}

@@ -1,0 +1,35 @@
+/* cmd_verify.c -- memplan verify: the independent verifier alone. */
+#include "harness/cli/command.h"
+#include "harness/job/job.h"
+
+mpl_status mpl_cmd_verify(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    const char *graph = options->args.item[0], *path = options->args.item[1];
+    mpl_plan_file file = {0};
+    mpl_record *row = NULL;
+    mpl_job job = {0};
+
+    MPL_TRY(mpl_job_open_plan(ctx, options, graph, path, &file, &row, &job));
+    st = mpl_job_verify_file(ctx, &job, file.plan);
+    if (st == MPL_OK)
+        MPL_TRY(mpl_job_plan_fields(ctx, &job, file.plan, row));
+    else if (st == MPL_EINVALID)
+        mpl_row_fail(row, "refused", ctx->message);
+    else
+        goto out;
+    if (options->json) {
+        mpl_status refused = st;
+
+        MPL_TRY(mpl_record_write(ctx, row, &options->result));
+        st = refused;
+    } else if (st == MPL_OK && !options->quiet) {
+        printf("%s: verified: %" PRIu32 " buffers in %" PRIu64 " bytes, bound %" PRIu64 "\n", path,
+               job.problem->n, file.plan->peak_bytes, job.bound_bytes);
+    }
+out:
+    mpl_plan_file_fini(ctx, &file);
+    mpl_record_free(ctx, row);
+    mpl_job_fini(ctx, &job);
+    return st;
+}

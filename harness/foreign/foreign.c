@@ -1,0 +1,226 @@
+/* foreign.c -- planners from outside: their names, and what both kinds of them share. See foreign.h. */
+#include "harness/foreign/foreign.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "harness/job/isolate.h"
+
+#define LOWER "abcdefghijklmnopqrstuvwxyz"
+
+enum { NAME_ROOM = 64 };
+
+/* Solvers that others wrote, and how their programs are called. */
+static const struct {
+    const char *name, *flags;
+} known[] = {
+    {"minimalloc", "--capacity={capacity} --timeout={time_limit}s --input={in} --output={out}"},
+};
+
+bool mpl_foreign_named(const char *text)
+{
+    return strncmp(text, "so:", 3) == 0 || strncmp(text, "exec:", 5) == 0;
+}
+
+/* Bytes of a NAME that '=' follows; 0: there is none. */
+static size_t leading_name(const char *text)
+{
+    size_t n = strchr(LOWER, text[0]) != NULL ? strspn(text, LOWER "0123456789_-") : 0;
+
+    return text[0] != '\0' && text[n] == '=' ? n : 0;
+}
+
+/* The file's name in the first n bytes of a path or command, without `ending`, with '_' for what a table could not show. */
+static void base_name(const char *text, size_t n, const char *ending, char *name)
+{
+    size_t from = n, k = strlen(ending), length;
+
+    while (from > 0 && text[from - 1] != '/')
+        from--;
+    if (n - from > k && strncmp(text + n - k, ending, k) == 0)
+        n -= k;
+    length = n - from < NAME_ROOM - 8 ? n - from : NAME_ROOM - 8;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)text[from + i];
+
+        name[i] = (char)(c > ' ' && c < 127 && strchr(",|:'\"\\", c) == NULL ? c : '_');
+    }
+    name[length] = '\0';
+}
+
+static mpl_status make(mpl_ctx *ctx, const char *kind, const char *name, const char *target, size_t n,
+                       mpl_foreign **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_foreign *f = NULL;
+    bool library = strcmp(kind, "so") == 0;
+
+    MPL_TRY(mpl_new(ctx, f, 1));
+    f->kind = kind;
+    MPL_TRY(mpl_new(ctx, f->name, NAME_ROOM + 8));
+    snprintf(f->name, NAME_ROOM + 8, "%s:%s", kind, name);
+    MPL_TRY(mpl_new(ctx, f->target, n + 1));
+    memcpy(f->target, target, n);
+    f->planner = (mpl_planner){
+        .name = f->name,
+        .about = library ? "a library from outside" : "a command from outside",
+        .source = "its own",
+        .traits = MPL_FOREIGN | (library ? 0 : MPL_SERIAL_ONLY),
+        .plan = library ? mpl_foreign_so_plan : mpl_foreign_exec_plan,
+    };
+    *out = f, f = NULL;
+out:
+    mpl_foreign_free(ctx, f);
+    return st;
+}
+
+static mpl_status new_library(mpl_ctx *ctx, const char *text, mpl_foreign **out, const char **params)
+{
+    mpl_status st = MPL_OK;
+    mpl_foreign *f = NULL;
+    size_t n = strcspn(text, ":");
+    char name[NAME_ROOM];
+
+    base_name(text, n, ".so", name);
+    MPL_TRY(make(ctx, "so", name, text, n, &f));
+    if (access(f->target, R_OK) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "so:%.200s: %s; the path of a shared library is needed", f->target,
+                 strerror(errno));
+    *params = text[n] == ':' ? text + n + 1 : NULL;
+    *out = f, f = NULL;
+out:
+    mpl_foreign_free(ctx, f);
+    return st;
+}
+
+static mpl_status new_command(mpl_ctx *ctx, const char *text, mpl_foreign **out)
+{
+    mpl_status st = MPL_OK;
+    size_t n = leading_name(text);
+    const char *command = n > 0 ? text + n + 1 : text;
+    char name[NAME_ROOM];
+
+    command += strspn(command, " \t\n");
+    if (*command == '\0')
+        MPL_FAIL(ctx, MPL_EINPUT, "exec:%.60s: a command is needed: exec:[NAME=]'CMD {in} {out}'", text);
+    if (n > 0)
+        snprintf(name, sizeof name, "%.*s", (int)(n < NAME_ROOM - 8 ? n : NAME_ROOM - 8), text);
+    else
+        base_name(command, strcspn(command, " \t\n"), "", name);
+    MPL_TRY(make(ctx, "exec", name, command, strlen(command), out));
+out:
+    return st;
+}
+
+mpl_status mpl_foreign_new(mpl_ctx *ctx, const char *text, mpl_foreign **out, const char **params)
+{
+    *params = NULL;
+    return text[0] == 's' ? new_library(ctx, text + 3, out, params) : new_command(ctx, text + 5, out);
+}
+
+/* `path` as one word of the shell. */
+static size_t quote(const char *path, char *to)
+{
+    size_t n = 0;
+
+    to[n++] = '\'';
+    for (; *path != '\0'; path++) {
+        if (*path == '\'') {
+            memcpy(to + n, "'\\'", 3);
+            n += 3;
+        }
+        to[n++] = *path;
+    }
+    to[n++] = '\'';
+    return n;
+}
+
+mpl_status mpl_foreign_peer(mpl_ctx *ctx, const char *text, mpl_foreign **out)
+{
+    mpl_status st = MPL_OK;
+    size_t n = leading_name(text), k = 0, length;
+    const char *target = text + n + 1, *flags = "{in} {out}";
+    char name[NAME_ROOM], *command = NULL;
+
+    if (n == 0 || n >= NAME_ROOM - 8 || *target == '\0')
+        MPL_FAIL(ctx, MPL_EINPUT, "--peer: '%.100s' is no NAME=PATH or NAME='CMD {in} {out}'", text);
+    snprintf(name, sizeof name, "%.*s", (int)n, text);
+    if (access(target, X_OK) != 0) {
+        MPL_TRY(make(ctx, "exec", name, target, strlen(target), out));
+        goto out;
+    }
+    while (k < sizeof known / sizeof *known && strcmp(known[k].name, name) != 0)
+        k++;
+    if (k < sizeof known / sizeof *known)
+        flags = known[k].flags;
+    MPL_TRY(mpl_new(ctx, command, 4 * strlen(target) + strlen(flags) + 4));
+    length = quote(target, command);
+    length += (size_t)sprintf(command + length, " %s", flags);
+    MPL_TRY(make(ctx, "exec", name, command, length, out));
+out:
+    mpl_free(ctx, command);
+    return st;
+}
+
+void mpl_foreign_free(mpl_ctx *ctx, mpl_foreign *f)
+{
+    if (f == NULL)
+        return;
+    mpl_free(ctx, f->name);
+    mpl_free(ctx, f->target);
+    mpl_free(ctx, f);
+}
+
+mpl_status mpl_foreign_fail(mpl_run *run, mpl_status st, const char *failure, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    for (char *c = text; *c != '\0'; c++)
+        *c = (unsigned char)*c < ' ' || *c == 127 ? ' ' : *c;
+    run->failure = failure;
+    return mpl_fail(run->ctx, st, __FILE__, __LINE__, "planner %s: %s: %s", run->planner->name, failure,
+                    text);
+}
+
+int64_t mpl_foreign_limit(const mpl_run *run)
+{
+    int64_t left = run->deadline_ns == INT64_MAX ? MPL_FOREIGN_LIMIT_NS : run->deadline_ns - mpl_clock_ns();
+
+    return left > 0 ? left : 0;
+}
+
+mpl_status mpl_foreign_ended(mpl_run *run, const mpl_ending *ending, int64_t limit_ns)
+{
+    if (ending->interrupted != 0)
+        return mpl_foreign_fail(run, MPL_ELIMIT, "timeout", "interrupted by signal %d", ending->interrupted);
+    if (ending->timed_out)
+        return mpl_foreign_fail(run, MPL_ELIMIT, "timeout", "no answer within %.3g s",
+                                (double)limit_ns / 1e9);
+    if (ending->signal != 0)
+        return mpl_foreign_fail(run, MPL_EINVALID, "crash", "ended by signal %d (%s)", ending->signal,
+                                strsignal(ending->signal));
+    return MPL_OK;
+}
+
+mpl_status mpl_foreign_check(mpl_run *run, const mpl_problem *p, const uint64_t *offset)
+{
+    char text[24];
+    uint64_t end;
+
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        if (offset[b] == MPL_UNPLACED)
+            return mpl_foreign_fail(run, MPL_EINVALID, "garbage", "buffer '%.100s' has no offset",
+                                    mpl_buffer_label(p, b, text));
+        if (!mpl_add_bytes(offset[b], p->bytes[b], &end) || end > INT64_MAX)
+            return mpl_foreign_fail(run, MPL_EINVALID, "garbage",
+                                    "buffer '%.100s' at offset %" PRIu64 " would end above 2^63",
+                                    mpl_buffer_label(p, b, text), offset[b]);
+    }
+    return MPL_OK;
+}

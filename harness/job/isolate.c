@@ -1,0 +1,116 @@
+/* isolate.c -- a function in a process of its own. See isolate.h. */
+#include "harness/job/isolate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/job/worker.h"
+
+void *mpl_share(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Where memory runs out, this process is the one to go. */
+static void offer_to_oom_killer(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY);
+
+    if (fd >= 0 && write(fd, "1000", 4) < 0)
+        fputs("", stderr); /* not allowed here: then it stays as likely as memplan */
+    if (fd >= 0)
+        close(fd);
+}
+
+static void __attribute__((noreturn)) child(void (*body)(void *), void *arg, pid_t parent)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGPIPE, SIGXFSZ, SIGCHLD, SIGSEGV,
+                                  SIGBUS, SIGFPE,  SIGILL,  SIGABRT}; /* a sanitizer's too: not its program */
+    sigset_t none;
+    int null;
+
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        signal(signals[i], SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    offer_to_oom_killer();
+    if ((null = open("/dev/null", O_RDONLY)) >= 0)
+        dup2(null, 0);
+    dup2(2, 1);
+    close_range(3, ~0u, 0); /* rows, plans, locks: none of its business */
+    body(arg);
+    _exit(0);
+}
+
+/* Until the process ends, the deadline passes or memplan is told to stop; the process is not reaped yet. */
+static void await(pid_t pid, int64_t deadline_ns, mpl_ending *ending)
+{
+    enum { SLICE_MS = 50 }; /* a signal that comes between check and poll waits that long */
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd wait = {.fd = pidfd, .events = POLLIN}; /* fd -1 (an old kernel): poll only sleeps */
+    siginfo_t info;
+
+    for (;;) {
+        int64_t left = deadline_ns - mpl_clock_ns();
+
+        info.si_pid = 0;
+        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid)
+            break;
+        ending->timed_out = left <= 0;
+        ending->interrupted = mpl_interrupted();
+        if (ending->timed_out || ending->interrupted != 0)
+            break;
+        left = left / 1000000 + 1;
+        poll(&wait, 1, pidfd < 0 ? 1 : left < SLICE_MS ? (int)left : SLICE_MS);
+    }
+    if (pidfd >= 0)
+        close(pidfd);
+}
+
+mpl_status mpl_isolate(mpl_ctx *ctx, void (*body)(void *arg), void *arg, int64_t deadline_ns,
+                       mpl_ending *ending)
+{
+    mpl_status st = MPL_OK;
+    struct sigaction old_int, old_term;
+    int64_t begin;
+    pid_t self = getpid(), pid;
+    int how = 0;
+
+    memset(ending, 0, sizeof *ending);
+    sigaction(SIGINT, NULL, &old_int);
+    sigaction(SIGTERM, NULL, &old_term);
+    mpl_interrupt_catch();
+    fflush(NULL);
+    if ((pid = fork()) < 0)
+        MPL_FAIL(ctx, MPL_EMEM, "no process: %s", strerror(errno));
+    if (pid == 0)
+        child(body, arg, self);
+    begin = mpl_clock_ns(); /* what fork() took is the price of our size, not of what runs there */
+    setpgid(pid, pid);      /* here too: it must be done before the group is killed */
+    await(pid, deadline_ns, ending);
+    ending->wall_ns = mpl_clock_ns() - begin;
+    kill(-pid, SIGKILL); /* before the reaping: until then the number is the group's */
+    kill(pid, SIGKILL);
+    while (waitpid(pid, &how, 0) < 0 && errno == EINTR)
+        ;
+    ending->signal = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
+    ending->exit_status = WIFEXITED(how) ? WEXITSTATUS(how) : 0;
+out:
+    sigaction(SIGINT, &old_int, NULL);
+    sigaction(SIGTERM, &old_term, NULL);
+    return st;
+}

@@ -1,0 +1,420 @@
+/* measure.c -- one execution of a job. See measure.h. */
+#include "harness/job/measure.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const uint64_t INPUT_SEED = 1, OUTPUT_ALIGN = 64;
+
+static mpl_status no_such_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b)
+{
+    const mpl_graph *g = job->source.graph;
+
+    if (b->name != NULL)
+        return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                        "--input: %s has no input '%s'; its first is '%s'", job->text, b->name,
+                        g->n_inputs > 0 ? g->value_name[g->input[0]] : "none");
+    return mpl_fail(ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "--input: %s has %" PRIu32 " inputs, there is no index %" PRIu32, job->text, g->n_inputs,
+                    b->index);
+}
+
+static bool names_bound(const mpl_graph *g, const mpl_binding *b)
+{
+    for (uint32_t i = 0; i < g->n_bound; i++)
+        if (b->name != NULL && strcmp(b->name, g->bound_input[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The input that a binding means; n_inputs: none, it was folded away. An index counts the file's inputs. */
+static mpl_status find_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b, uint32_t *out)
+{
+    const mpl_graph *g = job->source.graph;
+    mpl_value v = b->name == NULL ? mpl_graph_file_input(g, b->index) : mpl_graph_find(g, b->name);
+    uint32_t i = 0;
+
+    while (i < g->n_inputs && g->input[i] != v)
+        i++;
+    if (v == MPL_NONE || (i == g->n_inputs && b->name != NULL && !names_bound(g, b)))
+        return no_such_input(ctx, job, b);
+    *out = i;
+    return MPL_OK;
+}
+
+static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b, mpl_inputs *inputs,
+                            bool *given)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = job->source.graph;
+    char want[200], got[200];
+    uint32_t i = 0;
+    mpl_value v;
+
+    MPL_TRY(find_input(ctx, job, b, &i));
+    if (i == g->n_inputs)
+        goto out;
+    v = g->input[i];
+    if (given[i])
+        MPL_FAIL(ctx, MPL_EINPUT, "--input: '%s' (index %" PRIu32 ") is given twice", g->value_name[v], i);
+    given[i] = true;
+    if (b->ramp) {
+        MPL_TRY(mpl_exec_make_input(ctx, g, i, 0, inputs->data[i]));
+        goto out;
+    }
+    if (b->tensor.type != g->value_type[v] || !mpl_shape_equal(&b->tensor.shape, &g->value_shape[v]))
+        MPL_FAIL(ctx, MPL_EINPUT, "--input: '%s' is %s%s; the file has %s%s", g->value_name[v],
+                 mpl_type_name(g->value_type[v]), mpl_shape_text(&g->value_shape[v], want),
+                 mpl_type_name(b->tensor.type), mpl_shape_text(&b->tensor.shape, got));
+    memcpy(inputs->data[i], b->tensor.data, g->value_bytes[v]);
+out:
+    return st;
+}
+
+mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job, mpl_inputs *out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = job->source.graph;
+    mpl_inputs inputs = {.n = g->n_inputs};
+    bool *given = NULL;
+
+    MPL_TRY(mpl_job_check_claims(ctx, options, job));
+    MPL_TRY(mpl_new(ctx, inputs.data, g->n_inputs));
+    MPL_TRY(mpl_new(ctx, given, g->n_inputs));
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        if ((inputs.data[i] = mpl_alloc(ctx, g->value_bytes[g->input[i]], 1)) == NULL)
+            MPL_TRY(MPL_EMEM);
+        MPL_TRY(mpl_exec_make_input(ctx, g, i, INPUT_SEED, inputs.data[i]));
+    }
+    for (uint32_t k = 0; k < job->inputs.n; k++)
+        MPL_TRY(set_input(ctx, job, &job->inputs.item[k], &inputs, given));
+    *out = inputs;
+    memset(&inputs, 0, sizeof inputs);
+out:
+    mpl_free(ctx, given);
+    mpl_inputs_fini(ctx, &inputs);
+    return st;
+}
+
+void mpl_inputs_fini(mpl_ctx *ctx, mpl_inputs *inputs)
+{
+    for (uint32_t i = 0; inputs->data != NULL && i < inputs->n; i++)
+        mpl_free(ctx, inputs->data[i]);
+    mpl_free(ctx, inputs->data);
+    memset(inputs, 0, sizeof *inputs);
+}
+
+/* LD_PRELOAD, then what glibc's malloc reads, by the names under which malloc_by has them. */
+static const struct {
+    const char *variable, *name;
+} malloc_settings[] = {
+    {"LD_PRELOAD", ""},
+    {"MALLOC_MMAP_THRESHOLD_", "mmap_threshold="},
+    {"MALLOC_TRIM_THRESHOLD_", "trim_threshold="},
+    {"GLIBC_TUNABLES", ""},
+};
+
+const char *mpl_malloc_by(char *text, size_t size)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof malloc_settings / sizeof *malloc_settings; i++) {
+        const char *value = getenv(malloc_settings[i].variable);
+
+        if (value != NULL && *value != '\0' && n < size)
+            n += (size_t)snprintf(text + n, size - n, "%s%s%s", n > 0 ? " " : "", malloc_settings[i].name,
+                                  value);
+    }
+    return n > 0 ? text : NULL;
+}
+
+/* The loader goes on without a library that it does not find: a row would name what was not there. */
+static mpl_status check_preloaded(mpl_ctx *ctx)
+{
+    const char *list = getenv("LD_PRELOAD");
+    mpl_status st = MPL_OK;
+
+    for (size_t n; list != NULL && *(list += strspn(list, " :")) != '\0'; list += n) {
+        char library[300];
+        void *handle;
+
+        n = strcspn(list, " :");
+        snprintf(library, sizeof library, "%.*s", (int)(n < 299 ? n : 299), list);
+        if ((handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD)) == NULL)
+            MPL_FAIL(ctx, MPL_EUNAVAIL, "--compare malloc: LD_PRELOAD names '%.200s', which is not loaded",
+                     library);
+        dlclose(handle);
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exec_options *out)
+{
+    static const char prefix[] = "random:";
+    mpl_status st = MPL_OK;
+    mpl_pass_set passes;
+
+    *out = (mpl_exec_options){.checked = options->checked, .weight_seed = 1};
+    if (options->compare != NULL && strcmp(options->compare, "malloc") != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "--compare: '%s' is not malloc", options->compare);
+    if (options->compare != NULL)
+        MPL_TRY(check_preloaded(ctx));
+    if (options->weights == NULL)
+        goto out;
+    if (strncmp(options->weights, prefix, sizeof prefix - 1) != 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "--weights: '%s' is not random:SEED", options->weights);
+    MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
+    out->random_weights = !mpl_pass_set_reads_weights(&passes);
+    MPL_TRY(mpl_parse_count(ctx, "--weights", options->weights + sizeof prefix - 1, 0, INT64_MAX,
+                            &out->weight_seed));
+out:
+    return st;
+}
+
+mpl_status mpl_measure_new(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
+                           const mpl_exec_options *options, const mpl_inputs *inputs, mpl_device *dev,
+                           mpl_exec **out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = job->source.graph;
+    mpl_exec_options within = *options;
+    mpl_exec *exec = NULL;
+
+    within.work_limit = job->work_limit;
+    within.op_workspace_limit = job->workspace_bytes; /* the ways that were planned for, and no others */
+    MPL_TRY(mpl_exec_new(ctx, job->backend, dev, g, job->order, plan != NULL ? job->problem : NULL,
+                         plan != NULL ? job->map : NULL, plan, &within, &exec));
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        MPL_TRY(mpl_exec_set_input(exec, i, inputs->data[i]));
+    *out = exec, exec = NULL;
+out:
+    mpl_exec_free(ctx, exec);
+    return st;
+}
+
+mpl_status mpl_measure_malloced(mpl_ctx *ctx, const mpl_options *options, mpl_exec *exec, mpl_malloced **out,
+                                uint64_t *malloc_bytes)
+{
+    mpl_status st = MPL_OK;
+    mpl_malloced *m = NULL;
+    uint32_t n_calls;
+
+    if (options->compare == NULL)
+        goto out;
+    MPL_TRY(mpl_malloced_new(ctx, exec, &m));
+    MPL_TRY(mpl_malloced_run(m, NULL));
+    mpl_malloced_facts(m, &n_calls, malloc_bytes);
+    *out = m, m = NULL;
+out:
+    mpl_malloced_free(ctx, m);
+    return st;
+}
+
+mpl_status mpl_measure_pair(mpl_exec *exec, mpl_malloced *m, uint64_t turn, int64_t *ns, int64_t *malloc_ns)
+{
+    mpl_status st = MPL_OK;
+
+    if (m != NULL && turn % 2 == 1)
+        MPL_TRY(mpl_malloced_run(m, malloc_ns));
+    MPL_TRY(mpl_exec_run(exec, ns));
+    if (m != NULL && turn % 2 == 0)
+        MPL_TRY(mpl_malloced_run(m, malloc_ns));
+out:
+    return st;
+}
+
+/* ---- outputs ---- */
+
+static uint64_t slot(const mpl_graph *g, uint32_t i)
+{
+    return (g->value_bytes[g->output[i]] + OUTPUT_ALIGN - 1) / OUTPUT_ALIGN * OUTPUT_ALIGN;
+}
+
+uint64_t mpl_outputs_bytes(const mpl_graph *g)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        sum += slot(g, i);
+    return sum;
+}
+
+const void *mpl_outputs_at(const mpl_graph *g, const void *outputs, uint32_t i)
+{
+    const char *at = outputs;
+
+    for (uint32_t k = 0; k < i; k++)
+        at += slot(g, k);
+    return at;
+}
+
+mpl_status mpl_outputs_get(mpl_exec *exec, const mpl_graph *g, void *to)
+{
+    mpl_status st = MPL_OK;
+    char *at = to;
+
+    for (uint32_t i = 0; i < g->n_outputs; at += slot(g, i), i++)
+        MPL_TRY(mpl_exec_output(exec, i, at));
+out:
+    return st;
+}
+
+double mpl_outputs_error(const mpl_graph *g, const void *got, const void *want)
+{
+    double worst = 0;
+
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        const void *a = mpl_outputs_at(g, got, i), *b = mpl_outputs_at(g, want, i);
+        mpl_value v = g->output[i];
+        uint64_t n = 0;
+        double error;
+
+        if (memcmp(a, b, g->value_bytes[v]) == 0 || !mpl_shape_count(&g->value_shape[v], &n))
+            continue;
+        error = mpl_compare(g->value_type[v], n, a, b);
+        /* bits differ though numbers do not (-0 and 0): that is not equal */
+        worst = error > worst ? error : worst > 0 ? worst : 5e-324;
+    }
+    return worst;
+}
+
+const char *mpl_outputs_word(double error)
+{
+    return error == 0 ? "equal" : error <= MPL_REL_TOLERANCE ? "within 1e-4" : "differ";
+}
+
+/* ---- devices ---- */
+
+mpl_status mpl_allocators_play(mpl_ctx *ctx, const mpl_problem *p, const mpl_backend *backend,
+                               mpl_device *dev, mpl_allocators *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_request *request = NULL;
+    uint32_t n = 0;
+
+    *out = (mpl_allocators){0};
+    MPL_TRY(mpl_requests_make(ctx, p, 0, &request, &n));
+    MPL_TRY(mpl_caching_play(ctx, request, n, UINT64_MAX, &out->model));
+    if (dev == NULL || backend->replay == NULL)
+        goto out;
+    for (int mode = MPL_REPLAY_PLAIN; mode <= MPL_REPLAY_POOL; mode++) {
+        st = backend->replay(dev, request, n, (mpl_replay_mode)mode, &out->own[mode]);
+        out->on_device = st == MPL_OK;
+        if (st != MPL_OK)
+            break;
+    }
+    if (st == MPL_EMEM) /* what does not fit without a plan is no failure of the plan */
+        st = MPL_OK;
+out:
+    mpl_free(ctx, request);
+    return st;
+}
+
+mpl_status mpl_measure_check(mpl_ctx *ctx, const mpl_measured *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_exec_facts *f = &m->facts;
+    uint64_t apart = f->device_taken > f->device_asked ? f->device_taken - f->device_asked
+                                                       : f->device_asked - f->device_taken;
+
+    if (apart > f->device_slack)
+        MPL_FAIL(ctx, MPL_EINVALID,
+                 "the device's memory in use grew by %" PRIu64 " bytes for %" PRIu64
+                 " planned, pinned and of workspaces; they may be %" PRIu64 " apart",
+                 f->device_taken, f->device_asked, f->device_slack);
+    if (f->device_allocations > 0)
+        MPL_FAIL(ctx, MPL_EINVALID, "%" PRIu64 " calls took memory of the device inside of runs; none may",
+                 f->device_allocations);
+    if (f->device_after > f->device_before)
+        MPL_FAIL(ctx, MPL_EINVALID,
+                 "the device's memory in use grew by %" PRIu64
+                 " bytes in the last run, or by another process",
+                 f->device_after - f->device_before);
+out:
+    return st;
+}
+
+/* ---- the row ---- */
+
+static void device_fields(const mpl_exec_facts *f, mpl_record *row)
+{
+    const mpl_device_clocks *c = &f->clocks;
+
+    mpl_record_text(row, MPL_FIELD_device, f->device);
+    mpl_record_null(row, MPL_FIELD_device_memory);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "allocations", f->device_allocations);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "before", f->device_before);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "after", f->device_after);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "asked", f->device_asked);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "taken", f->device_taken);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "slack", f->device_slack);
+    mpl_record_text(row, MPL_FIELD_math, f->math);
+    mpl_record_real(row, MPL_FIELD_tolerance, f->tolerance);
+    mpl_record_null(row, MPL_FIELD_implementations);
+    for (uint32_t i = 0; i < f->n_hows; i++)
+        mpl_record_member_int(row, MPL_FIELD_implementations, f->how[i].name, f->how[i].n);
+    mpl_record_null(row, MPL_FIELD_clocks);
+    if (!c->known)
+        return;
+    mpl_record_member_int(row, MPL_FIELD_clocks, "core_mhz", c->core_mhz);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "core_most_mhz", c->core_most_mhz);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "memory_mhz", c->memory_mhz);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "memory_most_mhz", c->memory_most_mhz);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "state", c->state);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "power_mw", c->power_mw);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "power_most_mw", c->power_most_mw);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "celsius", c->celsius);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "throttled", c->throttled);
+}
+
+static void allocator_fields(const mpl_allocators *a, mpl_record *row)
+{
+    const mpl_replay_facts *plain = &a->own[MPL_REPLAY_PLAIN], *pool = &a->own[MPL_REPLAY_POOL];
+
+    mpl_record_null(row, MPL_FIELD_allocators);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "requested", a->model.requested_bytes);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "malloc", plain->peak_bytes);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "malloc_ns", (uint64_t)plain->ns);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "pool", pool->peak_bytes);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "pool_ns", (uint64_t)pool->ns);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "allocated", a->model.allocated_bytes);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "reserved", a->model.reserved_bytes);
+}
+
+void mpl_measure_fields(const mpl_measured *m, mpl_record *row)
+{
+    mpl_record_text(row, MPL_FIELD_executed, "in order");
+    mpl_record_int(row, MPL_FIELD_measured_bytes, m->facts.measured_bytes);
+    mpl_record_int(row, MPL_FIELD_rss_bytes, m->rss_bytes);
+    if (m->malloc_bytes > 0)
+        mpl_record_int(row, MPL_FIELD_malloc_bytes, m->malloc_bytes);
+    mpl_record_null(row, MPL_FIELD_holds);
+    mpl_record_member_int(row, MPL_FIELD_holds, "weights", m->facts.weight_bytes);
+    mpl_record_member_int(row, MPL_FIELD_holds, "packed", m->facts.packed_bytes);
+    mpl_record_member_int(row, MPL_FIELD_holds, "pinned", m->facts.pinned_bytes);
+    mpl_record_member_int(row, MPL_FIELD_holds, "before", m->before_bytes);
+    mpl_record_int(row, MPL_FIELD_workspace_bytes, m->facts.workspace_bytes);
+    if (m->facts.device[0] != '\0')
+        device_fields(&m->facts, row);
+    if (m->allocators.on_device)
+        allocator_fields(&m->allocators, row);
+    mpl_record_int(row, MPL_FIELD_copied_bytes, m->facts.copied_bytes);
+    mpl_record_int(row, MPL_FIELD_kernels, m->facts.n_kernels);
+    mpl_record_int(row, MPL_FIELD_reordered_bytes, m->facts.reordered_bytes);
+    mpl_record_int(row, MPL_FIELD_loop_carry_bytes, m->facts.loop_carry_bytes);
+}
+
+uint64_t mpl_rss_now(void)
+{
+    unsigned long long pages = 0, size;
+    FILE *f = fopen("/proc/self/statm", "r");
+
+    if (f == NULL)
+        return 0;
+    if (fscanf(f, "%llu %llu", &size, &pages) != 2)
+        pages = 0;
+    fclose(f);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}

@@ -1,0 +1,109 @@
+/* program.c -- see program.h. */
+#include "harness/job/program.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+mpl_status mpl_ssa_by_option(mpl_ctx *ctx, const char *text, mpl_ssa_level *level)
+{
+    mpl_status st = MPL_OK;
+    int i = 0;
+
+    while (i < MPL_N_SSA_LEVELS && strcmp(text, mpl_ssa_level_name[i]) != 0)
+        i++;
+    if (i == MPL_N_SSA_LEVELS)
+        MPL_FAIL(ctx, MPL_EINPUT, "--ssa: '%s' is none of copy, views, full, boxes", text);
+    *level = (mpl_ssa_level)i;
+out:
+    return st;
+}
+
+mpl_status mpl_program_text(mpl_ctx *ctx, const mpl_options *options, const char **graph, char **store)
+{
+    static const char form[] = "%s%cssa=program";
+    mpl_status st = MPL_OK;
+    size_t n = strcspn(*graph, ":"), room = strlen(*graph) + sizeof form;
+    const mpl_zoo_entry *entry = mpl_zoo_find(*graph, n);
+    uint32_t i = 0;
+
+    if (entry == NULL || (options->dump_ssa == NULL && strcmp(options->ssa, "full") == 0))
+        goto out;
+    while (entry->params[i].key != NULL && strcmp(entry->params[i].key, "ssa") != 0)
+        i++;
+    if (entry->params[i].key == NULL || strstr(*graph + n, "ssa=") != NULL)
+        goto out;
+    MPL_TRY(mpl_new(ctx, *store, room));
+    snprintf(*store, room, form, *graph, (*graph)[n] == ':' ? ',' : ':');
+    *graph = *store;
+out:
+    return st;
+}
+
+typedef struct dump {
+    mpl_ctx *ctx;
+    const char *folder;
+    char path[4096];
+} dump;
+
+static mpl_status write_graph(dump *d, uint32_t number, const char *name, const mpl_graph *g)
+{
+    mpl_status st = MPL_OK;
+
+    if ((size_t)snprintf(d->path, sizeof d->path, "%s/%" PRIu32 "-%s.graph", d->folder, number, name) >=
+        sizeof d->path)
+        MPL_FAIL(d->ctx, MPL_EINPUT, "--dump-ssa: the path is too long");
+    MPL_TRY(mpl_text_write(d->ctx, d->path, g));
+out:
+    return st;
+}
+
+static mpl_status write_step(void *arg, uint32_t step, const mpl_graph *g)
+{
+    return write_graph(arg, step + 1, mpl_ssa_step_name[step], g);
+}
+
+mpl_status mpl_program_to_ssa(mpl_ctx *ctx, const mpl_options *options, mpl_source *source, bool *is_program,
+                              mpl_ssa_facts *facts)
+{
+    mpl_status st = MPL_OK;
+    mpl_graph *made = NULL;
+    mpl_ssa_level level = MPL_SSA_FULL;
+    dump d = {.ctx = ctx, .folder = options->dump_ssa};
+
+    *is_program = source->graph != NULL && source->graph->program;
+    if (!*is_program && d.folder != NULL)
+        MPL_FAIL(
+            ctx, MPL_EINPUT,
+            "--dump-ssa: this is no program: .graph text that begins with 'program NAME', or a network of "
+            "the zoo that has a parameter ssa, named without it");
+    if (!*is_program)
+        goto out;
+    MPL_TRY(mpl_ssa_by_option(ctx, options->ssa, &level));
+    if (d.folder != NULL) {
+        if (mkdir(d.folder, 0777) != 0 && errno != EEXIST)
+            MPL_FAIL(ctx, MPL_EINPUT, "--dump-ssa: %s: %s", d.folder, strerror(errno));
+        MPL_TRY(write_graph(&d, 0, "program", source->graph));
+    }
+    MPL_TRY(mpl_tensor_ssa(ctx, source->graph, level,
+                           d.folder != NULL ? &(mpl_ssa_watch){write_step, &d} : NULL, facts, &made));
+    mpl_graph_free(ctx, source->graph);
+    source->graph = made;
+out:
+    return st;
+}
+
+void mpl_program_show(const mpl_options *options, const mpl_ssa_facts *facts)
+{
+    printf("program      %" PRIu32 " views, %" PRIu32 " writes; in SSA (%s):", facts->n_views,
+           facts->n_writes, options->ssa);
+    for (uint32_t i = 0; i < MPL_SSA_STEPS; i++)
+        if (strcmp(options->ssa, "full") == 0 || i == 0 ||
+            (i == MPL_SSA_STEPS - 1 && strcmp(options->ssa, "views") == 0))
+            printf("%s %s %" PRIu32 "+%" PRIu32 "+%" PRIu32, i > 0 ? "," : "", mpl_ssa_step_name[i],
+                   facts->n_access[i], facts->n_assign[i], facts->n_fused[i]);
+    printf(" accesses+assigns+fused\n");
+    if (facts->n_apart + facts->n_meet + facts->n_undecided > 0)
+        printf("             pairs of boxes: %" PRIu32 " apart, %" PRIu32 " overlap, %" PRIu32
+               " not decided (taken as overlapping)\n",
+               facts->n_apart, facts->n_meet, facts->n_undecided);
+}

@@ -1,0 +1,337 @@
+/* worker.c -- executions in processes of their own. See worker.h.
+ *
+ * The worker writes its report and outputs into memory that both share; one byte over a socket says that a step is done, one byte
+ * back asks for the next run. Its end is seen as the end of the socket. */
+#include "harness/job/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/job/isolate.h"
+
+typedef struct report {
+    mpl_status st; /* of the step that ended last */
+    char message[512];
+    int64_t run_ns, other_ns;
+    mpl_measured measured;
+} report;
+
+enum { REPORT_ROOM = 8192 }; /* outputs begin on the next page */
+_Static_assert(sizeof(report) <= REPORT_ROOM, "a report ends before the outputs");
+
+struct mpl_worker {
+    mpl_worker_task task;
+    pid_t pid; /* 0: none */
+    int fd;    /* our end of the socket */
+    report *shared;
+    size_t shared_bytes;
+    const char *status; /* NULL: no failure so far */
+    char reason[600];
+};
+
+static volatile sig_atomic_t interrupt;
+
+static void on_signal(int number)
+{
+    interrupt = number;
+}
+
+void mpl_interrupt_catch(void)
+{
+    struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: waiting ends */
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+int mpl_interrupted(void)
+{
+    return interrupt;
+}
+
+/* ---- the worker's side ---- */
+
+static void begin_child(pid_t parent)
+{
+    signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent decides */
+    signal(SIGTERM, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+}
+
+static void say(int fd, const mpl_ctx *ctx, mpl_status st, report *out)
+{
+    out->st = st;
+    if (st != MPL_OK)
+        snprintf(out->message, sizeof out->message, "%s", ctx->message);
+    if (send(fd, ".", 1, MSG_NOSIGNAL) != 1 || st != MPL_OK)
+        _exit(0);
+}
+
+static mpl_status prepare(mpl_ctx *ctx, const mpl_worker_task *task, report *out, mpl_exec **exec,
+                          mpl_malloced **malloced)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = task->job->source.graph;
+    mpl_device_options device_options = {.n_threads = task->n_threads, .params = task->device};
+    mpl_device *dev = NULL;
+
+    MPL_TRY(task->job->backend->open(ctx, &device_options, &dev));
+    out->measured.before_bytes = mpl_rss_now();
+    MPL_TRY(mpl_measure_new(ctx, task->job, task->plan, task->options, task->inputs, dev, exec));
+    MPL_TRY(mpl_exec_run(*exec, NULL));
+    MPL_TRY(mpl_outputs_get(*exec, g, (char *)out + REPORT_ROOM));
+    MPL_TRY(mpl_exec_facts_get(*exec, &out->measured.facts));
+    if (out->measured.facts.two_ways)
+        MPL_TRY(mpl_exec_run(*exec, NULL));
+    if (task->plan != NULL && task->command != NULL) {
+        st = mpl_measure_malloced(ctx, task->command, *exec, malloced, &out->measured.malloc_bytes);
+        if (st != MPL_EUNAVAIL) /* fields that are null say so */
+            MPL_TRY(st);
+    }
+    if (task->plan != NULL && task->job->backend->replay != NULL && task->job->problem->before == NULL)
+        MPL_TRY(
+            mpl_allocators_play(ctx, task->job->problem, task->job->backend, dev, &out->measured.allocators));
+out:
+    return st;
+}
+
+/* Timed; on a device whose runs alternate, once each way; under --compare, beside the other. */
+static mpl_status run_once(mpl_exec *exec, mpl_malloced *malloced, uint64_t turn, report *out)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_measure_pair(exec, malloced, turn, &out->run_ns, &out->other_ns));
+    if (out->measured.facts.two_ways)
+        MPL_TRY(mpl_exec_run(exec, &out->other_ns));
+    MPL_TRY(mpl_exec_facts_get(exec, &out->measured.facts));
+out:
+    return st;
+}
+
+static void child(const mpl_worker_task *task, report *out, int fd)
+{
+    mpl_ctx ctx;
+    mpl_exec *exec = NULL;
+    mpl_malloced *malloced = NULL;
+    uint64_t turn = 0;
+    mpl_status st;
+    char byte;
+
+    mpl_ctx_init(&ctx);
+    st = prepare(&ctx, task, out, &exec, &malloced);
+    out->measured.rss_bytes = mpl_rss_peak();
+    say(fd, &ctx, st, out);
+    while (recv(fd, &byte, 1, 0) == 1) {
+        st = run_once(exec, malloced, turn++, out);
+        say(fd, &ctx, st, out);
+    }
+    _exit(0);
+}
+
+/* ---- this side ---- */
+
+static void __attribute__((format(printf, 3, 4)))
+failed(mpl_worker *w, const char *status, const char *format, ...)
+{
+    va_list args;
+
+    w->status = status;
+    va_start(args, format);
+    vsnprintf(w->reason, sizeof w->reason, format, args);
+    va_end(args);
+}
+
+/* The process ended without a word. */
+static void bury(mpl_worker *w)
+{
+    int how = 0;
+
+    while (waitpid(w->pid, &how, 0) < 0 && errno == EINTR)
+        ;
+    w->pid = 0;
+    if (WIFSIGNALED(how))
+        failed(w, "crash", "the process that ran it ended by signal %d (%s)", WTERMSIG(how),
+               strsignal(WTERMSIG(how)));
+    else
+        failed(w, "crash", "the process that ran it ended with exit status %d", WEXITSTATUS(how));
+}
+
+/* Waits for the step under way. */
+static bool step_done(mpl_worker *w)
+{
+    int64_t until = mpl_clock_ns() + w->task.limit_ns, left;
+    struct pollfd wait = {.fd = w->fd, .events = POLLIN};
+    char byte;
+
+    if (w->status != NULL)
+        return false;
+    while ((left = until - mpl_clock_ns()) > 0 && !mpl_interrupted() &&
+           poll(&wait, 1, (int)(left / 1000000) + 1) <= 0)
+        ;
+    if (mpl_interrupted()) {
+        failed(w, "timeout", "interrupted by signal %d", mpl_interrupted());
+    } else if (left <= 0) {
+        failed(w, "timeout", "it did not end within %d s", (int)(w->task.limit_ns / 1000000000));
+        kill(w->pid, SIGKILL);
+    } else if (recv(w->fd, &byte, 1, 0) != 1) {
+        bury(w);
+    } else if (w->shared->st != MPL_OK) {
+        failed(w, mpl_row_status(w->shared->st), "%s", w->shared->message);
+    }
+    return w->status == NULL;
+}
+
+mpl_status mpl_worker_start(mpl_ctx *ctx, const mpl_worker_task *task, mpl_worker **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_worker *w = NULL;
+    int pair[2] = {-1, -1};
+    pid_t self = getpid();
+
+    MPL_TRY(mpl_new(ctx, w, 1));
+    w->task = *task;
+    w->fd = -1;
+    w->shared_bytes = REPORT_ROOM + mpl_outputs_bytes(task->job->source.graph);
+    if ((w->shared = mpl_share(w->shared_bytes)) == NULL ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        MPL_FAIL(ctx, MPL_EMEM, "no worker: %s", strerror(errno));
+    fflush(NULL);
+    if ((w->pid = fork()) < 0) {
+        w->pid = 0;
+        MPL_FAIL(ctx, MPL_EMEM, "no worker: %s", strerror(errno));
+    }
+    if (w->pid == 0) {
+        begin_child(self);
+        close(pair[0]);
+        child(&w->task, w->shared, pair[1]);
+    }
+    w->fd = pair[0];
+    pair[0] = -1;
+    *out = w, w = NULL;
+out:
+    for (int i = 0; i < 2; i++)
+        if (pair[i] >= 0)
+            close(pair[i]);
+    mpl_worker_free(ctx, w);
+    return st;
+}
+
+bool mpl_worker_wait(mpl_worker *w)
+{
+    return step_done(w);
+}
+
+bool mpl_worker_run(mpl_worker *w, int64_t *ns, int64_t *other_ns)
+{
+    if (w->status != NULL)
+        return false;
+    if (send(w->fd, "g", 1, MSG_NOSIGNAL) != 1)
+        bury(w);
+    if (!step_done(w))
+        return false;
+    *ns = w->shared->run_ns;
+    *other_ns = w->shared->other_ns;
+    return true;
+}
+
+void mpl_worker_free(mpl_ctx *ctx, mpl_worker *w)
+{
+    if (w == NULL)
+        return;
+    if (w->pid > 0) {
+        kill(w->pid, SIGKILL);
+        while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    if (w->fd >= 0)
+        close(w->fd);
+    if (w->shared != NULL)
+        munmap(w->shared, w->shared_bytes);
+    mpl_free(ctx, w);
+}
+
+const void *mpl_worker_outputs(const mpl_worker *w)
+{
+    return (const char *)w->shared + REPORT_ROOM;
+}
+
+const mpl_measured *mpl_worker_measured(const mpl_worker *w)
+{
+    return &w->shared->measured;
+}
+
+const char *mpl_worker_status(const mpl_worker *w)
+{
+    return w->status;
+}
+
+const char *mpl_worker_reason(const mpl_worker *w)
+{
+    return w->reason;
+}
+
+/* ---- workspaces ---- */
+
+static void ask_child(const mpl_options *options, const mpl_backend *backend, const mpl_job *job, report *out)
+{
+    mpl_ctx ctx;
+    uint64_t *bytes = NULL;
+
+    mpl_ctx_init(&ctx);
+    out->st = mpl_job_ask_workspaces(&ctx, options, backend, job, &bytes);
+    if (out->st == MPL_OK)
+        memcpy((char *)out + REPORT_ROOM, bytes, job->source.graph->n_ops * sizeof *bytes);
+    else
+        snprintf(out->message, sizeof out->message, "%s", ctx.message);
+    _exit(0);
+}
+
+mpl_status mpl_worker_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
+                                 const mpl_job *job, uint64_t **workspace_bytes)
+{
+    mpl_status st = MPL_OK;
+    size_t n = job->source.graph != NULL ? job->source.graph->n_ops : 0,
+           room = REPORT_ROOM + n * sizeof(uint64_t);
+    report *shared = NULL;
+    uint64_t *bytes = NULL;
+    pid_t pid, self = getpid();
+    int how = 0;
+
+    *workspace_bytes = NULL;
+    if (backend == NULL || job->source.graph == NULL)
+        goto out;
+    if ((shared = mpl_share(room)) == NULL)
+        MPL_FAIL(ctx, MPL_EMEM, "no worker: %s", strerror(errno));
+    fflush(NULL);
+    if ((pid = fork()) < 0)
+        MPL_FAIL(ctx, MPL_EMEM, "no worker: %s", strerror(errno));
+    if (pid == 0) {
+        begin_child(self);
+        ask_child(options, backend, job, shared);
+    }
+    while (waitpid(pid, &how, 0) < 0 && errno == EINTR)
+        ;
+    if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
+        MPL_FAIL(ctx, MPL_EMEM, "backend %s crashed while it prepared %s", backend->name, job->text);
+    if (shared->st != MPL_OK)
+        MPL_FAIL(ctx, shared->st, "%s", shared->message);
+    MPL_TRY(mpl_new(ctx, bytes, n));
+    memcpy(bytes, (char *)shared + REPORT_ROOM, n * sizeof *bytes);
+    *workspace_bytes = bytes, bytes = NULL;
+out:
+    if (shared != NULL)
+        munmap(shared, room);
+    mpl_free(ctx, bytes);
+    return st;
+}

@@ -1,0 +1,128 @@
+/* grid.c -- tables as text. See grid.h. */
+#include "harness/report/grid.h"
+
+#include "graphs/core/size.h"
+
+#include <stdarg.h>
+
+#include "harness/cli/quote.h"
+
+mpl_status mpl_grid_cell(mpl_ctx *ctx, mpl_grid *grid, const char *format, ...)
+{
+    mpl_status st = MPL_OK;
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    MPL_TRY(mpl_reserve(ctx, grid->cell, grid->cap, (size_t)grid->n + 1));
+    if ((grid->cell[grid->n] = mpl_strdup(ctx, text)) == NULL)
+        MPL_TRY(MPL_EMEM);
+    grid->n++;
+out:
+    return st;
+}
+
+mpl_status mpl_grid_head(mpl_ctx *ctx, mpl_grid *grid, const char *const *head)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < grid->n_cols; i++)
+        MPL_TRY(mpl_grid_cell(ctx, grid, "%s", head[i]));
+out:
+    return st;
+}
+
+static uint32_t column_width(const mpl_grid *grid, uint32_t column)
+{
+    uint32_t widest = 3;
+
+    for (uint32_t i = column; i < grid->n; i += grid->n_cols)
+        if (mpl_markdown_width(grid->cell[i]) > widest)
+            widest = mpl_markdown_width(grid->cell[i]);
+    return widest;
+}
+
+static void print_rule(FILE *to, const mpl_grid *grid)
+{
+    for (uint32_t c = 0; c < grid->n_cols; c++) {
+        fputs("|", to);
+        for (uint32_t k = column_width(grid, c) + (c == 0 ? 2 : 1); k > 0; k--)
+            fputs("-", to);
+        fputs(c == 0 ? "" : ":", to);
+    }
+    fputs("|\n", to);
+}
+
+void mpl_grid_print(FILE *to, const mpl_grid *grid, bool tsv)
+{
+    for (uint32_t i = 0; i < grid->n; i++) {
+        uint32_t c = i % grid->n_cols;
+        bool last = c + 1 == grid->n_cols;
+
+        if (tsv) {
+            mpl_put_tsv(to, grid->cell[i]);
+            fputc(last ? '\n' : '\t', to);
+            continue;
+        }
+        fputs(c == 0 ? "| " : " ", to);
+        for (uint32_t k = mpl_markdown_width(grid->cell[i]), w = column_width(grid, c); c > 0 && k < w; k++)
+            fputc(' ', to);
+        mpl_put_markdown(to, grid->cell[i]);
+        for (uint32_t k = mpl_markdown_width(grid->cell[i]), w = column_width(grid, c); c == 0 && k < w; k++)
+            fputc(' ', to);
+        fputs(last ? " |\n" : " |", to);
+        if (i + 1 == grid->n_cols)
+            print_rule(to, grid);
+    }
+}
+
+void mpl_grid_print_titled(FILE *to, const mpl_grid *grid, const char *title, bool tsv)
+{
+    if (!tsv)
+        fprintf(to, "%s\n\n", title);
+    mpl_grid_print(to, grid, tsv);
+}
+
+void mpl_grid_fini(mpl_ctx *ctx, mpl_grid *grid)
+{
+    for (uint32_t i = 0; i < grid->n; i++)
+        mpl_free(ctx, grid->cell[i]);
+    mpl_free(ctx, grid->cell);
+    memset(grid, 0, sizeof *grid);
+}
+
+const char *mpl_gap_text(uint64_t bytes, uint64_t bound, char *text)
+{
+    if (bytes == bound)
+        return strcpy(text, "0");
+    if (bound == 0)
+        return strcpy(text, "-");
+    snprintf(text, 32, "%+.2f %%", ((double)bytes / (double)bound - 1) * 100);
+    return text;
+}
+
+mpl_status mpl_grid_mib(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t bytes)
+{
+    const mpl_size size = mpl_sized(bytes);
+    size_t number = strcspn(size.text, " ");
+
+    if (!known)
+        return mpl_grid_cell(ctx, grid, "-");
+    if (bytes > 0 && strcmp(size.text + number, " bytes") == 0)
+        return mpl_grid_cell(ctx, grid, "%s", size.text);
+    return mpl_grid_cell(ctx, grid, "%.3f", (double)bytes / 1048576);
+}
+
+mpl_status mpl_grid_gap(mpl_ctx *ctx, mpl_grid *grid, bool known, uint64_t bytes, uint64_t bound)
+{
+    char text[32];
+
+    return mpl_grid_cell(ctx, grid, "%s", known ? mpl_gap_text(bytes, bound, text) : "-");
+}
+
+mpl_status mpl_grid_ms(mpl_ctx *ctx, mpl_grid *grid, bool known, int64_t ns)
+{
+    return known ? mpl_grid_cell(ctx, grid, "%.3f", (double)ns / 1e6) : mpl_grid_cell(ctx, grid, "-");
+}

@@ -1,0 +1,200 @@
+/* paper_text.c -- a text whose markers are filled. See paper.h. */
+#include <stdlib.h>
+
+#include "harness/report/paper.h"
+
+static const char OPEN[] = "<!-- ", CLOSE[] = " -->", END[] = "<!-- end -->";
+
+const mpl_paper_item *mpl_paper_find(const mpl_paper *paper, const char *name)
+{
+    for (uint32_t i = 0; i < paper->n; i++)
+        if (strcmp(paper->item[i].name, name) == 0)
+            return &paper->item[i];
+    return NULL;
+}
+
+/* What stands between a marker and its end. */
+static mpl_status put_filling(mpl_ctx *ctx, const mpl_paper *paper, const char *kind, const char *name,
+                              FILE *to)
+{
+    mpl_status st = MPL_OK;
+    char own[200], *text = NULL;
+    const mpl_paper_item *item;
+
+    snprintf(own, sizeof own, "%.*s", (int)strcspn(name, "/"), name);
+    if ((item = mpl_paper_find(paper, own)) == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "no file of results/paper asks for '%s'", own);
+    if (strcmp(kind, "value") == 0) {
+        if (name[strlen(own)] != '/')
+            MPL_FAIL(ctx, MPL_EINPUT, "value:%s names no cell: value:NAME/CELL/../COLUMN is needed", name);
+        MPL_TRY(mpl_paper_value(ctx, item, name + strlen(own) + 1, &text));
+        fputs(text, to);
+    } else if (strcmp(kind, "table") == 0) {
+        MPL_TRY(mpl_paper_table(ctx, item, &text));
+        fprintf(to, "\n\n%s\n", text);
+    } else {
+        if (item->script == NULL)
+            MPL_FAIL(ctx, MPL_EINPUT, "'%s' is a table, no figure", own);
+        fprintf(to, "\n\n![%s](results/figures/%s.svg)\n\n*%s*\n\n", item->caption, own, item->caption);
+    }
+out:
+    mpl_free(ctx, text);
+    return st;
+}
+
+/* "table:NAME" between `at` and `end` taken apart; false: a comment of another kind. */
+static bool is_marker(const char *at, const char *end, char kind[16], char name[400])
+{
+    size_t n = strcspn(at, ": "), length = (size_t)(end - at);
+
+    if (n >= length || at[n] != ':' || n >= 16 || length - n - 1 >= 400)
+        return false;
+    snprintf(kind, 16, "%.*s", (int)n, at);
+    snprintf(name, 400, "%.*s", (int)(length - n - 1), at + n + 1);
+    return true;
+}
+
+/* A text on its way. */
+typedef struct filling {
+    mpl_ctx *ctx;
+    const mpl_paper *paper;
+    const char *where, *text;
+    const char *at; /* what is looked at, where a message says something failed */
+    FILE *to, *faults;
+} filling;
+
+static uint32_t line_of(const filling *f)
+{
+    uint32_t line = 1;
+
+    for (const char *c = f->text; c < f->at; c++)
+        line += *c == '\n';
+    return line;
+}
+
+/* Running text up to `end`, as it is; figures in it that nothing keeps true are faults. */
+static void put_text(filling *f, const char *end)
+{
+    size_t to = (size_t)(end - f->text);
+    const char *begin = f->at;
+
+    for (size_t i = (size_t)(begin - f->text); (i = mpl_paper_bare(f->text, i, to)) < to;) {
+        f->at = f->text + i;
+        fprintf(f->faults, "%s:%" PRIu32 ": '%.*s' is a figure without a marker\n", f->where, line_of(f),
+                (int)strspn(f->at, "0123456789.,"), f->at);
+        i += strspn(f->at, "0123456789.,");
+    }
+    fwrite(begin, 1, (size_t)(end - begin), f->to);
+    f->at = end;
+}
+
+static mpl_status put_claim(filling *f, const char *claim)
+{
+    mpl_status st = MPL_OK;
+    char is[200];
+    bool holds;
+
+    MPL_TRY(mpl_paper_holds(f->ctx, f->paper, claim, &holds, is));
+    if (!holds)
+        fprintf(f->faults, "%s:%" PRIu32 ": %s does not hold: it is %s\n", f->where, line_of(f), claim, is);
+out:
+    return st;
+}
+
+/* The marker at f->at, up to its end; a remark stays. */
+static mpl_status put_marker(filling *f)
+{
+    static const char *const kinds[] = {"table", "figure", "value", "quoted", "holds"};
+    mpl_ctx *ctx = f->ctx;
+    mpl_status st = MPL_OK;
+    const char *inner = f->at + strlen(OPEN), *close = strstr(inner, CLOSE), *end, *next;
+    char kind[16], name[400];
+    bool marker;
+    size_t k = 0;
+
+    if (close == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "a comment without its -->");
+    if (strncmp(f->at, END, strlen(END)) == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "an end without a marker before it");
+    marker = is_marker(inner, close, kind, name);
+    close += strlen(CLOSE);
+    while (marker && k < sizeof kinds / sizeof *kinds && strcmp(kind, kinds[k]) != 0)
+        k++;
+    if (k == sizeof kinds / sizeof *kinds)
+        MPL_FAIL(ctx, MPL_EINPUT, "'%s' is none of table, figure, value, quoted, holds", kind);
+    if (marker && strcmp(kind, "holds") == 0)
+        MPL_TRY(put_claim(f, name));
+    fwrite(f->at, 1, (size_t)(close - f->at), f->to);
+    if (!marker || strcmp(kind, "holds") == 0) {
+        f->at = close;
+        goto out;
+    }
+    end = strstr(close, END);
+    next = strstr(close, OPEN);
+    if (end == NULL || next != end)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s:%s has no <!-- end -->", kind, name);
+    if (strcmp(kind, "quoted") == 0)
+        fwrite(close, 1, (size_t)(end - close), f->to);
+    else
+        MPL_TRY(put_filling(ctx, f->paper, kind, name, f->to));
+    fputs(END, f->to);
+    f->at = end + strlen(END);
+out:
+    return st;
+}
+
+static mpl_status fill(filling *f)
+{
+    mpl_ctx *ctx = f->ctx;
+    mpl_status st = MPL_OK;
+    const char *open;
+
+    while ((open = strstr(f->at, OPEN)) != NULL) {
+        put_text(f, open);
+        if ((st = put_marker(f)) != MPL_OK) {
+            char message[sizeof ctx->message];
+
+            snprintf(message, sizeof message, "%s", ctx->message);
+            MPL_FAIL(ctx, st, "%s:%" PRIu32 ": %.400s", f->where, line_of(f), message);
+        }
+    }
+    put_text(f, f->at + strlen(f->at));
+out:
+    return st;
+}
+
+/* What was written to a memory stream, the caller's; the stream is closed. */
+static mpl_status take_stream(mpl_ctx *ctx, FILE *f, char **buffer, char **text)
+{
+    mpl_status st = MPL_OK;
+
+    if (fclose(f) != 0 || (*text = mpl_strdup(ctx, *buffer)) == NULL)
+        st = MPL_EMEM;
+    free(*buffer);
+    *buffer = NULL;
+    return st;
+}
+
+mpl_status mpl_paper_fill(mpl_ctx *ctx, const mpl_paper *paper, const char *where, const char *text,
+                          char **out, char **faults)
+{
+    mpl_status st = MPL_OK, st_faults;
+    filling f = {.ctx = ctx, .paper = paper, .where = where, .text = text, .at = text};
+    char *filled = NULL, *found = NULL, *buffer[2] = {NULL};
+    size_t size[2];
+
+    f.to = open_memstream(&buffer[0], &size[0]);
+    f.faults = open_memstream(&buffer[1], &size[1]);
+    st = f.to != NULL && f.faults != NULL ? fill(&f) : MPL_EMEM;
+    st_faults = f.faults != NULL ? take_stream(ctx, f.faults, &buffer[1], &found) : MPL_OK;
+    if (f.to != NULL && take_stream(ctx, f.to, &buffer[0], &filled) != MPL_OK)
+        st_faults = MPL_EMEM;
+    MPL_TRY(st);
+    MPL_TRY(st_faults);
+    *out = filled, filled = NULL;
+    *faults = found, found = NULL;
+out:
+    mpl_free(ctx, filled);
+    mpl_free(ctx, found);
+    return st;
+}

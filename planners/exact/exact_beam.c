@@ -1,0 +1,511 @@
+/* exact_beam.c -- many states side by side, the least wasteful kept: finds plans where there is slack. See exact_priv.h.
+ *
+ * Idea     All states of a level have placed equally many items. Each is branched on one cell as the search does; "nobody"
+ *          stays on the level, and the cell after it is branched on too. The children with the least waste per placed area
+ *          and the fewest steps in their floor are the next level. Every few levels the depth-first search tries to
+ *          finish some states: the beam gets the bottom right, where a mistake shows late, the search the top.
+ * Source   this project; P. S. Ow, T. E. Morton, "Filtered beam search in scheduling", 1988, for beams
+ * Cost     n * width * (children of a cell) placements. Rows of n numbers: four widths for each thread.
+ * Limits   It forgets states, so that its failing proves nothing. */
+#include "planners/exact/exact_priv.h"
+
+#include "graphs/core/rng.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define UNEVENNESS   0.1   /* of a floor with a step at each section, as waste per area */
+#define CHAIN        8     /* "nobody"s in a row that one state is followed through */
+#define PROBE_LEVELS 12    /* from one round of probes to the next */
+#define PROBE_FROM   2     /* a share of 1 in this many items is placed before the first */
+#define PROBE_NOISE  6     /* places that a probe's candidates move at random */
+#define WEIGHT_SHIFT 200.0 /* where slack counts: a section's waste weighs 1 / (slack + this) */
+
+/* A state of the next level. row: est of the items not placed, -1 - offset of the others. */
+typedef struct entry {
+    double score, closed; /* lower is better; weighted waste of the sections where all is placed */
+    uint64_t hash;
+    uint64_t origin; /* parent and number of the child: one order for any number of threads */
+    int32_t *row;
+} entry;
+
+typedef struct crowd crowd;
+
+/* What one thread has to itself. */
+typedef struct worker {
+    crowd *of;
+    uint32_t index;
+    mpl_ctx own; /* of all workers but the first */
+    mpl_ctx *ctx;
+    mpl_exact_state *x;
+    mpl_exact_search q;
+    uint32_t *rank; /* [n] of a probe */
+    mpl_len *est;   /* [n] a row, taken apart */
+    uint8_t *placed;
+    entry *entries; /* [2 * width] */
+    uint32_t n_entries;
+    double worst;       /* scores above it are not among the best `width` */
+    int32_t *rows[2];   /* [2 * width * n] of this level and of the next */
+    int32_t **free_row; /* [2 * width] */
+    uint32_t n_free;
+    uint64_t *seen; /* [n_seen] hashes */
+    uint32_t found; /* the first probe that found a plan; MPL_NONE: none */
+    bool by_clock;
+    mpl_status st;
+} worker;
+
+struct crowd {
+    const mpl_exact_beam *o;
+    const mpl_exact_case *c;
+    double *weight; /* [section] */
+    mpl_len *load;  /* [section] sum of the sizes of its items */
+    size_t n_seen;
+    worker *worker;
+    uint32_t n_workers;
+    entry *level; /* [width * n_workers] */
+    uint32_t n_level;
+    int32_t depth;
+    int generation;
+    uint64_t ticks;
+    uint32_t *probe;       /* [n_probes] index into level */
+    uint64_t *probe_ticks; /* [n_probes] */
+    uint32_t n_probes;
+    void (*job)(worker *w);
+};
+
+/* ---- threads ---------------------------------------------------------------------------------------------- */
+
+static void *run_worker(void *argument)
+{
+    worker *w = argument;
+    const mpl_watch *watch = w->of->o->watch;
+
+    if (watch != NULL && watch->bind != NULL)
+        watch->bind(w->index);
+    w->of->job(w);
+    return NULL;
+}
+
+/* Lets all workers do their share; where a thread cannot start, this one does its share too. */
+static mpl_status run_all(crowd *g, void (*job)(worker *w))
+{
+    mpl_status st = MPL_OK;
+    pthread_t thread[MPL_EXACT_THREADS];
+    bool started[MPL_EXACT_THREADS] = {false};
+
+    g->job = job;
+    for (uint32_t k = 1; k < g->n_workers; k++)
+        started[k] = pthread_create(&thread[k], NULL, run_worker, &g->worker[k]) == 0;
+    for (uint32_t k = 0; k < g->n_workers; k++)
+        if (!started[k])
+            job(&g->worker[k]);
+    for (uint32_t k = 1; k < g->n_workers; k++)
+        if (started[k])
+            pthread_join(thread[k], NULL);
+    for (uint32_t k = 0; k < g->n_workers; k++)
+        MPL_TRY(g->worker[k].st);
+out:
+    return st;
+}
+
+/* ---- the best of a level ----------------------------------------------------------------------------------- */
+
+static int by_score(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+
+    if (x->score != y->score)
+        return x->score < y->score ? -1 : 1;
+    return (x->origin > y->origin) - (x->origin < y->origin);
+}
+
+/* Sorts, and moves what is kept to the front: at most `width` entries, each state once. Returns how many; those behind are
+ * in any order. */
+static uint32_t keep_best(crowd *g, uint64_t *seen, entry *e, uint32_t n)
+{
+    uint32_t kept = 0;
+
+    qsort(e, n, sizeof *e, by_score);
+    memset(seen, 0, g->n_seen * sizeof *seen);
+    for (uint32_t k = 0; k < n && kept < g->o->width; k++) {
+        size_t at = (size_t)e[k].hash & (g->n_seen - 1);
+        entry one = e[k];
+
+        while (seen[at] != 0 && seen[at] != one.hash)
+            at = (at + 1) & (g->n_seen - 1);
+        if (seen[at] == one.hash)
+            continue;
+        seen[at] = one.hash;
+        e[k] = e[kept];
+        e[kept++] = one;
+    }
+    return kept;
+}
+
+static void prune(worker *w)
+{
+    uint32_t kept = keep_best(w->of, w->seen, w->entries, w->n_entries);
+
+    for (uint32_t k = kept; k < w->n_entries; k++)
+        w->free_row[w->n_free++] = w->entries[k].row;
+    w->n_entries = kept;
+    if (kept == w->of->o->width)
+        w->worst = w->entries[kept - 1].score;
+}
+
+/* The worker's state becomes a candidate for the next level. */
+static void collect(worker *w, double score, double closed, uint64_t origin)
+{
+    const mpl_exact_state *x = w->x;
+    uint64_t hash = 0;
+    int32_t *row;
+
+    if (score > w->worst)
+        return;
+    if (w->n_entries == 2 * w->of->o->width)
+        prune(w);
+    if (score > w->worst)
+        return;
+    row = w->free_row[--w->n_free];
+    for (int32_t i = 0; i < x->c->n; i++) {
+        row[i] = (int32_t)(x->placed[i] ? -1 - x->est[i] : x->est[i]);
+        if (!x->placed[i])
+            hash += mpl_rng_mix((uint64_t)x->est[i] * UINT64_C(0x9e3779b97f4a7c15) +
+                                (uint64_t)i * UINT64_C(0xff51afd7ed558ccd));
+    }
+    w->entries[w->n_entries++] = (entry){score, closed, hash | 1, origin, row};
+}
+
+/* ---- one state ------------------------------------------------------------------------------------------- */
+
+static void load(worker *w, const entry *e)
+{
+    for (int32_t i = 0; i < w->x->c->n; i++) {
+        w->placed[i] = e->row[i] < 0;
+        w->est[i] = e->row[i] < 0 ? -1 - (mpl_len)e->row[i] : e->row[i];
+    }
+    mpl_exact_state_load(w->x, w->est, w->placed);
+}
+
+/* Waste of the sections that item i, just placed, closes. */
+static double closed_by(const worker *w, int32_t i)
+{
+    const mpl_exact_state *x = w->x;
+    double waste = 0;
+
+    for (int32_t s = x->c->left[i]; s < x->c->right[i]; s++)
+        if (x->count[s] == 0)
+            waste += w->of->weight[s] * (double)(x->est[i] + x->c->size[i] - w->of->load[s]);
+    return waste;
+}
+
+/* Waste per placed area, and in how many steps the floor lies: on an even floor, long items still fit. */
+static double score_of(const worker *w, double closed)
+{
+    const mpl_exact_state *x = w->x;
+    const double *weight = w->of->weight;
+    const mpl_len *full = w->of->load;
+    double waste = closed, area = 0;
+    int32_t plateaus = 0;
+    mpl_len last = -1;
+
+    for (int32_t s = 0; s < x->c->n_sections; s++) {
+        area += weight[s] * (double)(full[s] - x->rest[s]);
+        if (x->count[s] == 0)
+            continue;
+        waste += weight[s] * (double)(x->floor[s] + x->rest[s] - full[s]);
+        plateaus += x->floor[s] != last;
+        last = x->floor[s];
+    }
+    return waste / area + UNEVENNESS * plateaus / x->c->n_sections;
+}
+
+/* All children of a state: whoever covers its cell, or, after nobody did, the next cell. */
+static void expand(worker *w, const entry *e, uint64_t origin)
+{
+    mpl_exact_state *x = w->x;
+
+    load(w, e);
+    if (!mpl_exact_settle(x))
+        return;
+    for (int chain = 0; chain < CHAIN; chain++) {
+        mpl_exact_cell cell = mpl_exact_choose(&w->q, 0, x->c->n_sections);
+        size_t base = w->q.n_stack, mark = x->n_trail;
+        int32_t n = mpl_exact_candidates(&w->q, &cell);
+
+        for (int32_t k = 0; k < n; k++) {
+            int32_t i = w->q.stack[base + (size_t)k];
+
+            mpl_exact_place(x, i);
+            if (mpl_exact_settle(x)) {
+                double closed = e->closed + closed_by(w, i);
+
+                collect(w, score_of(w, closed), closed, origin++);
+            }
+            mpl_exact_undo(x, mark);
+        }
+        w->q.n_stack = base;
+        if (!cell.nobody)
+            break;
+        mpl_exact_nobody(&w->q, cell.section);
+        if (!mpl_exact_settle(x))
+            break;
+    }
+}
+
+static void expand_share(worker *w)
+{
+    crowd *g = w->of;
+
+    w->x->ticks = 0;
+    w->n_entries = 0;
+    w->worst = 1e300;
+    w->n_free = 0;
+    for (size_t k = 0; k < 2 * (size_t)g->o->width; k++)
+        w->free_row[w->n_free++] = w->rows[1 - g->generation] + k * (size_t)g->c->n;
+    w->x->filter_slack = g->o->filter_slack;
+    for (uint32_t k = w->index; k < g->n_level && !w->by_clock; k += g->n_workers) {
+        expand(w, &g->level[k], (uint64_t)k << 32);
+        if (mpl_exact_late(g->o->deadline_ns, g->o->watch))
+            w->by_clock = true;
+    }
+    prune(w);
+    if (w->x->no_memory)
+        w->st = MPL_EMEM;
+}
+
+/* ---- probes ------------------------------------------------------------------------------------------------ */
+
+static mpl_exact_verdict probe(worker *w, uint32_t k)
+{
+    const crowd *g = w->of;
+    mpl_exact_search *q = &w->q;
+    const uint32_t *order;
+    mpl_rng rng;
+
+    mpl_rng_init(&rng, g->o->seed + (uint64_t)g->depth * UINT64_C(0x632be59bd9b4e019) + k);
+    order = g->o->rank[mpl_rng_below(&rng, MPL_EXACT_ORDERS)];
+    for (int32_t i = 0; i < g->c->n; i++)
+        w->rank[i] = order[i] + (uint32_t)mpl_rng_below(&rng, PROBE_NOISE + 1);
+    q->pick = (mpl_exact_pick)mpl_rng_below(&rng, MPL_PICK_LOW + 1);
+    q->rank = w->rank;
+    q->nodes = 0;
+    q->node_limit = 3 * (uint64_t)(g->c->n - g->depth) + 50;
+    w->x->filter_slack = MPL_EXACT_FILTER_SLACK;
+    load(w, &g->level[g->probe[k]]);
+    return mpl_exact_search_run(q);
+}
+
+static void probe_share(worker *w)
+{
+    crowd *g = w->of;
+
+    for (uint32_t k = w->index; k < g->n_probes && w->found == MPL_NONE && !w->by_clock; k += g->n_workers) {
+        w->x->ticks = 0;
+        if (probe(w, k) == MPL_EXACT_FOUND)
+            w->found = k;
+        g->probe_ticks[k] = w->x->ticks;
+        w->by_clock = w->by_clock || w->q.by_clock;
+    }
+    w->q.pick = MPL_PICK_LOW;
+    w->q.rank = g->o->rank[0];
+    w->q.node_limit = UINT64_MAX;
+    if (w->x->no_memory)
+        w->st = MPL_EMEM;
+}
+
+/* Half of the probes start at the best states, half at random ones. */
+static void choose_probes(crowd *g)
+{
+    mpl_rng rng;
+
+    mpl_rng_init(&rng, g->o->seed + (uint64_t)g->depth);
+    g->n_probes = g->o->probes < g->n_level ? g->o->probes : g->n_level;
+    for (uint32_t k = 0; k < g->n_probes; k++)
+        g->probe[k] =
+            k < g->n_probes / 2 || g->n_probes == g->n_level ? k : (uint32_t)mpl_rng_below(&rng, g->n_level);
+}
+
+/* est[] of the lowest probe that found a plan. What others did after it counts nothing: with one thread, they had not begun. */
+static bool take_probe(crowd *g, mpl_len *est)
+{
+    const worker *best = NULL;
+
+    for (uint32_t k = 0; k < g->n_workers; k++)
+        if (g->worker[k].found != MPL_NONE && (best == NULL || g->worker[k].found < best->found))
+            best = &g->worker[k];
+    for (uint32_t k = 0; k < g->n_probes && (best == NULL || k <= best->found); k++)
+        g->ticks += g->probe_ticks[k];
+    if (best != NULL)
+        memcpy(est, best->x->est, (size_t)g->c->n * sizeof *est);
+    return best != NULL;
+}
+
+/* ---- the beam ---------------------------------------------------------------------------------------------- */
+
+static mpl_status worker_init(crowd *g, worker *w, uint32_t index, mpl_ctx *ctx)
+{
+    mpl_status st = MPL_OK;
+    size_t n = (size_t)g->c->n, width = g->o->width;
+
+    w->of = g;
+    w->index = index;
+    w->found = MPL_NONE;
+    mpl_ctx_init(&w->own);
+    w->ctx = index == 0 ? ctx : &w->own;
+    MPL_TRY(mpl_exact_state_new(w->ctx, g->c, &w->x));
+    MPL_TRY(mpl_exact_search_init(&w->q, w->x));
+    MPL_TRY(mpl_new(w->ctx, w->rank, n));
+    MPL_TRY(mpl_new(w->ctx, w->est, n));
+    MPL_TRY(mpl_new(w->ctx, w->placed, n));
+    MPL_TRY(mpl_new(w->ctx, w->entries, 2 * width));
+    MPL_TRY(mpl_new(w->ctx, w->free_row, 2 * width));
+    MPL_TRY(mpl_new(w->ctx, w->rows[0], 2 * width * n));
+    MPL_TRY(mpl_new(w->ctx, w->rows[1], 2 * width * n));
+    MPL_TRY(mpl_new(w->ctx, w->seen, g->n_seen));
+    w->q.rank = g->o->rank[0];
+    w->q.pick = MPL_PICK_LOW;
+    w->q.deadline_ns = g->o->deadline_ns;
+    w->q.watch = g->o->watch;
+out:
+    return st;
+}
+
+static void worker_fini(worker *w)
+{
+    void *arrays[] = {w->rank, w->est, w->placed, w->entries, w->free_row, w->rows[0], w->rows[1], w->seen};
+
+    if (w->ctx == NULL)
+        return;
+    mpl_exact_search_fini(&w->q);
+    mpl_exact_state_free(w->ctx, w->x);
+    MPL_FREE_ALL(w->ctx, arrays);
+}
+
+static void set_weights(crowd *g)
+{
+    const mpl_exact_case *c = g->c;
+
+    for (int32_t s = 0; s < c->n_sections; s++) {
+        for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
+            g->load[s] += c->size[c->member[k]];
+        g->weight[s] = g->o->weighted ? 1 / ((double)(c->cap - g->load[s]) + WEIGHT_SHIFT) : 1;
+    }
+}
+
+/* The best of what all workers collected are the next level. */
+static void next_level(crowd *g)
+{
+    g->n_level = 0;
+    for (uint32_t k = 0; k < g->n_workers; k++) {
+        memcpy(g->level + g->n_level, g->worker[k].entries, g->worker[k].n_entries * sizeof *g->level);
+        g->n_level += g->worker[k].n_entries;
+    }
+    if (g->n_workers > 1)
+        g->n_level = keep_best(g, g->worker[0].seen, g->level, g->n_level);
+    g->generation = 1 - g->generation;
+    g->depth++;
+}
+
+static bool out_of_budget(const crowd *g)
+{
+    bool by_clock = false;
+
+    for (uint32_t k = 0; k < g->n_workers; k++)
+        by_clock = by_clock || g->worker[k].by_clock;
+    return by_clock || g->ticks >= g->o->tick_limit;
+}
+
+/* Probes from this level, where it is its turn; true: one found a plan. */
+static mpl_status probe_level(crowd *g, mpl_exact_beam_result *r)
+{
+    mpl_status st = MPL_OK;
+
+    if (g->depth <= g->c->n / PROBE_FROM || g->depth % PROBE_LEVELS != 0)
+        return MPL_OK;
+    choose_probes(g);
+    MPL_TRY(run_all(g, probe_share));
+    if (take_probe(g, r->est))
+        r->verdict = MPL_EXACT_FOUND;
+out:
+    return st;
+}
+
+static mpl_status expand_level(crowd *g)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(run_all(g, expand_share));
+    for (uint32_t k = 0; k < g->n_workers; k++)
+        g->ticks += g->worker[k].x->ticks;
+    if (!out_of_budget(g))
+        next_level(g);
+out:
+    return st;
+}
+
+static mpl_status walk(crowd *g, mpl_exact_beam_result *r)
+{
+    mpl_status st = MPL_OK;
+    int32_t n = g->c->n;
+
+    mpl_exact_state_reset(g->worker[0].x);
+    if (g->worker[0].x->dead)
+        return MPL_OK;
+    for (int32_t i = 0; i < n; i++)
+        g->worker[0].rows[0][i] = (int32_t)g->c->start[i];
+    g->level[0] = (entry){.row = g->worker[0].rows[0]};
+    g->n_level = 1;
+    while (g->depth < n && g->n_level > 0 && !out_of_budget(g)) {
+        MPL_TRY(probe_level(g, r));
+        if (r->verdict == MPL_EXACT_FOUND)
+            goto out;
+        MPL_TRY(expand_level(g));
+    }
+    if (g->depth < n || g->n_level == 0)
+        goto out;
+    for (int32_t i = 0; i < n; i++)
+        r->est[i] = -1 - (mpl_len)g->level[0].row[i];
+    r->verdict = MPL_EXACT_FOUND;
+out:
+    r->depth = g->depth;
+    r->ticks = g->ticks;
+    for (uint32_t k = 0; k < g->n_workers; k++)
+        r->by_clock = r->by_clock || g->worker[k].by_clock;
+    return st;
+}
+
+mpl_status mpl_exact_beam_run(mpl_ctx *ctx, const mpl_exact_case *c, const mpl_exact_beam *o,
+                              mpl_exact_beam_result *r)
+{
+    mpl_status st = MPL_OK;
+    crowd g = {.o = o, .c = c, .n_seen = 64};
+    size_t sections = (size_t)c->n_sections;
+
+    *r = (mpl_exact_beam_result){.est = r->est, .verdict = MPL_EXACT_STOPPED};
+    if (c->cap > INT32_MAX)
+        return MPL_OK;
+    g.n_workers = o->n_threads < MPL_EXACT_THREADS ? o->n_threads : MPL_EXACT_THREADS;
+    while (g.n_seen < 4 * (size_t)o->width)
+        g.n_seen *= 2;
+    MPL_TRY(mpl_new(ctx, g.weight, sections));
+    MPL_TRY(mpl_new(ctx, g.load, sections));
+    MPL_TRY(mpl_new(ctx, g.worker, g.n_workers));
+    MPL_TRY(mpl_new(ctx, g.level, (size_t)o->width * g.n_workers));
+    MPL_TRY(mpl_new(ctx, g.probe, (size_t)o->probes));
+    MPL_TRY(mpl_new(ctx, g.probe_ticks, (size_t)o->probes));
+    set_weights(&g);
+    for (uint32_t k = 0; k < g.n_workers; k++)
+        MPL_TRY(worker_init(&g, &g.worker[k], k, ctx));
+    MPL_TRY(walk(&g, r));
+out:
+    for (uint32_t k = 0; g.worker != NULL && k < g.n_workers; k++)
+        worker_fini(&g.worker[k]);
+    mpl_free(ctx, g.weight);
+    mpl_free(ctx, g.load);
+    mpl_free(ctx, g.worker);
+    mpl_free(ctx, g.level);
+    mpl_free(ctx, g.probe);
+    mpl_free(ctx, g.probe_ticks);
+    return st;
+}

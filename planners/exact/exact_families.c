@@ -1,0 +1,709 @@
+/* exact_families.c -- the exact planner where buffers lie at decided distances from each other.
+ *
+ * Idea     A node has decided of some conflicting buffers which one is below, or that an in-place pair lies at one offset. Each
+ *          decision is an arc, "that family begins at least so far behind this one"; the longest paths give the lowest place of
+ *          every family at once. Where no two buffers break a rule there, they are a plan; else the two that are the hardest to
+ *          part are decided, one way and the other. Complete: a plan decides each two in some way, and none of its
+ *          families begins lower than the longest paths of its decisions say.
+ *          Before that: greedy orders, with what ends at the top moved ahead; and the plan of whole families, sunk.
+ * Source   This project; arcs between what excludes each other are E. Balas's, "Machine sequencing via disjunctive graphs", 1969.
+ * Bound    Of all that is alive at one step and from some offset on: that offset and their sizes, within the cap.
+ * Cost     Exponential in the conflicts; a node looks at all of them and at the live sets.
+ * Limits   Beyond MAX_PAIRS conflicts of a pool there is no search; no record is written of what it refutes. */
+#include "planners/exact/exact_general.h"
+#include "planners/place/placement.h"
+#include "planners/place/sort.h"
+
+#include <stdlib.h>
+
+#define MAX_PAIRS       20000
+#define REPAIR_PATIENCE 50 /* placements in a row that repair nothing */
+
+extern const mpl_planner mpl_planner_exact, mpl_planner_greedy_size, mpl_planner_greedy_breadth,
+    mpl_planner_best_fit, mpl_planner_first_fit;
+
+/* `to` begins at least `distance` behind the family whose list it is in. */
+typedef struct arc {
+    uint32_t from, to, next;
+    int64_t distance; /* [byte] */
+} arc;
+
+/* Two conflicting members of different families. */
+typedef struct two {
+    uint32_t i, j;
+    bool may_join;
+} two;
+
+typedef struct raised {
+    uint32_t family;
+    int64_t old;
+} raised;
+
+typedef struct search {
+    mpl_ctx *ctx;
+    const mpl_problem *p;
+    uint32_t n; /* members */
+    mpl_buffer *buffer;
+    uint32_t *family; /* [n] of a member, dense from 0 */
+    int64_t *at;      /* [n] of a member in it [byte] */
+    uint32_t n_families;
+    int64_t *align, *end, *fixed; /* [n_families] of its start; from it to its end; MPL_UNFIXED: -1 [byte] */
+    bool even;                    /* all are aligned to the same */
+    int64_t grain;                /* least alignment */
+    uint32_t n_pairs;
+    two *pair;
+    uint32_t n_cliques;
+    uint32_t *clique_begin, *clique; /* members that are alive at one step, in-place outputs aside */
+    uint32_t *sorted;                /* [n] scratch */
+    int64_t *start;                  /* [n_families] lowest, by what is decided [byte] */
+    uint32_t *head;                  /* [n_families] first of its arcs, or MPL_NONE */
+    arc *arcs;
+    size_t n_arcs, arcs_room;
+    raised *trail;
+    size_t n_trail, trail_room;
+    uint32_t *queue; /* [n_families + 1] a ring */
+    uint8_t *queued;
+    int64_t cap; /* every plan that is looked for ends there at the latest [byte] */
+    uint64_t enough;
+    uint64_t *offset;       /* of the problem's buffers: the best plan */
+    uint64_t height, bound; /* of it; proved before */
+    mpl_exact_effort *effort;
+    bool stopped;
+} search;
+
+/* ---- decisions -------------------------------------------------------------------------------------------------------- */
+
+static int64_t round_up(int64_t at, int64_t align)
+{
+    return at >= 0 ? (at + align - 1) / align * align : -(-at / align * align);
+}
+
+/* Lifts a family to `least`; *holds false: it cannot be there. */
+static mpl_status lift(search *s, uint32_t family, int64_t least, bool *holds)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_reserve(s->ctx, s->trail, s->trail_room, s->n_trail + 1));
+    s->trail[s->n_trail++] = (raised){family, s->start[family]};
+    s->start[family] = round_up(least, s->align[family]);
+    if ((s->fixed[family] >= 0 && s->start[family] > s->fixed[family]) ||
+        s->start[family] + s->end[family] > s->cap)
+        *holds = false;
+out:
+    return st;
+}
+
+/* What follows from starts that have risen, those queued; `origin`, whose new arc began it, must not rise in turn where all are
+ * aligned alike: it would for ever. */
+static mpl_status propagate(search *s, uint32_t first, uint32_t origin, bool *holds)
+{
+    mpl_status st = MPL_OK;
+    uint32_t head = 0, n = 1;
+
+    s->queue[0] = first;
+    s->queued[first] = 1;
+    while (n > 0) {
+        uint32_t family = s->queue[head];
+
+        head = head == s->n_families ? 0 : head + 1;
+        n--;
+        s->queued[family] = 0;
+        for (uint32_t a = s->head[family]; *holds && a != MPL_NONE; a = s->arcs[a].next) {
+            uint32_t to = s->arcs[a].to;
+            int64_t least = s->start[family] + s->arcs[a].distance;
+
+            s->effort->ticks++;
+            if (least <= s->start[to])
+                continue;
+            if (to == origin && s->even)
+                *holds = false;
+            s->stopped = s->stopped || s->effort->ticks >= s->effort->tick_limit;
+            *holds = *holds && !s->stopped;
+            MPL_TRY(lift(s, to, least, holds));
+            if (*holds && !s->queued[to]) {
+                s->queue[(head + n) % (s->n_families + 1)] = to;
+                s->queued[to] = 1;
+                n++;
+            }
+        }
+    }
+out:
+    if (st != MPL_OK)
+        memset(s->queued, 0, s->n_families);
+    return st;
+}
+
+/* `upper` begins at least `distance` behind `lower`. */
+static mpl_status decide(search *s, uint32_t lower, uint32_t upper, int64_t distance, bool *holds)
+{
+    mpl_status st = MPL_OK;
+
+    if (s->even)
+        distance = round_up(distance, s->grain);
+    MPL_TRY(mpl_reserve(s->ctx, s->arcs, s->arcs_room, s->n_arcs + 1));
+    s->arcs[s->n_arcs] = (arc){lower, upper, s->head[lower], distance};
+    s->head[lower] = (uint32_t)s->n_arcs++;
+    if (*holds && s->start[lower] + distance > s->start[upper]) {
+        MPL_TRY(lift(s, upper, s->start[lower] + distance, holds));
+        if (*holds)
+            MPL_TRY(propagate(s, upper, lower, holds));
+    }
+out:
+    return st;
+}
+
+enum { I_BELOW, J_BELOW, JOINED, N_WAYS };
+
+static int64_t distance_of(const search *s, uint32_t lower, uint32_t upper)
+{
+    return s->at[lower] + (int64_t)s->p->bytes[s->buffer[lower]] - s->at[upper];
+}
+
+static mpl_status take(search *s, const two *t, int way, bool *holds)
+{
+    mpl_status st = MPL_OK;
+    uint32_t i = t->i, j = t->j;
+
+    if (way == I_BELOW)
+        return decide(s, s->family[i], s->family[j], distance_of(s, i, j), holds);
+    if (way == J_BELOW)
+        return decide(s, s->family[j], s->family[i], distance_of(s, j, i), holds);
+    if (s->even && (s->at[i] - s->at[j]) % s->grain != 0)
+        *holds = false;
+    MPL_TRY(decide(s, s->family[i], s->family[j], s->at[i] - s->at[j], holds));
+    MPL_TRY(decide(s, s->family[j], s->family[i], s->at[j] - s->at[i], holds));
+out:
+    return st;
+}
+
+typedef struct state {
+    size_t n_arcs, n_trail;
+} state;
+
+static void undo(search *s, state to)
+{
+    while (s->n_trail > to.n_trail) {
+        const raised *r = &s->trail[--s->n_trail];
+
+        s->start[r->family] = r->old;
+    }
+    while (s->n_arcs > to.n_arcs) { /* the last one made is the first of its list */
+        const arc *last = &s->arcs[--s->n_arcs];
+
+        s->head[last->from] = last->next;
+    }
+}
+
+/* ---- a node --------------------------------------------------------------------------------------------------------------- */
+
+static int64_t place_of(const search *s, uint32_t i)
+{
+    return s->start[s->family[i]] + s->at[i];
+}
+
+static int64_t bytes_of(const search *s, uint32_t i)
+{
+    return (int64_t)s->p->bytes[s->buffer[i]];
+}
+
+/* How far the higher of the two families rises in each of the ways, at least; -1: it cannot. False: the two break no rule. */
+static bool weigh(const search *s, const two *t, int64_t rise[N_WAYS])
+{
+    uint32_t i = t->i, j = t->j, fi = s->family[i], fj = s->family[j];
+    int64_t x = place_of(s, i), y = place_of(s, j);
+
+    if (x >= y + bytes_of(s, j) || y >= x + bytes_of(s, i) || (x == y && t->may_join))
+        return false;
+    rise[I_BELOW] = x + bytes_of(s, i) - y;
+    rise[J_BELOW] = y + bytes_of(s, j) - x;
+    rise[JOINED] = !t->may_join ? -1 : x > y ? x - y : y - x;
+    if (s->start[fj] + rise[I_BELOW] + s->end[fj] > s->cap)
+        rise[I_BELOW] = -1;
+    if (s->start[fi] + rise[J_BELOW] + s->end[fi] > s->cap)
+        rise[J_BELOW] = -1;
+    if (rise[JOINED] >= 0 && (x > y ? s->start[fj] + rise[JOINED] + s->end[fj]
+                                    : s->start[fi] + rise[JOINED] + s->end[fi]) > s->cap)
+        rise[JOINED] = -1;
+    return true;
+}
+
+/* The conflict to be decided: one that has one way out or none, else that which costs most either way. MPL_NONE: the starts are a
+ * plan. */
+static uint32_t choose(search *s, int64_t rise[N_WAYS])
+{
+    uint32_t chosen = MPL_NONE, fewest = N_WAYS + 1;
+    int64_t most = -1, now[N_WAYS];
+
+    for (uint32_t k = 0; k < s->n_pairs && fewest > 1; k++) {
+        int64_t least = INT64_MAX;
+        uint32_t ways = 0;
+
+        if (!weigh(s, &s->pair[k], now))
+            continue;
+        for (int w = 0; w < N_WAYS; w++)
+            if (now[w] >= 0) {
+                ways++;
+                least = now[w] < least ? now[w] : least;
+            }
+        ways = ways > 1 ? 2 : ways;
+        if (ways > fewest || (ways == fewest && least <= most))
+            continue;
+        fewest = ways;
+        most = least;
+        chosen = k;
+        memcpy(rise, now, sizeof now);
+    }
+    s->effort->ticks += s->n_pairs;
+    return chosen;
+}
+
+/* Whether some live set cannot end within the cap. */
+static bool too_high(search *s)
+{
+    for (uint32_t c = 0; c < s->n_cliques; c++) {
+        uint32_t n = 0;
+        int64_t sum = 0, rest = 0;
+
+        for (uint32_t k = s->clique_begin[c]; k < s->clique_begin[c + 1]; k++, n++) {
+            uint32_t m = s->clique[k], to = n;
+
+            for (; to > 0 && place_of(s, s->sorted[to - 1]) < place_of(s, m); to--)
+                s->sorted[to] = s->sorted[to - 1];
+            s->sorted[to] = m;
+        }
+        s->effort->ticks += n;
+        for (uint32_t k = 0; k < n; k++) { /* from the top down */
+            int64_t slots = round_up(bytes_of(s, s->sorted[k]), s->grain);
+
+            sum += slots;
+            rest = slots - bytes_of(s, s->sorted[k]) > rest ? slots - bytes_of(s, s->sorted[k]) : rest;
+            if (place_of(s, s->sorted[k]) + sum - rest > s->cap)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void keep(search *s)
+{
+    s->height = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        s->offset[s->buffer[i]] = (uint64_t)place_of(s, i);
+        s->height = mpl_max_u64(s->height, (uint64_t)(place_of(s, i) + bytes_of(s, i)));
+    }
+    s->cap = (int64_t)s->height - 1;
+}
+
+static bool is_done(search *s)
+{
+    const mpl_exact_effort *e = s->effort;
+
+    if (s->height <= mpl_max_u64(s->bound, s->enough))
+        return true;
+    s->effort->by_clock = e->by_clock || mpl_exact_late(e->deadline_ns, e->watch);
+    s->stopped = s->stopped || e->by_clock || e->ticks >= e->tick_limit;
+    return s->stopped;
+}
+
+static mpl_status visit(search *s)
+{
+    mpl_status st = MPL_OK;
+    state here = {s->n_arcs, s->n_trail};
+    int64_t rise[N_WAYS];
+    uint32_t k = 0;
+    bool holds = true;
+
+    for (uint32_t f = 0; f < s->n_families; f++)
+        holds = holds && s->start[f] + s->end[f] <= s->cap; /* it may have sunk meanwhile */
+    if (!holds || is_done(s) || too_high(s))
+        return MPL_OK;
+    k = choose(s, rise);
+    if (k == MPL_NONE) {
+        keep(s);
+        return MPL_OK;
+    }
+    for (;;) {
+        int way = -1;
+
+        for (int w = 0; w < N_WAYS; w++)
+            if (rise[w] >= 0 && (way < 0 || rise[w] < rise[way]))
+                way = w;
+        if (way < 0 || is_done(s))
+            break;
+        rise[way] = -1;
+        holds = true;
+        MPL_TRY(take(s, &s->pair[k], way, &holds));
+        if (holds)
+            MPL_TRY(visit(s));
+        undo(s, here);
+    }
+out:
+    return st;
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------------- */
+
+static mpl_status add_members(search *s, uint32_t pool)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = s->p;
+    uint32_t *of = NULL;
+    uint32_t n = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        n += p->pool[b] == pool;
+    MPL_TRY(mpl_new(s->ctx, of, p->n));
+    MPL_TRY(mpl_new(s->ctx, s->buffer, n));
+    MPL_TRY(mpl_new(s->ctx, s->family, n));
+    MPL_TRY(mpl_new(s->ctx, s->at, n));
+    MPL_TRY(mpl_new(s->ctx, s->sorted, n));
+    MPL_TRY(mpl_new(s->ctx, s->align, n));
+    MPL_TRY(mpl_new(s->ctx, s->end, n));
+    MPL_TRY(mpl_new(s->ctx, s->fixed, n));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == pool && p->inside[b] == b)
+            of[b] = s->n_families++;
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        uint32_t f = of[p->inside[b]];
+        int64_t end = (int64_t)(p->inside_at[b] + p->bytes[b]);
+
+        if (p->pool[b] != pool)
+            continue;
+        s->buffer[s->n] = b;
+        s->at[s->n] = (int64_t)p->inside_at[b];
+        s->family[s->n++] = f;
+        s->end[f] = end > s->end[f] ? end : s->end[f];
+        if (p->inside[b] == b) {
+            s->align[f] = p->align[b];
+            s->fixed[f] = p->fixed != NULL && p->fixed[b] != MPL_UNFIXED ? (int64_t)p->fixed[b] : -1;
+        }
+    }
+out:
+    mpl_free(s->ctx, of);
+    return st;
+}
+
+static void find_grain(search *s)
+{
+    s->grain = INT64_C(1) << 31;
+    s->even = true;
+    for (uint32_t f = 0; f < s->n_families; f++)
+        s->grain = s->align[f] < s->grain ? s->align[f] : s->grain;
+    for (uint32_t i = 0; i < s->n; i++)
+        s->grain = s->p->align[s->buffer[i]] < s->grain ? (int64_t)s->p->align[s->buffer[i]] : s->grain;
+    for (uint32_t f = 0; f < s->n_families; f++)
+        s->even = s->even && s->align[f] == s->grain && s->fixed[f] < 0;
+}
+
+/* *fits: they are not too many. */
+static mpl_status add_pairs(search *s, bool *fits)
+{
+    mpl_status st = MPL_OK;
+    size_t room = 0;
+
+    for (uint32_t i = 0; i < s->n; i++)
+        for (uint32_t j = 0; j < i; j++) {
+            mpl_buffer a = s->buffer[i], b = s->buffer[j];
+
+            if (s->family[i] == s->family[j] || !mpl_conflict(s->p, a, b))
+                continue;
+            if (s->n_pairs == MAX_PAIRS) {
+                *fits = false;
+                goto out;
+            }
+            MPL_TRY(mpl_reserve(s->ctx, s->pair, room, (size_t)s->n_pairs + 1));
+            s->pair[s->n_pairs++] = (two){i, j, mpl_is_pair(s->p, a, b)};
+        }
+    *fits = true;
+out:
+    return st;
+}
+
+static bool is_alive(const mpl_problem *p, mpl_buffer b, uint32_t step)
+{
+    for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
+         p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++)
+        if (p->gap_from[i] <= step && step < p->gap_to[i])
+            return false;
+    return p->birth[b] <= step && step < p->death[b];
+}
+
+/* Whether m overwrites something that is alive at `step`: it needs no room of its own there. */
+static bool may_rest_on_another(const search *s, uint32_t m, uint32_t step)
+{
+    const mpl_problem *p = s->p;
+
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if (p->in_place_out[i] == s->buffer[m] && is_alive(p, p->in_place_in[i], step))
+            return true;
+    return false;
+}
+
+/* The live sets at births, of steps apart. */
+static mpl_status add_cliques(search *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = s->p;
+    size_t room = 0;
+    uint32_t n = 0;
+
+    if (p->before != NULL)
+        return MPL_OK;
+    MPL_TRY(mpl_new(s->ctx, s->clique_begin, (size_t)s->n + 1));
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint32_t step = p->birth[s->buffer[i]];
+        bool seen = false;
+
+        for (uint32_t j = 0; j < i; j++)
+            seen = seen || p->birth[s->buffer[j]] == step;
+        for (uint32_t m = 0; !seen && m < s->n; m++)
+            if (is_alive(p, s->buffer[m], step) && !may_rest_on_another(s, m, step)) {
+                MPL_TRY(mpl_reserve(s->ctx, s->clique, room, (size_t)n + 1));
+                s->clique[n++] = m;
+            }
+        if (!seen)
+            s->clique_begin[++s->n_cliques] = n;
+    }
+out:
+    return st;
+}
+
+static void search_fini(search *s)
+{
+    void *arrays[] = {s->buffer,       s->family, s->at,    s->align, s->end,  s->fixed, s->pair,  s->sorted,
+                      s->clique_begin, s->clique, s->start, s->head,  s->arcs, s->trail, s->queue, s->queued};
+
+    MPL_FREE_ALL(s->ctx, arrays);
+}
+
+static mpl_status search_init(search *s, uint32_t pool, bool *fits)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(add_members(s, pool));
+    find_grain(s);
+    MPL_TRY(add_pairs(s, fits));
+    if (!*fits)
+        goto out;
+    MPL_TRY(add_cliques(s));
+    MPL_TRY(mpl_new(s->ctx, s->start, s->n_families));
+    MPL_TRY(mpl_new(s->ctx, s->head, s->n_families));
+    MPL_TRY(mpl_new(s->ctx, s->queue, (size_t)s->n_families + 1));
+    MPL_TRY(mpl_new(s->ctx, s->queued, s->n_families));
+    for (uint32_t f = 0; f < s->n_families; f++) {
+        s->head[f] = MPL_NONE;
+        s->start[f] = s->fixed[f] >= 0 ? s->fixed[f] : 0;
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_exact_families(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough,
+                              uint64_t most, mpl_exact_effort *effort, uint64_t *offset, uint64_t *height,
+                              uint64_t *bound)
+{
+    mpl_status st = MPL_OK;
+    search s = {.ctx = ctx,
+                .p = p,
+                .enough = enough,
+                .offset = offset,
+                .height = *height,
+                .bound = *bound,
+                .effort = effort};
+    bool fits = false;
+
+    if (*height <= mpl_max_u64(*bound, enough) || *bound > most)
+        return MPL_OK;
+    s.cap = (int64_t)mpl_min_u64(*height - 1, most);
+    MPL_TRY(search_init(&s, pool, &fits));
+    if (!fits)
+        goto out;
+    MPL_TRY(visit(&s));
+    if (!s.stopped && s.height > mpl_max_u64(s.bound, enough))
+        *bound = mpl_min_u64(s.height, (uint64_t)s.cap + 1); /* nothing lies below, or within the capacity */
+    *height = s.height;
+out:
+    search_fini(&s);
+    return st;
+}
+
+/* ---- first plans --------------------------------------------------------------------------------------------------------- */
+
+typedef struct first {
+    mpl_run *run;
+    const mpl_problem *p;
+    mpl_exact_effort *effort;
+    mpl_plan *trial;
+    uint64_t *offset;    /* of the best plan, pool by pool */
+    uint64_t tick_limit; /* of the stage in hand */
+    uint64_t *height, *goal,
+        *got; /* [n_pools] of it; where there is nothing to gain; of the plan in hand [byte] */
+} first;
+
+static void offer(first *f)
+{
+    const mpl_problem *p = f->p;
+
+    memset(f->got, 0, p->n_pools * sizeof *f->got);
+    for (mpl_buffer b = 0; b < p->n; b++)
+        f->got[p->pool[b]] = mpl_max_u64(f->got[p->pool[b]], f->trial->offset[b] + p->bytes[b]);
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (f->got[p->pool[b]] < f->height[p->pool[b]])
+            f->offset[b] = f->trial->offset[b];
+    for (uint32_t pool = 0; pool < p->n_pools; pool++)
+        f->height[pool] = mpl_min_u64(f->height[pool], f->got[pool]);
+}
+
+static bool all_good(const first *f)
+{
+    bool good = true;
+
+    for (uint32_t pool = 0; pool < f->p->n_pools; pool++)
+        good = good && f->height[pool] <= f->goal[pool];
+    return good || f->effort->ticks >= f->tick_limit || mpl_run_late(f->run);
+}
+
+static mpl_status place_order(first *f, const mpl_buffer *order)
+{
+    mpl_status st = MPL_OK;
+    mpl_run part = *f->run;
+
+    part.ticks = 0;
+    MPL_TRY(mpl_place_all(&part, f->p, order, MPL_FIT_LOWEST, f->trial));
+    f->effort->ticks += part.ticks + f->p->n;
+    offer(f);
+out:
+    return st;
+}
+
+/* From the plan in hand: by rising offset, then what ends too high ahead of all others, again and again. */
+static mpl_status repair(first *f)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = f->p;
+    mpl_buffer *order = NULL, *next = NULL;
+    uint64_t best = UINT64_MAX;
+
+    MPL_TRY(mpl_new(f->run->ctx, order, p->n));
+    MPL_TRY(mpl_new(f->run->ctx, next, p->n));
+    mpl_ids_ascending(p->n, order);
+    MPL_TRY(mpl_sort_ids(f->run->ctx, p->n, order, f->trial->offset));
+    MPL_TRY(place_order(f, order));
+    for (uint32_t idle = 0; idle < REPAIR_PATIENCE && !all_good(f); idle++) {
+        uint64_t high = 0;
+        uint32_t n = 0;
+
+        for (int late = 0; late < 2; late++)
+            for (uint32_t i = 0; i < p->n; i++) {
+                uint64_t end = f->trial->offset[order[i]] + p->bytes[order[i]],
+                         goal = f->goal[p->pool[order[i]]];
+
+                high = end > goal ? mpl_max_u64(high, end - goal) : high;
+                if ((end <= goal) == late)
+                    next[n++] = order[i];
+            }
+        memcpy(order, next, p->n * sizeof *order);
+        idle = high < best ? 0 : idle;
+        best = mpl_min_u64(best, high);
+        MPL_TRY(place_order(f, order));
+    }
+out:
+    mpl_free(f->run->ctx, order);
+    mpl_free(f->run->ctx, next);
+    return st;
+}
+
+/* The plan of whole families, with a quarter of the budget, if there is as much left. */
+static mpl_status plan_whole(first *f)
+{
+    mpl_status st = MPL_OK;
+    uint64_t limit = f->effort->tick_limit, left = limit - mpl_min_u64(f->effort->ticks, limit);
+    mpl_problem *hull = NULL;
+    mpl_plan *plan = NULL;
+    uint32_t *into = NULL;
+    mpl_run part = *f->run;
+    mpl_watch quiet = {.stop = f->run->watch != NULL ? f->run->watch->stop : NULL};
+    static const char *const no_proof[] = {"proof", "0"};
+
+    part.watch = &quiet;
+    part.start_offsets = NULL;
+    part.n_params = 1;
+    part.param_key = no_proof;
+    part.param_value = no_proof + 1;
+    part.ticks = 0;
+    part.budget_ticks = mpl_min_u64(limit / 4, left);
+    if (part.deadline_ns != INT64_MAX)
+        part.deadline_ns = mpl_clock_ns() + (part.deadline_ns - mpl_clock_ns()) / 4;
+    MPL_TRY(mpl_new(part.ctx, into, f->p->n));
+    MPL_TRY(mpl_problem_hull(part.ctx, f->p, &hull, into));
+    MPL_TRY(mpl_plan_new(part.ctx, hull, &plan));
+    st = mpl_planner_exact.plan(&part, hull, plan);
+    f->effort->ticks += part.ticks;
+    if (st == MPL_ELIMIT || (st == MPL_OK && plan->claim == MPL_INFEASIBLE)) {
+        st = MPL_OK;
+        goto out;
+    }
+    MPL_TRY(st);
+    for (mpl_buffer b = 0; b < f->p->n; b++)
+        f->trial->offset[b] = plan->offset[into[b]] + f->p->inside_at[b];
+    offer(f);
+    MPL_TRY(repair(f));
+out:
+    mpl_problem_free(part.ctx, hull);
+    mpl_plan_free(part.ctx, plan);
+    mpl_free(part.ctx, into);
+    return st;
+}
+
+static mpl_status ask_quick(first *f)
+{
+    static const mpl_planner *const quick[] = {&mpl_planner_greedy_size, &mpl_planner_greedy_breadth,
+                                               &mpl_planner_best_fit, &mpl_planner_first_fit};
+    mpl_status st = MPL_OK;
+
+    for (size_t i = 0; i < sizeof quick / sizeof *quick && !(i > 0 && all_good(f)); i++) {
+        mpl_run part = *f->run;
+
+        part.ticks = 0;
+        part.n_params = 0;
+        MPL_TRY(quick[i]->plan(&part, f->p, f->trial));
+        f->effort->ticks += part.ticks + f->p->n;
+        offer(f);
+        if (!all_good(f))
+            MPL_TRY(repair(f));
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_exact_families_first(mpl_run *run, const mpl_problem *p, mpl_exact_effort *effort,
+                                    uint64_t *offset)
+{
+    mpl_status st = MPL_OK;
+    first f = {.run = run, .p = p, .effort = effort, .offset = offset};
+
+    MPL_TRY(mpl_plan_new(run->ctx, p, &f.trial));
+    MPL_TRY(mpl_new(run->ctx, f.height, p->n_pools));
+    MPL_TRY(mpl_new(run->ctx, f.goal, p->n_pools));
+    MPL_TRY(mpl_new(run->ctx, f.got, p->n_pools));
+    for (uint32_t pool = 0; pool < p->n_pools; pool++) {
+        MPL_TRY(mpl_lower_bound(run->ctx, p, pool, &f.goal[pool], NULL));
+        f.goal[pool] = mpl_run_enough(run, f.goal[pool]);
+        f.height[pool] = UINT64_MAX;
+    }
+    if (run->start_offsets != NULL) {
+        memcpy(f.trial->offset, run->start_offsets, p->n * sizeof *offset);
+        offer(&f);
+    }
+    f.tick_limit = effort->tick_limit / 2; /* of repairs, so that something is left */
+    MPL_TRY(ask_quick(&f));
+    f.tick_limit = effort->tick_limit;
+    if (!all_good(&f))
+        MPL_TRY(plan_whole(&f));
+out:
+    mpl_plan_free(run->ctx, f.trial);
+    mpl_free(run->ctx, f.height);
+    mpl_free(run->ctx, f.goal);
+    mpl_free(run->ctx, f.got);
+    return st;
+}

@@ -1,0 +1,841 @@
+/* exact_merge.c -- plans put together from pairs: two items that waste little beside each other become one. See exact_priv.h.
+ *
+ * Idea     Two items whose lives are apart lie at one offset, as one item of both lives and the larger size; two whose lives
+ *          meet lie on each other, as one of both sizes; five may form a wheel around the one in the middle. What such a
+ *          node covers beyond its parts is wasted, and a section can waste no more than its slack. What wastes least comes
+ *          first. When nothing fits, some neighbours are taken apart and merged otherwise; the fewer nodes are left, the
+ *          better. Few are searched.
+ * Source   this project; that cuts and wheels make most packings of rectangles is known from the floorplans of chips, as
+ *          hierarchies of order 5: T. C. Wang, D. F. Wong, 1990
+ * Cost     O(sections) a pair, O(n^2) pairs first, then for each repair those of what is left.
+ * Limits   Other plans are found only where the search finds that part of them. Its failing proves nothing. */
+#include "planners/exact/exact_priv.h"
+
+#include "graphs/core/rng.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define LARGEST_N 1500
+#define DEEPEST   24 /* mergers taken apart in a repair */
+#define PATIENCE  4  /* one repair in so many may leave an item more, one in its square two, .. */
+#define STACK_COST                                                                                           \
+    0.02 /* of lying on each other, as waste for the smaller item: beside each other leaves more choice */
+#define REST_N         48   /* items left that are searched */
+#define REST_REPAIRS   16   /* repairs from one search of as few as ever to the next */
+#define NODES_PER_ITEM 3    /* of such a search */
+#define TICKS_PER_ITEM 2000 /* likewise */
+#define MEMBERS        3    /* likewise */
+#define NEVER          1e300
+
+enum { PAIR = 2, WHEEL = 5 };
+
+/* An item, or several that became one. A pair: the first beside the second in time, or under it. A wheel: the lower, the
+ * left, the middle, the right, the upper one. */
+typedef struct node {
+    int32_t left, right; /* [section] */
+    mpl_len size;
+    double area; /* size * sections */
+    int32_t n_kids, kid[WHEEL];
+    int32_t partner; /* of its best pair; -1: none */
+    double score;    /* of that; lower is better */
+} node;
+
+typedef struct wheel {
+    int32_t kid[WHEEL];
+    double score;
+} wheel;
+
+/* A merger, or one taken apart. */
+typedef struct change {
+    int32_t id, n_kids, kid[WHEEL];
+    bool apart;
+} change;
+
+typedef struct merger {
+    mpl_ctx *ctx;
+    const mpl_exact_part *part;
+    const mpl_exact_case *c;
+    node *node;              /* [2 * n] the items first */
+    mpl_len *slack;          /* [section] what may still be wasted */
+    int32_t *left, n_left;   /* [n] nodes that are not merged */
+    int32_t *at;             /* [2 * n] index into left */
+    int32_t *spare, n_spare; /* [n] nodes not in use */
+    int32_t *head[2]; /* [n_sections + 1] of the lists of what is left by its left, right section; -1: none */
+    int32_t *next[2]; /* [2 * n] */
+    change *log;      /* of a repair */
+    size_t n_log, log_room;
+    int32_t avoided[DEEPEST][2], n_avoided; /* pairs that were just taken apart */
+    double noise;                           /* of scores */
+    uint64_t ticks;
+    mpl_rng rng;
+} merger;
+
+/* ---- pairs --------------------------------------------------------------------------------------------------- */
+
+/* Whether sections [from, to) can waste so much. */
+static bool can_waste(merger *m, int32_t from, int32_t to, mpl_len waste)
+{
+    int32_t s = from;
+
+    if (waste <= 0)
+        return true;
+    while (s < to && m->slack[s] >= waste)
+        s++;
+    m->ticks += (uint64_t)(s - from < 0 ? 0 : s - from);
+    return s >= to;
+}
+
+static bool is_stacked(const node *x, const node *y)
+{
+    return x->left < y->right && y->left < x->right;
+}
+
+/* x and y, x not behind y, as one. */
+static node make_pair(const node *x, const node *y)
+{
+    node both = {.left = x->left < y->left ? x->left : y->left,
+                 .right = x->right > y->right ? x->right : y->right,
+                 .partner = -1,
+                 .score = NEVER};
+
+    if (is_stacked(x, y))
+        both.size = x->size + y->size;
+    else
+        both.size = x->size > y->size ? x->size : y->size;
+    both.area = (double)both.size * (both.right - both.left);
+    return both;
+}
+
+static bool fits(merger *m, const node *x, const node *y, const node *both)
+{
+    if (is_stacked(x, y))
+        return can_waste(m, both->left, x->left, x->size) && can_waste(m, x->right, both->right, x->size) &&
+               can_waste(m, both->left, y->left, y->size) && can_waste(m, y->right, both->right, y->size);
+    return can_waste(m, x->left, x->right, both->size - x->size) &&
+           can_waste(m, y->left, y->right, both->size - y->size) &&
+           can_waste(m, x->right, y->left, both->size) && can_waste(m, y->right, x->left, both->size);
+}
+
+static void waste(merger *m, int32_t from, int32_t to, mpl_len much)
+{
+    for (int32_t s = from; s < to; s++)
+        m->slack[s] -= much;
+}
+
+/* What x, y as one waste is taken off the slack; sign -1: given back. */
+static void account(merger *m, const node *x, const node *y, const node *both, mpl_len sign)
+{
+    if (is_stacked(x, y)) {
+        waste(m, both->left, x->left, sign * x->size);
+        waste(m, x->right, both->right, sign * x->size);
+        waste(m, both->left, y->left, sign * y->size);
+        waste(m, y->right, both->right, sign * y->size);
+    } else {
+        waste(m, x->left, x->right, sign * (both->size - x->size));
+        waste(m, y->left, y->right, sign * (both->size - y->size));
+        waste(m, x->right, y->left, sign * both->size);
+        waste(m, y->right, x->left, sign * both->size);
+    }
+}
+
+static bool is_avoided(const merger *m, int32_t a, int32_t b)
+{
+    for (int32_t k = 0; k < m->n_avoided; k++)
+        if ((m->avoided[k][0] == a && m->avoided[k][1] == b) ||
+            (m->avoided[k][0] == b && m->avoided[k][1] == a))
+            return true;
+    return false;
+}
+
+/* Takes the pair i, j over where it is the best of one of them. */
+static void weigh(merger *m, int32_t i, int32_t j)
+{
+    node *x = &m->node[i], *y = &m->node[j], both = make_pair(x, y);
+    double smaller = x->area < y->area ? x->area : y->area;
+    double score = (both.area - x->area - y->area) / smaller + (is_stacked(x, y) ? STACK_COST : 0);
+
+    m->ticks += 2;
+    if (score >= x->score && score >= y->score)
+        return;
+    if (!fits(m, x, y, &both) || is_avoided(m, i, j))
+        return;
+    if (m->noise > 0)
+        score += m->noise * (double)mpl_rng_below(&m->rng, 1024) / 1024;
+    if (score < x->score)
+        x->score = score, x->partner = j;
+    if (score < y->score)
+        y->score = score, y->partner = i;
+}
+
+static void forget(node *x)
+{
+    x->partner = -1;
+    x->score = NEVER;
+}
+
+static void weigh_all(merger *m)
+{
+    for (int32_t k = 0; k < m->n_left; k++)
+        forget(&m->node[m->left[k]]);
+    for (int32_t k = 0; k < m->n_left; k++)
+        for (int32_t l = 0; l < k; l++)
+            weigh(m, m->left[k], m->left[l]);
+}
+
+static void weigh_one(merger *m, int32_t i)
+{
+    for (int32_t k = 0; k < m->n_left; k++)
+        if (m->left[k] != i)
+            weigh(m, i, m->left[k]);
+}
+
+static bool is_left(const merger *m, int32_t i)
+{
+    return m->at[i] < m->n_left && m->left[m->at[i]] == i;
+}
+
+/* ---- wheels -------------------------------------------------------------------------------------------------- */
+
+static node make_wheel(const merger *m, const int32_t kid[WHEEL])
+{
+    const node *low = &m->node[kid[0]], *left = &m->node[kid[1]], *middle = &m->node[kid[2]],
+               *right = &m->node[kid[3]], *high = &m->node[kid[4]];
+    node all = {.left = low->left, .right = high->right, .partner = -1, .score = NEVER};
+
+    all.size = low->size + middle->size + high->size;
+    if (all.size < low->size + left->size)
+        all.size = low->size + left->size;
+    if (all.size < right->size + high->size)
+        all.size = right->size + high->size;
+    all.area = (double)all.size * (all.right - all.left);
+    return all;
+}
+
+static bool wheel_fits(merger *m, const int32_t kid[WHEEL], const node *all)
+{
+    const node *low = &m->node[kid[0]], *left = &m->node[kid[1]], *middle = &m->node[kid[2]],
+               *right = &m->node[kid[3]], *high = &m->node[kid[4]];
+
+    return can_waste(m, left->left, left->right, all->size - low->size - left->size) &&
+           can_waste(m, middle->left, middle->right, all->size - low->size - middle->size - high->size) &&
+           can_waste(m, right->left, right->right, all->size - right->size - high->size);
+}
+
+static void account_wheel(merger *m, const int32_t kid[WHEEL], const node *all, mpl_len sign)
+{
+    const node *low = &m->node[kid[0]], *left = &m->node[kid[1]], *middle = &m->node[kid[2]],
+               *right = &m->node[kid[3]], *high = &m->node[kid[4]];
+
+    waste(m, left->left, left->right, sign * (all->size - low->size - left->size));
+    waste(m, middle->left, middle->right, sign * (all->size - low->size - middle->size - high->size));
+    waste(m, right->left, right->right, sign * (all->size - right->size - high->size));
+}
+
+static void weigh_wheel(merger *m, const int32_t kid[WHEEL], wheel *best)
+{
+    node all = make_wheel(m, kid);
+    double area = 0, score;
+
+    for (int k = 0; k < WHEEL; k++)
+        area += m->node[kid[k]].area;
+    score = (all.area - area) / (area / WHEEL);
+    m->ticks += WHEEL;
+    if (score >= best->score || is_avoided(m, kid[0], kid[1]) || !wheel_fits(m, kid, &all))
+        return;
+    if (m->noise > 0)
+        score += m->noise * (double)mpl_rng_below(&m->rng, 1024) / 1024;
+    if (score < best->score) {
+        best->score = score;
+        memcpy(best->kid, kid, sizeof best->kid);
+    }
+}
+
+/* Wheels around kid[2], of which kid[0] and kid[1] are known. */
+static void close_wheel(merger *m, int32_t kid[WHEEL], wheel *best)
+{
+    const node *middle = &m->node[kid[2]];
+
+    for (kid[4] = m->head[0][middle->left]; kid[4] >= 0; kid[4] = m->next[0][kid[4]])
+        for (kid[3] = m->head[0][middle->right]; kid[3] >= 0; kid[3] = m->next[0][kid[3]])
+            if (kid[4] != kid[2] && m->node[kid[4]].right == m->node[kid[3]].right)
+                weigh_wheel(m, kid, best);
+}
+
+/* The five, if any, that waste least as a wheel. */
+static void find_wheel(merger *m, wheel *best)
+{
+    int32_t kid[WHEEL];
+
+    best->score = NEVER;
+    for (int32_t t = 0; t <= m->c->n_sections; t++)
+        m->head[0][t] = m->head[1][t] = -1;
+    for (int32_t k = 0; k < m->n_left; k++) {
+        int32_t i = m->left[k], left = m->node[i].left, right = m->node[i].right;
+
+        m->next[0][i] = m->head[0][left];
+        m->head[0][left] = i;
+        m->next[1][i] = m->head[1][right];
+        m->head[1][right] = i;
+    }
+    for (int32_t k = 0; k < m->n_left; k++) {
+        const node *middle = &m->node[m->left[k]];
+
+        kid[2] = m->left[k];
+        for (kid[1] = m->head[1][middle->left]; kid[1] >= 0; kid[1] = m->next[1][kid[1]])
+            for (kid[0] = m->head[1][middle->right]; kid[0] >= 0; kid[0] = m->next[1][kid[0]])
+                if (kid[0] != kid[2] && m->node[kid[0]].left == m->node[kid[1]].left)
+                    close_wheel(m, kid, best);
+    }
+    m->ticks += (uint64_t)(m->n_left * 2 + m->c->n_sections / 4);
+}
+
+/* ---- mergers ------------------------------------------------------------------------------------------------- */
+
+static void leave(merger *m, int32_t i)
+{
+    int32_t last = m->left[--m->n_left];
+
+    m->left[m->at[i]] = last;
+    m->at[last] = m->at[i];
+}
+
+static void join(merger *m, int32_t i)
+{
+    m->at[i] = m->n_left;
+    m->left[m->n_left++] = i;
+}
+
+static int32_t merge(merger *m, int32_t n_kids, const int32_t *kid)
+{
+    int32_t id = m->spare[--m->n_spare];
+    node all;
+
+    if (n_kids == WHEEL) {
+        all = make_wheel(m, kid);
+        account_wheel(m, kid, &all, 1);
+    } else {
+        all = make_pair(&m->node[kid[0]], &m->node[kid[1]]);
+        account(m, &m->node[kid[0]], &m->node[kid[1]], &all, 1);
+    }
+    all.n_kids = n_kids;
+    for (int32_t k = 0; k < n_kids; k++) {
+        all.kid[k] = kid[k];
+        leave(m, kid[k]);
+    }
+    m->node[id] = all;
+    join(m, id);
+    return id;
+}
+
+static void take_apart(merger *m, int32_t id)
+{
+    const node *v = &m->node[id];
+
+    if (v->n_kids == WHEEL)
+        account_wheel(m, v->kid, v, -1);
+    else
+        account(m, &m->node[v->kid[0]], &m->node[v->kid[1]], v, -1);
+    leave(m, id);
+    for (int32_t k = 0; k < v->n_kids; k++)
+        join(m, v->kid[k]);
+    m->spare[m->n_spare++] = id;
+}
+
+static mpl_status note(merger *m, change one)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_reserve(m->ctx, m->log, m->log_room, m->n_log + 1));
+    m->log[m->n_log++] = one;
+out:
+    return st;
+}
+
+/* The node left with the best pair, or -1. */
+static int32_t find_best(merger *m)
+{
+    int32_t best = -1;
+
+    for (int32_t k = 0; k < m->n_left; k++)
+        if (m->node[m->left[k]].partner >= 0 && (best < 0 || m->node[m->left[k]].score < m->node[best].score))
+            best = m->left[k];
+    m->ticks += (uint64_t)m->n_left;
+    return best;
+}
+
+static mpl_status merge_best(merger *m, int32_t n_kids, const int32_t *kid)
+{
+    mpl_status st = MPL_OK;
+    int32_t id = merge(m, n_kids, kid);
+
+    MPL_TRY(note(m, (change){.id = id}));
+    weigh_one(m, id);
+out:
+    return st;
+}
+
+static bool holds(merger *m, const wheel *w)
+{
+    node all;
+
+    for (int k = 0; k < WHEEL; k++)
+        if (!is_left(m, w->kid[k]))
+            return false;
+    all = make_wheel(m, w->kid);
+    return wheel_fits(m, w->kid, &all);
+}
+
+/* The pair of i and its partner becomes one, if it still can: the partner or the slack may be gone. */
+static mpl_status try_pair(merger *m, int32_t i)
+{
+    int32_t kid[PAIR] = {i, m->node[i].partner};
+    node both = make_pair(&m->node[kid[0]], &m->node[kid[1]]);
+
+    if (is_left(m, kid[1]) && fits(m, &m->node[kid[0]], &m->node[kid[1]], &both))
+        return merge_best(m, PAIR, kid);
+    forget(&m->node[i]);
+    weigh_one(m, i);
+    return MPL_OK;
+}
+
+/* Merges until nothing fits. Wheels are looked for when the last one is gone, or there are no more pairs. */
+static mpl_status reduce(merger *m)
+{
+    mpl_status st = MPL_OK;
+    wheel w;
+    bool known = true;
+
+    find_wheel(m, &w);
+    for (;;) {
+        int32_t i = find_best(m);
+
+        if (w.score < NEVER && (i < 0 || w.score <= m->node[i].score)) {
+            if (holds(m, &w))
+                MPL_TRY(merge_best(m, WHEEL, w.kid));
+            find_wheel(m, &w);
+            known = true;
+        } else if (i >= 0) {
+            MPL_TRY(try_pair(m, i));
+            known = false;
+        } else if (!known) {
+            find_wheel(m, &w);
+            known = true;
+        } else {
+            break;
+        }
+    }
+out:
+    return st;
+}
+
+/* ---- repairs ------------------------------------------------------------------------------------------------- */
+
+static bool meet(const node *x, const node *y)
+{
+    return x->left == y->left || x->right == y->right || x->left == y->right || x->right == y->left;
+}
+
+static bool meets_any(const merger *m, const node *x, const node *v)
+{
+    for (int32_t k = 0; k < v->n_kids; k++)
+        if (meet(x, &m->node[v->kid[k]]))
+            return true;
+    return false;
+}
+
+/* A merged node that begins or ends where v or one of its parts does, or -1. */
+static int32_t pick_near(merger *m, const node *v)
+{
+    int32_t n = 0, pick = -1;
+
+    for (int32_t k = 0; k < m->n_left; k++) {
+        const node *x = &m->node[m->left[k]];
+
+        if (x->n_kids > 0 && meets_any(m, x, v) && mpl_rng_below(&m->rng, (uint64_t)++n) == 0)
+            pick = m->left[k];
+    }
+    m->ticks += (uint64_t)m->n_left;
+    return pick;
+}
+
+/* Takes a few neighbours apart, from `id` on; most of the pairs are not to be merged again at once. */
+static mpl_status loosen(merger *m, int32_t id)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint64_t k = 1 + mpl_rng_below(&m->rng, DEEPEST); k > 0 && id >= 0; k--) {
+        node v = m->node[id];
+
+        change one = {.id = id, .n_kids = v.n_kids, .apart = true};
+
+        memcpy(one.kid, v.kid, sizeof one.kid);
+        MPL_TRY(note(m, one));
+        take_apart(m, id);
+        if (mpl_rng_below(&m->rng, 2) != 0) {
+            m->avoided[m->n_avoided][0] = v.kid[0];
+            m->avoided[m->n_avoided++][1] = v.kid[1];
+        }
+        id = pick_near(m, &v);
+    }
+out:
+    return st;
+}
+
+static void undo(merger *m)
+{
+    while (m->n_log > 0) {
+        change one = m->log[--m->n_log];
+
+        if (one.apart)
+            merge(m, one.n_kids, one.kid); /* takes the same node */
+        else
+            take_apart(m, one.id);
+    }
+}
+
+/* Takes something apart and merges it otherwise; taken back if more is left than before. */
+static mpl_status repair(merger *m)
+{
+    static const double noises[] = {0, 0, 0.1, 0.3};
+    mpl_status st = MPL_OK;
+    int32_t most = m->n_left, id = m->left[mpl_rng_below(&m->rng, (uint64_t)m->n_left)], n;
+
+    m->ticks++;
+    if (m->node[id].n_kids == 0)
+        return MPL_OK;
+    m->n_log = 0;
+    m->noise = noises[mpl_rng_below(&m->rng, 4)];
+    MPL_TRY(loosen(m, id));
+    weigh_all(m);
+    MPL_TRY(reduce(m));
+    n = m->n_avoided;
+    m->n_avoided = 0;
+    for (int32_t k = 0; k < n; k++)
+        if (is_left(m, m->avoided[k][0]) && is_left(m, m->avoided[k][1]))
+            weigh(m, m->avoided[k][0], m->avoided[k][1]);
+    MPL_TRY(reduce(m));
+    while (mpl_rng_below(&m->rng, PATIENCE) == 0)
+        most++;
+    if (m->n_left > most)
+        undo(m);
+out:
+    return st;
+}
+
+/* ---- what is left -------------------------------------------------------------------------------------------- */
+
+static mpl_status make_rest(const merger *m, uint64_t cap, mpl_exact_part *rest)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_exact_part_made(m->ctx, m->part->unit, cap, (uint32_t)m->n_left, rest));
+    for (int32_t k = 0; k < m->n_left; k++) {
+        const node *v = &m->node[m->left[k]];
+
+        mpl_exact_part_add(rest, (uint32_t)v->left, (uint32_t)v->right, v->size);
+    }
+    rest->node_limit = NODES_PER_ITEM * rest->n;
+    rest->tick_limit = TICKS_PER_ITEM * (uint64_t)rest->n;
+    rest->n_members = MEMBERS;
+out:
+    return st;
+}
+
+/* Where the k-th part of v lies in it. [unit] */
+static mpl_len height_in(const merger *m, const node *v, int32_t k)
+{
+    const node *first = &m->node[v->kid[0]];
+
+    if (v->n_kids == WHEEL) {
+        const mpl_len height[WHEEL] = {0, first->size, first->size, 0, v->size - m->node[v->kid[4]].size};
+
+        return height[k];
+    }
+    return k > 0 && is_stacked(first, &m->node[v->kid[1]]) ? first->size : 0;
+}
+
+/* offset[n] of the items from those of what was left. [byte] */
+static mpl_status spread(const merger *m, const mpl_exact_part *rest, uint64_t *offset)
+{
+    mpl_status st = MPL_OK;
+    uint64_t *at = NULL, unit = m->part->unit;
+    int32_t *stack = NULL, n_stack = m->n_left;
+
+    MPL_TRY(mpl_new(m->ctx, at, 2 * (size_t)m->c->n));
+    MPL_TRY(mpl_new(m->ctx, stack, (size_t)m->c->n));
+    for (int32_t k = 0; k < m->n_left; k++) {
+        stack[k] = m->left[k];
+        at[m->left[k]] = rest->offset[k];
+    }
+    while (n_stack > 0) {
+        int32_t id = stack[--n_stack];
+        const node *v = &m->node[id];
+
+        if (v->n_kids == 0)
+            offset[m->c->item[id]] = at[id];
+        for (int32_t k = 0; k < v->n_kids; k++) {
+            at[v->kid[k]] = at[id] + (uint64_t)height_in(m, v, k) * unit;
+            stack[n_stack++] = v->kid[k];
+        }
+    }
+out:
+    mpl_free(m->ctx, at);
+    mpl_free(m->ctx, stack);
+    return st;
+}
+
+static mpl_status search_rest(merger *m, uint64_t cap, mpl_exact_effort *effort, uint64_t *offset,
+                              mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    mpl_exact_part rest = {0};
+
+    MPL_TRY(make_rest(m, cap, &rest));
+    MPL_TRY(mpl_exact_part_try(&rest, cap, 0, effort, verdict));
+    if (*verdict == MPL_EXACT_FOUND)
+        MPL_TRY(spread(m, &rest, offset));
+    else
+        *verdict = MPL_EXACT_STOPPED;
+out:
+    mpl_exact_part_fini(&rest);
+    return st;
+}
+
+/* ---- one run --------------------------------------------------------------------------------------------------- */
+
+/* All items by themselves, the slack that of the case. */
+static void begin(merger *m)
+{
+    const mpl_exact_case *c = m->c;
+
+    for (int32_t s = 0; s < c->n_sections; s++)
+        m->slack[s] = c->cap;
+    for (int32_t i = 2 * c->n; i-- > c->n;)
+        m->spare[m->n_spare++] = i;
+    for (int32_t i = 0; i < c->n; i++) {
+        m->node[i] = (node){
+            .left = c->left[i],
+            .right = c->right[i],
+            .size = c->size[i],
+            .area = (double)c->size[i] * (c->right[i] - c->left[i]),
+        };
+        waste(m, c->left[i], c->right[i], c->size[i]);
+        join(m, i);
+    }
+}
+
+static mpl_status merger_init(mpl_ctx *ctx, const mpl_exact_part *part, merger *m)
+{
+    mpl_status st = MPL_OK;
+    size_t n = part->n;
+
+    *m = (merger){.ctx = ctx, .part = part, .c = part->side[0].c};
+    MPL_TRY(mpl_new(ctx, m->node, 2 * n));
+    MPL_TRY(mpl_new(ctx, m->slack, (size_t)m->c->n_sections));
+    MPL_TRY(mpl_new(ctx, m->left, n));
+    MPL_TRY(mpl_new(ctx, m->at, 2 * n));
+    MPL_TRY(mpl_new(ctx, m->spare, n));
+    for (int k = 0; k < 2; k++) {
+        MPL_TRY(mpl_new(ctx, m->head[k], (size_t)m->c->n_sections + 1));
+        MPL_TRY(mpl_new(ctx, m->next[k], 2 * n));
+    }
+out:
+    return st;
+}
+
+static void merger_fini(mpl_ctx *ctx, merger *m)
+{
+    void *arrays[] = {m->node, m->slack,   m->left,    m->at,      m->spare,
+                      m->log,  m->head[0], m->head[1], m->next[0], m->next[1]};
+
+    MPL_FREE_ALL(ctx, arrays);
+}
+
+/* Runs of which the first in order that finds a plan counts, whichever thread is the fastest. */
+typedef struct race {
+    const mpl_exact_part *part;
+    uint64_t cap, seed;
+    const mpl_exact_effort *effort; /* of all */
+    uint64_t limit;                 /* of ticks, of each run */
+    uint32_t n_runs;
+    uint64_t *ticks;   /* [n_runs] */
+    atomic_uint next;  /* run that nobody has begun */
+    atomic_uint first; /* run that found a plan; UINT32_MAX: none yet */
+} race;
+
+typedef struct runner {
+    race *of;
+    uint32_t index;
+    mpl_ctx own; /* of all but the first */
+    mpl_ctx *ctx;
+    uint64_t *offset; /* [n] the plan of its first run that found one */
+    uint32_t found;   /* that run; MPL_NONE: none */
+    bool by_clock;
+    mpl_status st;
+} runner;
+
+/* Repairs, and searches of what they leave whenever that is little. */
+static mpl_status improve(merger *m, runner *w, uint32_t run, mpl_exact_effort *effort,
+                          mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    int32_t best = INT32_MAX;
+
+    for (uint32_t k = 0; *verdict != MPL_EXACT_FOUND && effort->ticks < effort->tick_limit &&
+                         !effort->by_clock && atomic_load(&w->of->first) > run;
+         k++) {
+        if (m->n_left <= REST_N && (m->n_left < best || (m->n_left == best && k % REST_REPAIRS == 0)))
+            MPL_TRY(search_rest(m, w->of->cap, effort, w->offset, verdict));
+        best = m->n_left < best ? m->n_left : best;
+        m->ticks = 0;
+        MPL_TRY(repair(m));
+        effort->ticks += m->ticks;
+        effort->by_clock = effort->by_clock || mpl_exact_late(effort->deadline_ns, effort->watch);
+    }
+out:
+    return st;
+}
+
+static mpl_status run_one(runner *w, uint32_t run)
+{
+    mpl_status st = MPL_OK;
+    race *g = w->of;
+    mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
+    mpl_exact_effort effort = {.seed = g->seed + run,
+                               .tick_limit = g->limit,
+                               .deadline_ns = g->effort->deadline_ns,
+                               .watch = g->effort->watch,
+                               .n_threads = 1};
+    merger m = {0};
+
+    MPL_TRY(merger_init(w->ctx, g->part, &m));
+    mpl_rng_init(&m.rng, g->seed + run * UINT64_C(0x632be59bd9b4e019));
+    begin(&m);
+    weigh_all(&m);
+    MPL_TRY(reduce(&m));
+    effort.ticks = m.ticks;
+    MPL_TRY(improve(&m, w, run, &effort, &verdict));
+    g->ticks[run] = effort.ticks;
+    w->by_clock = effort.by_clock;
+    if (verdict == MPL_EXACT_FOUND) {
+        uint32_t first = atomic_load(&g->first);
+
+        w->found = run;
+        while (run < first && !atomic_compare_exchange_weak(&g->first, &first, run))
+            ;
+    }
+out:
+    merger_fini(w->ctx, &m);
+    return st;
+}
+
+/* Runs are begun in order: those before the first that finds a plan are all finished. */
+static void *run_share(void *argument)
+{
+    runner *w = argument;
+    race *g = w->of;
+
+    if (w->index > 0 && g->effort->watch != NULL && g->effort->watch->bind != NULL)
+        g->effort->watch->bind(w->index);
+    while (w->st == MPL_OK && !w->by_clock && w->found == MPL_NONE) {
+        uint32_t run = atomic_fetch_add(&g->next, 1);
+
+        if (run >= g->n_runs || run > atomic_load(&g->first))
+            break;
+        w->st = run_one(w, run);
+    }
+    return NULL;
+}
+
+/* ---- all runs ---------------------------------------------------------------------------------------------------- */
+
+static mpl_status run_all(runner *worker, uint32_t n)
+{
+    mpl_status st = MPL_OK;
+    pthread_t thread[MPL_EXACT_THREADS];
+    bool started[MPL_EXACT_THREADS] = {false};
+
+    for (uint32_t k = 1; k < n; k++)
+        started[k] = pthread_create(&thread[k], NULL, run_share, &worker[k]) == 0;
+    run_share(&worker[0]);
+    for (uint32_t k = 1; k < n; k++)
+        if (started[k])
+            pthread_join(thread[k], NULL);
+    for (uint32_t k = 0; k < n; k++)
+        MPL_TRY(worker[k].st);
+out:
+    return st;
+}
+
+/* The plan of the first run that found one, and the work of the runs up to it. */
+static void take(const race *g, const runner *worker, uint32_t n, mpl_exact_part *part,
+                 mpl_exact_effort *effort, mpl_exact_verdict *verdict)
+{
+    uint32_t first = atomic_load(&g->first);
+
+    for (uint32_t k = 0; k < g->n_runs && k <= first; k++)
+        effort->ticks += g->ticks[k];
+    for (uint32_t k = 0; k < n; k++) {
+        effort->by_clock = effort->by_clock || worker[k].by_clock;
+        if (first == UINT32_MAX || worker[k].found != first)
+            continue;
+        *verdict = MPL_EXACT_FOUND;
+        memcpy(part->offset, worker[k].offset, part->n * sizeof *part->offset);
+        part->height = 0;
+        for (uint32_t i = 0; i < part->n; i++)
+            part->height = mpl_max_u64(part->height, part->offset[i] + part->item[i].bytes);
+    }
+}
+
+static mpl_status hold(mpl_exact_part *part, race *g, mpl_exact_effort *effort, mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = part->ctx;
+    uint32_t n = effort->n_threads < MPL_EXACT_THREADS ? effort->n_threads : MPL_EXACT_THREADS;
+    runner *worker = NULL;
+
+    n = n < g->n_runs ? n : g->n_runs;
+    MPL_TRY(mpl_new(ctx, worker, n));
+    MPL_TRY(mpl_new(ctx, g->ticks, g->n_runs));
+    for (uint32_t k = 0; k < n; k++) {
+        worker[k].of = g;
+        worker[k].index = k;
+        worker[k].found = MPL_NONE;
+        mpl_ctx_init(&worker[k].own);
+        worker[k].ctx = k == 0 ? ctx : &worker[k].own;
+        MPL_TRY(mpl_new(ctx, worker[k].offset, part->n));
+    }
+    MPL_TRY(run_all(worker, n));
+    take(g, worker, n, part, effort, verdict);
+out:
+    for (uint32_t k = 0; worker != NULL && k < n; k++)
+        mpl_free(ctx, worker[k].offset);
+    mpl_free(ctx, worker);
+    mpl_free(ctx, g->ticks);
+    return st;
+}
+
+mpl_status mpl_exact_part_merge(mpl_exact_part *part, uint64_t cap, uint32_t runs, uint64_t ticks,
+                                mpl_exact_effort *effort, mpl_exact_verdict *verdict)
+{
+    mpl_exact_case *c = part->side[0].c;
+    race g = {.part = part, .cap = cap, .effort = effort, .n_runs = runs};
+
+    *verdict = MPL_EXACT_STOPPED;
+    if (part->vast || part->n > LARGEST_N || effort->ticks >= effort->tick_limit)
+        return MPL_OK;
+    if (part->cap != cap) {
+        mpl_exact_case_limit(c, part->item, part->unit, cap);
+        part->cap = 0; /* the other side still has the old limits */
+    }
+    if (!c->plain)
+        return MPL_OK;
+    g.limit = mpl_min_u64(ticks, effort->tick_limit - effort->ticks);
+    while (g.n_runs > 1 && (g.n_runs - 1) * g.limit >= effort->tick_limit - effort->ticks)
+        g.n_runs--;
+    g.seed = effort->seed + cap + part->n_merged++ * UINT64_C(0xd1b54a32d192ed03);
+    atomic_init(&g.next, 0);
+    atomic_init(&g.first, UINT32_MAX);
+    return hold(part, &g, effort, verdict);
+}

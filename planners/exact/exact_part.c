@@ -1,0 +1,424 @@
+/* exact_part.c -- one component of a pool: its units, its two directions of time, and which search comes next.
+ *
+ * Idea     A search that goes wrong early rarely recovers, another order of candidates often walks straight through: so
+ *          members (order, choice of cell, direction) take turns with small limits that grow from lap to lap. What one
+ *          refutes, none has to look at again. A member that ends below its limit has proved that there is no plan. */
+#include "planners/exact/exact_priv.h"
+
+#include "graphs/core/rng.h"
+
+#include <stdlib.h>
+
+#define NODES_PER_ITEM 3 /* of a member in lap 0; each lap half as much again */
+#define NOISE_PER_LAP  4 /* places that candidates move at random */
+#define MAX_LENGTH     (INT64_C(1) << 60)
+
+enum { ORDER_WAT, ORDER_TAW, ORDER_AWT, ORDER_ZAW };
+
+static const struct member {
+    uint8_t order, pick, mirrored;
+} members[] = {
+    {ORDER_WAT, MPL_PICK_LOW, 0},         {ORDER_WAT, MPL_PICK_LOW, 1},
+    {ORDER_TAW, MPL_PICK_TIGHT, 0},       {ORDER_WAT, MPL_PICK_SCORE_HIGH, 0},
+    {ORDER_TAW, MPL_PICK_TIGHT, 1},       {ORDER_WAT, MPL_PICK_SCORE_HIGH, 1},
+    {ORDER_AWT, MPL_PICK_SCORE_TIGHT, 0}, {ORDER_AWT, MPL_PICK_SCORE_TIGHT, 1},
+    {ORDER_WAT, MPL_PICK_TIGHT, 0},       {ORDER_ZAW, MPL_PICK_LOW, 0},
+    {ORDER_WAT, MPL_PICK_TIGHT, 1},       {ORDER_ZAW, MPL_PICK_LOW, 1},
+};
+
+/* ---- units --------------------------------------------------------------------------------------------------- */
+
+/* The largest unit in which sizes, rounded up to the least alignment, are whole, and in which every alignment and fixed
+ * place is whole or of no effect: a plan that is pushed down has only such offsets. */
+static uint64_t find_unit(const mpl_problem *p, const mpl_buffer *buffer, uint32_t n)
+{
+    uint64_t grain = UINT64_MAX, unit = 0, before;
+
+    for (uint32_t i = 0; i < n; i++)
+        grain = mpl_min_u64(grain, p->align[buffer[i]]);
+    for (uint32_t i = 0; i < n; i++) {
+        unit = mpl_divisor(unit, (p->bytes[buffer[i]] + grain - 1) / grain * grain);
+        if (p->fixed != NULL && p->fixed[buffer[i]] != MPL_UNFIXED)
+            unit = mpl_divisor(unit, p->fixed[buffer[i]]);
+    }
+    do {
+        before = unit;
+        for (uint32_t i = 0; i < n; i++)
+            if (unit % p->align[buffer[i]] != 0)
+                unit = mpl_divisor(unit, p->align[buffer[i]]);
+    } while (unit != before);
+    return unit;
+}
+
+/* What the unit adds to an item's bytes, which the topmost one leaves out. [byte] */
+static uint64_t rest_of(const mpl_exact_part *part, uint32_t item)
+{
+    return (uint64_t)part->item[item].size * part->unit - part->item[item].bytes;
+}
+
+/* Live sums over time, less the largest rest among the live; of a vast part, less the largest of all. */
+static mpl_status find_bound(mpl_exact_part *part, const mpl_exact_case *c)
+{
+    mpl_status st = MPL_OK;
+    mpl_len *change = NULL, live = 0;
+    uint64_t largest = 0;
+
+    MPL_TRY(mpl_new(part->ctx, change, (size_t)c->n_sections + 1));
+    for (int32_t i = 0; i < c->n; i++) {
+        change[c->left[i]] += c->size[i];
+        change[c->right[i]] -= c->size[i];
+        largest = mpl_max_u64(largest, rest_of(part, c->item[i]));
+    }
+    for (int32_t s = 0; s < c->n_sections; s++) {
+        uint64_t rest = part->vast ? largest : 0;
+
+        live += change[s];
+        for (int32_t k = c->begin[s]; k < c->begin[s + 1] && rest < largest; k++)
+            rest = mpl_max_u64(rest, rest_of(part, c->item[c->member[k]]));
+        part->bound = mpl_max_u64(part->bound, (uint64_t)live * part->unit - rest);
+    }
+    for (uint32_t i = 0; i < part->n; i++)
+        part->bound =
+            mpl_max_u64(part->bound, (uint64_t)part->item[i].start * part->unit + part->item[i].bytes);
+out:
+    mpl_free(part->ctx, change);
+    return st;
+}
+
+mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *buffer, uint32_t n,
+                               mpl_exact_part *part)
+{
+    mpl_status st = MPL_OK;
+    uint64_t sum = 0;
+
+    *part = (mpl_exact_part){.ctx = ctx, .n = n, .buffer = buffer, .memo.ctx = ctx};
+    part->tick_limit = UINT64_MAX;
+    part->node_limit = (uint64_t)NODES_PER_ITEM * n;
+    part->n_members = sizeof members / sizeof *members;
+    part->unit = find_unit(p, buffer, n);
+    MPL_TRY(mpl_new(ctx, part->item, n));
+    MPL_TRY(mpl_new(ctx, part->offset, n));
+    for (uint32_t i = 0; i < n; i++) {
+        mpl_buffer b = buffer[i];
+        uint64_t fixed = p->fixed != NULL && p->fixed[b] != MPL_UNFIXED ? p->fixed[b] : 0;
+
+        part->item[i] = (mpl_exact_item){
+            .birth = p->birth[b],
+            .death = p->death[b],
+            .size = (mpl_len)((p->bytes[b] + part->unit - 1) / part->unit),
+            .align = p->align[b] > part->unit ? (mpl_len)(p->align[b] / part->unit) : 1,
+            .start = (mpl_len)(fixed / part->unit),
+            .bytes = p->bytes[b],
+            .fixed = p->fixed != NULL && p->fixed[b] != MPL_UNFIXED,
+            .given_align = p->align[b],
+        };
+        sum += (uint64_t)part->item[i].size + (uint64_t)part->item[i].align;
+        if (sum > MAX_LENGTH || (uint64_t)part->item[i].start > MAX_LENGTH)
+            MPL_FAIL(ctx, MPL_EINPUT, "problem '%s': its bytes add up to more than a search can count",
+                     p->name);
+    }
+    MPL_TRY(mpl_exact_case_new(ctx, part->item, n, false, &part->side[0].c));
+    part->vast = part->side[0].c->member == NULL;
+    MPL_TRY(find_bound(part, part->side[0].c));
+out:
+    return st;
+}
+
+mpl_status mpl_exact_part_made(mpl_ctx *ctx, uint64_t unit, uint64_t cap, uint32_t most, mpl_exact_part *part)
+{
+    mpl_status st = MPL_OK;
+
+    *part = (mpl_exact_part){.ctx = ctx, .unit = unit, .bound = cap, .memo.ctx = ctx};
+    MPL_TRY(mpl_new(ctx, part->item, most));
+    MPL_TRY(mpl_new(ctx, part->offset, most));
+out:
+    return st;
+}
+
+void mpl_exact_part_add(mpl_exact_part *part, uint32_t birth, uint32_t death, mpl_len size)
+{
+    part->item[part->n++] = (mpl_exact_item){
+        .birth = birth, .death = death, .size = size, .align = 1, .bytes = (uint64_t)size * part->unit};
+}
+
+static void side_fini(mpl_ctx *ctx, mpl_exact_side *side)
+{
+    mpl_exact_search_fini(&side->search);
+    mpl_exact_state_free(ctx, side->x);
+    mpl_exact_case_free(ctx, side->c);
+    for (int k = 0; k < MPL_EXACT_ORDERS; k++)
+        mpl_free(ctx, side->rank[k]);
+    mpl_free(ctx, side->noisy);
+}
+
+void mpl_exact_part_fini(mpl_exact_part *part)
+{
+    if (part->ctx == NULL)
+        return;
+    side_fini(part->ctx, &part->side[0]);
+    side_fini(part->ctx, &part->side[1]);
+    mpl_exact_memo_fini(&part->memo);
+    mpl_free(part->ctx, part->buffer);
+    mpl_free(part->ctx, part->item);
+    mpl_free(part->ctx, part->offset);
+}
+
+uint64_t mpl_exact_part_height_above(const mpl_exact_part *part, uint64_t bytes)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t i = 0; i < part->n; i++) {
+        uint64_t rest = part->item[i].bytes % part->unit;
+
+        least = mpl_min_u64(
+            least, bytes <= rest ? rest : (bytes - rest + part->unit - 1) / part->unit * part->unit + rest);
+    }
+    return least;
+}
+
+uint64_t mpl_exact_part_height_below(const mpl_exact_part *part, uint64_t bytes)
+{
+    uint64_t largest = 0;
+
+    for (uint32_t i = 0; i < part->n; i++) {
+        uint64_t rest = part->item[i].bytes % part->unit;
+
+        if (bytes >= rest)
+            largest = mpl_max_u64(largest, (bytes - rest) / part->unit * part->unit + rest);
+    }
+    return largest;
+}
+
+/* ---- members ------------------------------------------------------------------------------------------------- */
+
+typedef struct keyed {
+    int64_t key[3];
+    int32_t id;
+} keyed;
+
+static int by_keys_descending(const void *a, const void *b)
+{
+    const keyed *x = a, *y = b;
+
+    for (int k = 0; k < 3; k++)
+        if (x->key[k] != y->key[k])
+            return x->key[k] < y->key[k] ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* rank[n]: places of the items when sorted descending by three of W lifetime, A area, T heaviest section, Z size. */
+static mpl_status make_ranks(mpl_ctx *ctx, mpl_exact_side *side)
+{
+    mpl_status st = MPL_OK;
+    const mpl_exact_case *c = side->c;
+    keyed *keys = NULL;
+    mpl_len *load = NULL;
+
+    MPL_TRY(mpl_new(ctx, keys, (size_t)c->n));
+    MPL_TRY(mpl_new(ctx, load, (size_t)c->n_sections));
+    for (int32_t s = 0; s < c->n_sections; s++)
+        for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
+            load[s] += c->size[c->member[k]];
+    for (int order = 0; order < MPL_EXACT_ORDERS; order++) {
+        MPL_TRY(mpl_new(ctx, side->rank[order], (size_t)c->n));
+        for (int32_t i = 0; i < c->n; i++) {
+            int64_t width = c->duration[i], area = 0, top = 0;
+
+            area = (int64_t)mpl_min_u64((uint64_t)c->size[i], INT64_MAX / c->duration[i]) * width;
+            for (int32_t s = c->left[i]; s < c->right[i]; s++)
+                top = load[s] > top ? load[s] : top;
+            const keyed all[MPL_EXACT_ORDERS] = {
+                [ORDER_WAT] = {{width, area, top}, i},
+                [ORDER_TAW] = {{top, area, width}, i},
+                [ORDER_AWT] = {{area, width, top}, i},
+                [ORDER_ZAW] = {{c->size[i], area, width}, i},
+            };
+            keys[i] = all[order];
+        }
+        qsort(keys, (size_t)c->n, sizeof *keys, by_keys_descending);
+        for (int32_t i = 0; i < c->n; i++)
+            side->rank[order][keys[i].id] = (uint32_t)i;
+    }
+out:
+    mpl_free(ctx, keys);
+    mpl_free(ctx, load);
+    return st;
+}
+
+static mpl_status side_open(mpl_exact_part *part, int mirrored)
+{
+    mpl_status st = MPL_OK;
+    mpl_exact_side *side = &part->side[mirrored];
+
+    if (side->noisy != NULL)
+        return MPL_OK;
+    if (side->c == NULL)
+        MPL_TRY(mpl_exact_case_new(part->ctx, part->item, part->n, mirrored != 0, &side->c));
+    if (side->x == NULL)
+        MPL_TRY(mpl_exact_state_new(part->ctx, side->c, &side->x));
+    if (side->search.x == NULL)
+        MPL_TRY(mpl_exact_search_init(&side->search, side->x));
+    if (side->rank[MPL_EXACT_ORDERS - 1] == NULL)
+        MPL_TRY(make_ranks(part->ctx, side));
+    mpl_exact_case_limit(side->c, part->item, part->unit, part->cap);
+    MPL_TRY(mpl_new(part->ctx, side->noisy, part->n));
+out:
+    return st;
+}
+
+static void set_cap(mpl_exact_part *part, uint64_t cap)
+{
+    if (part->cap == cap)
+        return;
+    part->cap = cap;
+    mpl_exact_memo_clear(&part->memo);
+    for (int k = 0; k < 2; k++)
+        if (part->side[k].c != NULL)
+            mpl_exact_case_limit(part->side[k].c, part->item, part->unit, cap);
+}
+
+static void make_noise(mpl_exact_side *side, int order, uint32_t places, mpl_rng *rng)
+{
+    for (int32_t i = 0; i < side->c->n; i++)
+        side->noisy[i] = side->rank[order][i] + (uint32_t)mpl_rng_below(rng, (uint64_t)places + 1);
+}
+
+static void keep(mpl_exact_part *part, const mpl_exact_side *side)
+{
+    part->height = 0;
+    for (int32_t i = 0; i < side->c->n; i++) {
+        uint32_t item = side->c->item[i];
+
+        part->offset[item] = (uint64_t)side->x->est[i] * part->unit;
+        part->height = mpl_max_u64(part->height, part->offset[item] + part->item[item].bytes);
+    }
+}
+
+static mpl_status try_member(mpl_exact_part *part, const struct member *member, uint32_t lap, mpl_rng *rng,
+                             mpl_exact_effort *effort, mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    mpl_exact_side *side = &part->side[member->mirrored];
+    mpl_exact_search *q = &side->search;
+    uint64_t nodes = part->node_limit;
+
+    MPL_TRY(side_open(part, member->mirrored));
+    for (uint32_t k = 0; k < lap && nodes < UINT64_MAX / 4; k++)
+        nodes += nodes / 2;
+    make_noise(side, member->order, NOISE_PER_LAP * lap, rng);
+    mpl_exact_state_reset(side->x);
+    side->x->ticks = 0;
+    side->x->filter_sweeps = lap % 2 == 0 ? 1 : 4; /* cheap nodes, or few */
+    q->memo = &part->memo;
+    q->tiles = part->full;
+    q->rank = side->noisy;
+    q->pick = (mpl_exact_pick)member->pick;
+    q->nodes = 0;
+    q->node_limit = nodes;
+    q->tick_limit = mpl_min_u64(part->tick_limit, effort->tick_limit - effort->ticks);
+    q->deadline_ns = effort->deadline_ns;
+    q->watch = effort->watch;
+    *verdict = mpl_exact_search_run(q);
+    effort->ticks += side->x->ticks;
+    part->search_ticks += side->x->ticks;
+    effort->by_clock = effort->by_clock || q->by_clock;
+    if (side->x->no_memory)
+        st = MPL_EMEM;
+    else if (*verdict == MPL_EXACT_FOUND)
+        keep(part, side);
+out:
+    return st;
+}
+
+mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap, mpl_exact_effort *effort,
+                              mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    mpl_rng rng;
+
+    *verdict = MPL_EXACT_FAILED;
+    if (cap < part->bound)
+        return MPL_OK;
+    set_cap(part, cap);
+    mpl_rng_init(&rng, effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
+    *verdict = MPL_EXACT_STOPPED;
+    for (size_t k = 0; !part->vast && k < part->n_members && *verdict == MPL_EXACT_STOPPED; k++) {
+        if (effort->by_clock || effort->ticks >= effort->tick_limit)
+            break;
+        MPL_TRY(try_member(part, &members[k], lap, &rng, effort, verdict));
+    }
+    if (*verdict == MPL_EXACT_FAILED)
+        part->bound = mpl_exact_part_height_above(part, cap + 1);
+out:
+    return st;
+}
+
+/* ---- beams --------------------------------------------------------------------------------------------------- */
+
+#define BEAM_WIDTH        16
+#define BEAM_PROBES       48
+#define BEAM_FILTER_SLACK 10 /* [unit] */
+#define BEAM_LARGEST_N    5000
+#define BEAM_NUMBERS      (UINT64_C(1) << 26) /* of the rows of one level */
+#define BEAM_STAGES       16
+
+/* The kinds of beam, the one that came deepest in the last stage first. */
+static uint32_t kind_of(const mpl_exact_part *part, uint32_t k)
+{
+    uint32_t deepest = 0;
+
+    for (uint32_t i = 1; i < MPL_EXACT_BEAMS; i++)
+        if (part->beam_depth[i] > part->beam_depth[deepest])
+            deepest = i;
+    return (deepest + k) % MPL_EXACT_BEAMS;
+}
+
+static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width, mpl_exact_effort *effort,
+                           mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    mpl_exact_side *side = &part->side[kind % 2];
+    mpl_exact_beam beam = {.width = (uint32_t)width, .probes = BEAM_PROBES, .weighted = kind / 2 != 0};
+    mpl_exact_beam_result result;
+
+    MPL_TRY(side_open(part, kind % 2));
+    beam.filter_slack = BEAM_FILTER_SLACK;
+    beam.rank = (const uint32_t *const *)side->rank;
+    beam.seed = effort->seed;
+    beam.tick_limit = effort->tick_limit - effort->ticks;
+    beam.deadline_ns = effort->deadline_ns;
+    beam.watch = effort->watch;
+    beam.n_threads = effort->n_threads;
+    result.est = side->x->est;
+    MPL_TRY(mpl_exact_beam_run(part->ctx, side->c, &beam, &result));
+    part->beam_depth[kind] = result.depth;
+    effort->ticks += result.ticks;
+    effort->by_clock = effort->by_clock || result.by_clock;
+    *verdict = result.verdict;
+    if (*verdict == MPL_EXACT_FOUND)
+        keep(part, side);
+out:
+    return st;
+}
+
+mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t stage, mpl_exact_effort *effort,
+                               mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    uint64_t width = (uint64_t)BEAM_WIDTH << (stage < BEAM_STAGES ? stage : BEAM_STAGES);
+    uint32_t order[MPL_EXACT_BEAMS];
+
+    *verdict = MPL_EXACT_STOPPED;
+    if (part->vast || part->n > BEAM_LARGEST_N || width * part->n > BEAM_NUMBERS)
+        return MPL_OK;
+    set_cap(part, cap);
+    for (uint32_t k = 0; k < MPL_EXACT_BEAMS; k++)
+        order[k] = kind_of(part, k);
+    for (uint32_t k = 0; k < MPL_EXACT_BEAMS && *verdict == MPL_EXACT_STOPPED; k++) {
+        if (effort->by_clock || effort->ticks >= effort->tick_limit)
+            break;
+        MPL_TRY(run_beam(part, order[k], width, effort, verdict));
+    }
+out:
+    return st;
+}

@@ -1,0 +1,578 @@
+/* exact_search.c -- depth-first search for a completion of a state. See exact_priv.h.
+ *
+ * Idea     Take the lowest cell (section s, height floor[s]) that nobody covers yet. Either one of the items whose est is
+ *          that floor covers it, and then lies exactly there, or nobody does, and each of these items rests on
+ *          something higher. The branches are disjoint and know no order of placement, so a failed state is remembered
+ *          by its ests alone. Parts of time that no open item connects are solved apart.
+ *          "Nobody" is sound because a completion may be pushed down: what then covers the cell was a sibling.
+ * Source   this project
+ * Cost     Exponential; a node costs about the items alive in the sections that it touches. */
+#include "planners/exact/exact_priv.h"
+
+#include "graphs/core/rng.h"
+
+#include <stdlib.h>
+
+#define MEMO_SLOTS     (UINT64_C(1) << 6) /* grown as failures come: small problems pay for little */
+#define MEMO_MAX_SLOTS (UINT64_C(1) << 22)
+
+/* ---- memory of failures -------------------------------------------------------------------------------------- */
+
+static void component_key(const mpl_exact_search *q, int32_t a, int32_t b, uint64_t key[2])
+{
+    const mpl_exact_state *x = q->x;
+    const mpl_exact_case *c = x->c;
+    uint64_t cap = (uint64_t)x->cap[a];
+
+    key[0] = mpl_rng_mix(cap + UINT64_C(0x9e3779b97f4a7c15));
+    key[1] = mpl_rng_mix(cap + UINT64_C(0xd1b54a32d192ed03));
+    for (int32_t i = c->first[a]; i < c->first[b]; i++) {
+        uint64_t one;
+
+        if (x->placed[i])
+            continue;
+        one = (uint64_t)x->est[i] * UINT64_C(0x9e3779b97f4a7c15) + c->item[i] * UINT64_C(0xff51afd7ed558ccd);
+        key[0] += mpl_rng_mix(one);
+        key[1] += mpl_rng_mix(one ^ UINT64_C(0x2545f4914f6cdd1d)) * UINT64_C(0xc4ceb9fe1a85ec53);
+    }
+    key[0] |= 1; /* an empty slot is zero */
+}
+
+static size_t memo_find(const mpl_exact_memo *memo, const uint64_t key[2])
+{
+    size_t at = (size_t)key[1] & (memo->n_slots - 1);
+
+    while (memo->slot[at][0] != 0 && (memo->slot[at][0] != key[0] || memo->slot[at][1] != key[1]))
+        at = (at + 1) & (memo->n_slots - 1);
+    return at;
+}
+
+bool mpl_exact_memo_has(const mpl_exact_memo *memo, const uint64_t key[2])
+{
+    return memo != NULL && memo->n_used > 0 && memo->slot[memo_find(memo, key)][0] != 0;
+}
+
+static void memo_grow(mpl_exact_memo *memo)
+{
+    mpl_exact_memo larger = {.ctx = memo->ctx};
+
+    larger.n_slots = memo->n_slots > 0 ? 4 * memo->n_slots : MEMO_SLOTS;
+    if (mpl_new(memo->ctx, larger.slot, larger.n_slots) != MPL_OK)
+        return; /* it only saves work */
+    for (size_t i = 0; i < memo->n_slots; i++)
+        if (memo->slot[i][0] != 0)
+            memcpy(larger.slot[memo_find(&larger, memo->slot[i])], memo->slot[i], sizeof *memo->slot);
+    mpl_free(memo->ctx, memo->slot);
+    memo->slot = larger.slot;
+    memo->n_slots = larger.n_slots;
+}
+
+void mpl_exact_memo_add(mpl_exact_memo *memo, const uint64_t key[2])
+{
+    size_t at;
+
+    if (memo == NULL)
+        return;
+    if (2 * memo->n_used >= memo->n_slots && memo->n_slots < MEMO_MAX_SLOTS)
+        memo_grow(memo);
+    if (2 * memo->n_used >= memo->n_slots)
+        return; /* full */
+    at = memo_find(memo, key);
+    memo->n_used += memo->slot[at][0] == 0;
+    memo->slot[at][0] = key[0];
+    memo->slot[at][1] = key[1];
+}
+
+void mpl_exact_memo_clear(mpl_exact_memo *memo)
+{
+    if (memo->n_used > 0)
+        memset(memo->slot, 0, memo->n_slots * sizeof *memo->slot);
+    memo->n_used = 0;
+}
+
+void mpl_exact_memo_fini(mpl_exact_memo *memo)
+{
+    mpl_free(memo->ctx, memo->slot);
+    memo->slot = NULL;
+    memo->n_slots = memo->n_used = 0;
+}
+
+/* ---- choosing a cell ----------------------------------------------------------------------------------------- */
+
+/* Sections [run_begin, run_end) around s share its floor. */
+static void find_runs(mpl_exact_search *q, int32_t a, int32_t b)
+{
+    const mpl_len *floor = q->x->floor;
+
+    for (int32_t s = a; s < b;) {
+        int32_t end = s + 1;
+
+        while (end < b && floor[end] == floor[s])
+            end++;
+        for (int32_t t = s; t < end; t++)
+            q->run_begin[t] = s, q->run_end[t] = end;
+        s = end;
+    }
+}
+
+/* value_right[t], value_left[t]: least end (est + size) of the open items of [a, b) with right, left equal to t. */
+static void find_values(mpl_exact_search *q, int32_t a, int32_t b)
+{
+    const mpl_exact_state *x = q->x;
+    const mpl_exact_case *c = x->c;
+
+    for (int32_t t = a; t <= b; t++)
+        q->value_left[t] = q->value_right[t] = MPL_LEN_MAX;
+    for (int32_t i = c->first[a]; i < c->first[b]; i++) {
+        mpl_len end = x->est[i] + c->size[i];
+
+        if (x->placed[i])
+            continue;
+        if (end < q->value_left[c->left[i]])
+            q->value_left[c->left[i]] = end;
+        if (end < q->value_right[c->right[i]])
+            q->value_right[c->right[i]] = end;
+    }
+}
+
+/* Whether nobody may cover the floor of s: some item ends low enough outside s for the candidates, which span [from, to),
+ * to rest on, or some item of s is not a candidate (its est is `next`) and lies low enough. */
+static bool nobody_fits(const mpl_exact_search *q, int32_t s, int32_t from, int32_t to, mpl_len next)
+{
+    const mpl_exact_state *x = q->x;
+    mpl_len room = x->cap[s] - x->rest[s];
+
+    if (room <= x->floor[s])
+        return false;
+    if (next <= room)
+        return true;
+    for (int32_t t = from + 1; t <= s; t++)
+        if (q->value_right[t] <= room)
+            return true;
+    for (int32_t t = s + 1; t < to; t++)
+        if (q->value_left[t] <= room)
+            return true;
+    return false;
+}
+
+/* Counts the children of the floor cell of s; false: a candidate does not lie flat there. */
+static bool inspect(mpl_exact_search *q, int32_t s, mpl_exact_cell *cell)
+{
+    mpl_exact_state *x = q->x;
+    const mpl_exact_case *c = x->c;
+    const int32_t *order = x->order + c->begin[s];
+    mpl_len floor = x->floor[s];
+    int32_t k, from = s, to = s + 1, n = x->count[s];
+
+    mpl_exact_sort(x, s);
+    *cell = (mpl_exact_cell){.section = s};
+    for (k = 0; k < n && x->est[order[k]] == floor; k++) {
+        int32_t i = order[k], twin = c->twin[i];
+
+        if (c->left[i] < q->run_begin[s] || c->right[i] > q->run_end[s])
+            return false;
+        from = c->left[i] < from ? c->left[i] : from;
+        to = c->right[i] > to ? c->right[i] : to;
+        cell->score += twin < 0 || x->placed[twin] || x->est[twin] != floor;
+    }
+    x->ticks += (uint64_t)k;
+    cell->nobody = nobody_fits(q, s, from, to, k < n ? x->est[order[k]] : MPL_LEN_MAX);
+    cell->score += cell->nobody;
+    return true;
+}
+
+static bool better(const mpl_exact_search *q, const mpl_exact_cell *one, const mpl_exact_cell *than)
+{
+    const mpl_exact_state *x = q->x;
+    mpl_len first, second;
+
+    switch (q->pick) {
+    case MPL_PICK_LOW:
+        first = x->floor[one->section] - x->floor[than->section];
+        second = one->score - than->score;
+        break;
+    case MPL_PICK_TIGHT:
+        first = mpl_exact_slack(x, one->section) - mpl_exact_slack(x, than->section);
+        second = x->floor[one->section] - x->floor[than->section];
+        break;
+    case MPL_PICK_SCORE_HIGH:
+        first = one->score - than->score;
+        second = x->floor[than->section] - x->floor[one->section];
+        break;
+    case MPL_PICK_SCORE_TIGHT:
+        first = one->score - than->score;
+        second = mpl_exact_slack(x, one->section) - mpl_exact_slack(x, than->section);
+        break;
+    default:
+        first = one->score - than->score;
+        second = x->floor[one->section] - x->floor[than->section];
+    }
+    return first < 0 || (first == 0 && second < 0);
+}
+
+mpl_exact_cell mpl_exact_choose(mpl_exact_search *q, int32_t a, int32_t b)
+{
+    mpl_exact_cell best = {.section = -1}, cell;
+
+    find_runs(q, a, b);
+    find_values(q, a, b);
+    for (int32_t s = a; s < b; s++) {
+        if (q->x->count[s] == 0 || !inspect(q, s, &cell))
+            continue;
+        if (cell.score <= 1)
+            return cell;
+        if (best.section < 0 || better(q, &cell, &best))
+            best = cell;
+    }
+    mpl_assert(best.section >= 0); /* the sections with the lowest floor can all be branched on */
+    return best;
+}
+
+int32_t mpl_exact_candidates(mpl_exact_search *q, const mpl_exact_cell *cell)
+{
+    mpl_exact_state *x = q->x;
+    const int32_t *order = x->order + x->c->begin[cell->section];
+    mpl_len floor = x->floor[cell->section];
+    size_t base = q->n_stack;
+
+    if (mpl_reserve(x->ctx, q->stack, q->stack_room, base + (size_t)x->count[cell->section]) != MPL_OK) {
+        x->no_memory = x->dead = true;
+        return -1;
+    }
+    mpl_exact_sort(x, cell->section);
+    for (int32_t k = 0; k < x->count[cell->section] && x->est[order[k]] == floor; k++) {
+        int32_t i = order[k], twin = x->c->twin[i];
+        size_t at = q->n_stack;
+
+        if (twin >= 0 && !x->placed[twin] && x->est[twin] == floor)
+            continue;
+        for (; at > base && (q->rank[q->stack[at - 1]] > q->rank[i] ||
+                             (q->rank[q->stack[at - 1]] == q->rank[i] && q->stack[at - 1] > i));
+             at--)
+            q->stack[at] = q->stack[at - 1];
+        q->stack[at] = i;
+        q->n_stack++;
+    }
+    return (int32_t)(q->n_stack - base);
+}
+
+/* Lowest end of an open item outside section s that item i could rest on. */
+static mpl_len support_outside(const mpl_exact_search *q, int32_t i, int32_t s)
+{
+    const mpl_exact_case *c = q->x->c;
+    mpl_len end = MPL_LEN_MAX;
+
+    for (int32_t t = c->left[i] + 1; t <= s; t++)
+        end = q->value_right[t] < end ? q->value_right[t] : end;
+    for (int32_t t = s + 1; t < c->right[i]; t++)
+        end = q->value_left[t] < end ? q->value_left[t] : end;
+    return end;
+}
+
+void mpl_exact_nobody(mpl_exact_search *q, int32_t s)
+{
+    mpl_exact_state *x = q->x;
+    const mpl_exact_case *c = x->c;
+    const int32_t *order = x->order + c->begin[s];
+    int32_t n = x->count[s], n_candidates = 0, lowest = -1;
+    mpl_len floor = x->floor[s], least = MPL_LEN_MAX, second = MPL_LEN_MAX;
+
+    mpl_exact_sort(x, s);
+    find_values(q, 0, c->n_sections);
+    for (int32_t k = 0; k < n; k++) {
+        int32_t i = order[k];
+        bool candidate = x->est[i] == floor;
+        mpl_len end = (candidate ? support_outside(q, i, s) : x->est[i]) + c->size[i];
+
+        n_candidates += candidate;
+        if (end < least)
+            second = least, least = end, lowest = i;
+        else if (end < second)
+            second = end;
+    }
+    for (int32_t k = 0; k < n_candidates && !x->dead; k++) {
+        mpl_len outside = support_outside(q, order[k], s), inside = order[k] == lowest ? second : least;
+        mpl_len est = outside < inside ? outside : inside;
+
+        mpl_exact_raise(x, order[k], est);
+    }
+}
+
+/* ---- tiling a floor -------------------------------------------------------------------------------------------- */
+
+static bool starts_at_floor(const mpl_exact_search *q, int32_t i, int32_t s)
+{
+    return !q->x->placed[i] && q->x->est[i] == q->x->floor[s];
+}
+
+/* from_left[t]: sections [a, t) of a run can be filled by items side by side on the floor and by cells that may stay empty;
+ * from_right[t]: so can [t, b). Items that reach beyond the run count with what they have in it. */
+static void tile_run(mpl_exact_search *q, int32_t a, int32_t b)
+{
+    const mpl_exact_state *x = q->x;
+    const mpl_exact_case *c = x->c;
+    const int32_t *order = x->order + c->begin[a];
+
+    memset(q->from_left + a, 0, (size_t)(b - a) + 1);
+    memset(q->from_right + a, 0, (size_t)(b - a) + 1);
+    q->from_left[a] = q->from_right[b] = 1;
+    for (int32_t k = 0; k < x->count[a]; k++)
+        if (c->left[order[k]] < a && x->est[order[k]] == x->floor[a])
+            q->from_left[c->right[order[k]] < b ? c->right[order[k]] : b] = 1;
+    for (int32_t s = a; s < b; s++) {
+        if (q->from_left[s] == 0)
+            continue;
+        if (mpl_exact_slack(x, s) > 0)
+            q->from_left[s + 1] = 1;
+        for (int32_t i = c->first[s]; i < c->first[s + 1]; i++)
+            if (starts_at_floor(q, i, s))
+                q->from_left[c->right[i] < b ? c->right[i] : b] = 1;
+    }
+    for (int32_t s = b; s-- > a;) {
+        q->from_right[s] = mpl_exact_slack(x, s) > 0 && q->from_right[s + 1] != 0;
+        for (int32_t i = c->first[s]; i < c->first[s + 1] && q->from_right[s] == 0; i++)
+            q->from_right[s] =
+                starts_at_floor(q, i, s) && q->from_right[c->right[i] < b ? c->right[i] : b] != 0;
+    }
+}
+
+/* Least end of an open item that item i could rest on. */
+static mpl_len support_of(const mpl_exact_search *q, int32_t i)
+{
+    const mpl_exact_state *x = q->x;
+    const mpl_exact_case *c = x->c;
+    const int32_t *order = x->order + c->begin[c->left[i]];
+    mpl_len end = MPL_LEN_MAX;
+
+    for (int32_t k = 0; k < x->count[c->left[i]]; k++)
+        if (order[k] != i && x->est[order[k]] + c->size[order[k]] < end)
+            end = x->est[order[k]] + c->size[order[k]];
+    for (int32_t t = c->left[i] + 1; t < c->right[i]; t++)
+        end = q->value_left[t] < end ? q->value_left[t] : end;
+    return end;
+}
+
+/* Raises item i, which begins at the floor of run [a, b), if the rest of the run cannot be filled beside it. */
+static void tile_item(mpl_exact_search *q, int32_t i, int32_t a, int32_t b)
+{
+    const mpl_exact_case *c = q->x->c;
+
+    if (q->from_left[c->left[i] > a ? c->left[i] : a] == 0 ||
+        q->from_right[c->right[i] < b ? c->right[i] : b] == 0)
+        mpl_exact_raise(q->x, i, support_of(q, i));
+}
+
+/* Raises the items of sections [a, b) that cannot lie on their floor, since what lies beside them there could not be filled;
+ * whether there are any. */
+static bool tile(mpl_exact_search *q, int32_t a, int32_t b)
+{
+    mpl_exact_state *x = q->x;
+    const mpl_exact_case *c = x->c;
+    size_t before = x->n_trail;
+
+    find_runs(q, a, b);
+    find_values(q, a, b);
+    for (int32_t s = a; s < b && !x->dead; s = q->run_end[s]) {
+        const int32_t *order = x->order + c->begin[s];
+        int32_t end = q->run_end[s];
+
+        tile_run(q, s, end);
+        for (int32_t k = 0; k < x->count[s] && !x->dead; k++)
+            if (c->left[order[k]] < s && x->est[order[k]] == x->floor[s])
+                tile_item(q, order[k], s, end);
+        for (int32_t i = c->first[s]; i < c->first[end] && !x->dead; i++)
+            if (starts_at_floor(q, i, s))
+                tile_item(q, i, s, end);
+    }
+    x->ticks += (uint64_t)(c->first[b] - c->first[a]);
+    return x->n_trail > before;
+}
+
+/* ---- search -------------------------------------------------------------------------------------------------- */
+
+static bool out_of_budget(mpl_exact_search *q)
+{
+    if (q->x->no_memory || q->nodes >= q->node_limit || q->x->ticks >= q->tick_limit)
+        return true;
+    if (mpl_exact_late(q->deadline_ns, q->watch)) /* cheap beside any node */
+        q->by_clock = true;
+    return q->by_clock;
+}
+
+/* Item i (-1: nobody) takes the floor cell of s. */
+static bool step(mpl_exact_search *q, int32_t i, int32_t s)
+{
+    q->nodes++;
+    if (i >= 0)
+        mpl_exact_place(q->x, i);
+    else
+        mpl_exact_nobody(q, s);
+    return mpl_exact_settle(q->x);
+}
+
+static mpl_exact_verdict solve(mpl_exact_search *q, int32_t a, int32_t b);
+
+static mpl_exact_verdict branch(mpl_exact_search *q, int32_t a, int32_t b, const mpl_exact_cell *cell)
+{
+    mpl_exact_verdict verdict = MPL_EXACT_FAILED;
+    size_t base = q->n_stack, mark = q->x->n_trail;
+    uint64_t key[2];
+    int32_t n;
+
+    component_key(q, a, b, key);
+    if (mpl_exact_memo_has(q->memo, key))
+        return MPL_EXACT_FAILED;
+    n = mpl_exact_candidates(q, cell);
+    for (int32_t k = 0; k < n + cell->nobody && verdict == MPL_EXACT_FAILED; k++) {
+        mpl_exact_undo(q->x, mark);
+        if (out_of_budget(q))
+            verdict = MPL_EXACT_STOPPED;
+        else if (step(q, k < n ? q->stack[base + (size_t)k] : -1, cell->section))
+            verdict = solve(q, a, b);
+    }
+    q->n_stack = base;
+    if (q->x->no_memory)
+        return MPL_EXACT_STOPPED;
+    if (verdict == MPL_EXACT_FAILED)
+        mpl_exact_memo_add(q->memo, key);
+    return verdict;
+}
+
+bool mpl_exact_component(const mpl_exact_state *x, int32_t *a, int32_t b, int32_t *end)
+{
+    while (*a < b && x->count[*a] == 0)
+        ++*a;
+    if (*a == b)
+        return false;
+    *end = *a + 1;
+    while (x->cross[*end - 1] > 0)
+        ++*end;
+    return true;
+}
+
+/* Solves several components, those with few sections first: they fail fast. */
+static mpl_exact_verdict solve_parts(mpl_exact_search *q, int32_t a, int32_t b)
+{
+    mpl_exact_verdict verdict = MPL_EXACT_FOUND;
+    int32_t done = 0, next = 0;
+
+    while (verdict == MPL_EXACT_FOUND) {
+        next = INT32_MAX;
+        for (int32_t from = a, end; mpl_exact_component(q->x, &from, b, &end); from = end)
+            if (end - from > done && end - from < next)
+                next = end - from;
+        if (next == INT32_MAX)
+            break;
+        done = next;
+        for (int32_t from = a, end; verdict == MPL_EXACT_FOUND && mpl_exact_component(q->x, &from, b, &end);
+             from = end)
+            if (end - from == next)
+                verdict = solve(q, from, end);
+    }
+    return verdict;
+}
+
+int32_t mpl_exact_universal(const mpl_exact_state *x, int32_t a, int32_t b)
+{
+    const mpl_exact_case *c = x->c;
+    int32_t min_right = INT32_MAX, max_left = -1;
+    mpl_len highest = -1;
+
+    if (!c->plain)
+        return -1;
+    for (int32_t i = c->first[a]; i < c->first[b]; i++) {
+        if (x->placed[i])
+            continue;
+        min_right = c->right[i] < min_right ? c->right[i] : min_right;
+        max_left = c->left[i] > max_left ? c->left[i] : max_left;
+        highest = x->est[i] > highest ? x->est[i] : highest;
+    }
+    for (int32_t i = c->first[a]; i < c->first[b]; i++)
+        if (!x->placed[i] && x->est[i] == highest && c->left[i] < min_right && c->right[i] > max_left)
+            return i;
+    return -1;
+}
+
+static mpl_exact_verdict solve(mpl_exact_search *q, int32_t a, int32_t b)
+{
+    mpl_exact_state *x = q->x;
+
+    for (;;) {
+        mpl_exact_cell cell;
+        int32_t end, top;
+
+        if (!mpl_exact_component(x, &a, b, &end))
+            return MPL_EXACT_FOUND;
+        for (int32_t rest = end, last; mpl_exact_component(x, &rest, b, &last); rest = last)
+            return solve_parts(q, a, b);
+        b = end;
+        if ((top = mpl_exact_universal(x, a, b)) >= 0) {
+            mpl_exact_place_top(x, top, a, b);
+            if (!mpl_exact_settle(x))
+                return MPL_EXACT_FAILED;
+            continue;
+        }
+        if (q->tiles && tile(q, a, b)) {
+            if (!mpl_exact_settle(x))
+                return x->no_memory ? MPL_EXACT_STOPPED : MPL_EXACT_FAILED;
+            continue;
+        }
+        cell = mpl_exact_choose(q, a, b);
+        if (cell.score > 1)
+            return branch(q, a, b, &cell);
+        if (cell.score == 0)
+            return MPL_EXACT_FAILED;
+        if (out_of_budget(q))
+            return MPL_EXACT_STOPPED;
+        if (!cell.nobody) {
+            size_t base = q->n_stack;
+
+            if (mpl_exact_candidates(q, &cell) < 0)
+                return MPL_EXACT_STOPPED;
+            q->n_stack = base;
+        }
+        if (!step(q, cell.nobody ? -1 : q->stack[q->n_stack], cell.section))
+            return x->no_memory ? MPL_EXACT_STOPPED : MPL_EXACT_FAILED;
+    }
+}
+
+mpl_exact_verdict mpl_exact_search_run(mpl_exact_search *q)
+{
+    mpl_exact_verdict verdict;
+
+    q->n_stack = 0;
+    if (mpl_exact_settle(q->x))
+        verdict = solve(q, 0, q->x->c->n_sections);
+    else
+        verdict = MPL_EXACT_FAILED;
+    return q->x->no_memory ? MPL_EXACT_STOPPED : verdict;
+}
+
+mpl_status mpl_exact_search_init(mpl_exact_search *q, mpl_exact_state *x)
+{
+    mpl_status st = MPL_OK;
+    size_t sections = (size_t)x->c->n_sections;
+
+    *q = (mpl_exact_search){
+        .x = x, .node_limit = UINT64_MAX, .tick_limit = UINT64_MAX, .deadline_ns = INT64_MAX};
+    MPL_TRY(mpl_new(x->ctx, q->value_left, sections + 1));
+    MPL_TRY(mpl_new(x->ctx, q->value_right, sections + 1));
+    MPL_TRY(mpl_new(x->ctx, q->run_begin, sections));
+    MPL_TRY(mpl_new(x->ctx, q->run_end, sections));
+    MPL_TRY(mpl_new(x->ctx, q->from_left, sections + 1));
+    MPL_TRY(mpl_new(x->ctx, q->from_right, sections + 1));
+out:
+    if (st != MPL_OK)
+        mpl_exact_search_fini(q);
+    return st;
+}
+
+void mpl_exact_search_fini(mpl_exact_search *q)
+{
+    void *arrays[] = {q->value_left, q->value_right, q->run_begin, q->run_end,
+                      q->from_left,  q->from_right,  q->stack};
+
+    for (size_t i = 0; q->x != NULL && i < sizeof arrays / sizeof *arrays; i++)
+        mpl_free(q->x->ctx, arrays[i]);
+    *q = (mpl_exact_search){0};
+}

@@ -1,0 +1,851 @@
+/* exact_tree.c -- a conflict relation taken apart, and what is left searched. See exact_general.h.
+ *
+ * Idea     A body whose rivals are all rivals of a larger one that is not among them lies where that one lies: it is left
+ *          out. What no conflict connects is planned apart; the highest counts. Where every body of one set is a rival of
+ *          every body of another, the sets never share a byte, and leaving out the bytes of the other makes each a plan of
+ *          its own: they are stacked. A part of interval order has steps, and goes to the search for those.
+ * Source   this project
+ * Ticks    Those of the searches, and bodies compared to take the relation apart. */
+#include "planners/exact/exact_general.h"
+
+#include "graphs/problem/before.h"
+#include "graphs/core/rng.h"
+
+#include <stdlib.h>
+
+#define MAX_SEARCHED   2000  /* bodies of a part that is searched */
+#define ARENA_TICKS    10000 /* of local search, a body, in lap 0 */
+#define NODES_PER_ITEM 3     /* of a member in lap 0; each lap half as much again */
+#define MAX_LAPS       64    /* node limits of 10^11 a body */
+#define NOISE_PER_LAP  4     /* places that candidates move at random */
+
+extern const mpl_planner mpl_planner_exact;
+
+enum { BY_SIZE, BY_LOAD, BY_AREA, N_ORDERS };
+
+static const struct member {
+    uint8_t order, pick;
+} members[] = {
+    {BY_LOAD, MPL_PICK_LOW},         {BY_SIZE, MPL_PICK_TIGHT},      {BY_AREA, MPL_PICK_SCORE_HIGH},
+    {BY_LOAD, MPL_PICK_SCORE_TIGHT}, {BY_AREA, MPL_PICK_TIGHT},      {BY_SIZE, MPL_PICK_SCORE_LOW},
+    {BY_SIZE, MPL_PICK_LOW},         {BY_LOAD, MPL_PICK_SCORE_HIGH}, {BY_AREA, MPL_PICK_LOW},
+};
+
+static const char *const no_proof[] = {"proof", "0"};
+
+typedef enum kind { LEAF, DOMINATED, COMPONENTS, JOIN } kind;
+
+/* A node of the tree. */
+typedef struct part part;
+struct part {
+    kind kind;
+    bool own; /* b is this part's to free */
+    mpl_bodies *b;
+    uint32_t *id; /* [b->n] the parent's bodies */
+    uint64_t bound, height;
+    uint64_t *offset;    /* [b->n] the plan of that height */
+    uint32_t *dominator; /* [b->n] DOMINATED: whose offset the body takes; itself if it stays */
+    uint32_t n_children;
+    part *child;
+    /* of leaves */
+    bool opened, serial;
+    mpl_cliques *cliques;
+    mpl_graph_search *search;
+    uint32_t *rank[N_ORDERS], *noisy; /* [b->n] */
+};
+
+typedef struct solver {
+    mpl_ctx *ctx;
+    const mpl_problem *p;
+    mpl_exact_effort *effort;
+} solver;
+
+static void part_fini(mpl_ctx *ctx, part *t)
+{
+    for (uint32_t k = 0; t->child != NULL && k < t->n_children; k++)
+        part_fini(ctx, &t->child[k]);
+    if (t->own)
+        mpl_bodies_free(ctx, t->b);
+    mpl_cliques_free(ctx, t->cliques);
+    mpl_graph_search_free(t->search);
+    for (int k = 0; k < N_ORDERS; k++)
+        mpl_free(ctx, t->rank[k]);
+    void *arrays[] = {t->id, t->offset, t->dominator, t->child, t->noisy};
+    MPL_FREE_ALL(ctx, arrays);
+}
+
+static bool left_to_try(const solver *s)
+{
+    return !s->effort->by_clock && s->effort->ticks < s->effort->tick_limit;
+}
+
+/* ---- taking apart ------------------------------------------------------------------------------------------------ */
+
+/* Whether j's place does for i as well. */
+static bool dominates(const mpl_bodies *b, uint32_t j, uint32_t i)
+{
+    bool same = b->bytes[i] == b->bytes[j] && b->align[i] == b->align[j];
+
+    if (b->bytes[i] > b->bytes[j] || b->align[i] > b->align[j] || mpl_rivals(b, i, j) ||
+        (b->fixed != NULL && b->fixed[i] != MPL_UNFIXED))
+        return false;
+    for (uint32_t w = 0; w < b->n_words; w++) {
+        uint64_t mine = b->rival[(size_t)i * b->n_words + w], its = b->rival[(size_t)j * b->n_words + w];
+
+        if ((mine & ~its) != 0)
+            return false;
+        same = same && mine == its;
+    }
+    return !same || j < i || (b->fixed != NULL && b->fixed[j] != MPL_UNFIXED);
+}
+
+/* label[n]: which of the parts that conflicts (or, with `inverse`, their absence) connect; returns how many. */
+static uint32_t label_parts(const mpl_bodies *b, bool inverse, uint32_t *label, uint32_t *queue)
+{
+    uint32_t n_parts = 0;
+
+    for (uint32_t i = 0; i < b->n; i++)
+        label[i] = MPL_NONE;
+    for (uint32_t first = 0; first < b->n; first++) {
+        uint32_t n_queue = 0;
+
+        if (label[first] != MPL_NONE)
+            continue;
+        label[first] = n_parts;
+        queue[n_queue++] = first;
+        while (n_queue > 0) {
+            uint32_t i = queue[--n_queue];
+
+            for (uint32_t j = 0; j < b->n; j++)
+                if (label[j] == MPL_NONE && mpl_rivals(b, i, j) != inverse) {
+                    label[j] = n_parts;
+                    queue[n_queue++] = j;
+                }
+        }
+        n_parts++;
+    }
+    return n_parts;
+}
+
+static mpl_status part_init(solver *s, mpl_bodies *b, part *t);
+
+/* Child k of t: the bodies labelled k. */
+static mpl_status add_child(solver *s, part *t, const uint32_t *label, uint32_t k)
+{
+    mpl_status st = MPL_OK;
+    part *child = &t->child[k];
+    mpl_bodies *b = NULL;
+    uint32_t *id = NULL, n = 0;
+
+    MPL_TRY(mpl_new(s->ctx, id, t->b->n));
+    for (uint32_t i = 0; i < t->b->n; i++)
+        if (label[i] == k)
+            id[n++] = i;
+    MPL_TRY(mpl_bodies_subset(s->ctx, s->p, t->b, id, n, &b));
+    child->own = true;
+    child->b = b;
+    child->id = id, id = NULL;
+    MPL_TRY(part_init(s, b, child));
+out:
+    mpl_free(s->ctx, id);
+    return st;
+}
+
+/* Finds what kind of part t is; label[] says which child each body belongs to, MPL_NONE: none. */
+static mpl_status find_kind(solver *s, part *t, uint32_t *label, uint32_t *queue)
+{
+    mpl_status st = MPL_OK;
+    const mpl_bodies *b = t->b;
+    bool any = false;
+
+    t->n_children = 0;
+    s->effort->ticks += (uint64_t)b->n * b->n / 4;
+    if (b->dist == NULL && b->n > 1) {
+        MPL_TRY(mpl_new(s->ctx, t->dominator, b->n));
+        for (uint32_t i = 0; i < b->n; i++) {
+            t->dominator[i] = i;
+            for (uint32_t j = 0; j < b->n && t->dominator[i] == i; j++)
+                if (j != i && dominates(b, j, i))
+                    t->dominator[i] = j;
+            label[i] = t->dominator[i] == i ? 0 : MPL_NONE;
+            any = any || t->dominator[i] != i;
+        }
+    }
+    t->kind = DOMINATED;
+    t->n_children = any;
+    if (any)
+        goto out;
+    t->kind = COMPONENTS;
+    if ((t->n_children = label_parts(b, false, label, queue)) > 1)
+        goto out;
+    t->kind = JOIN;
+    if (b->plain && (t->n_children = label_parts(b, true, label, queue)) > 1)
+        goto out;
+    t->kind = LEAF;
+    t->n_children = 0;
+out:
+    return st;
+}
+
+static mpl_status part_init(solver *s, mpl_bodies *b, part *t)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *label = NULL, *queue = NULL, n;
+
+    t->b = b;
+    t->height = UINT64_MAX;
+    MPL_TRY(mpl_new(s->ctx, label, b->n));
+    MPL_TRY(mpl_new(s->ctx, queue, b->n));
+    MPL_TRY(mpl_new(s->ctx, t->offset, b->n));
+    MPL_TRY(find_kind(s, t, label, queue));
+    n = t->n_children;
+    t->n_children = 0;
+    if (n > 0)
+        MPL_TRY(mpl_new(s->ctx, t->child, n));
+    t->n_children = n;
+    for (uint32_t k = 0; k < n; k++)
+        MPL_TRY(add_child(s, t, label, k));
+out:
+    mpl_free(s->ctx, label);
+    mpl_free(s->ctx, queue);
+    return st;
+}
+
+/* ---- putting together -------------------------------------------------------------------------------------------- */
+
+static uint64_t in_units(const mpl_bodies *b, uint64_t bytes)
+{
+    return (bytes + b->unit - 1) / b->unit * b->unit;
+}
+
+/* The height of stacked parts, each of height[k] (or bound): only the topmost may end within a unit. */
+static uint64_t stack_height(const part *t, bool bounds, uint32_t *top)
+{
+    uint64_t sum = 0, rest = 0;
+
+    *top = 0;
+    for (uint32_t k = 0; k < t->n_children; k++) {
+        uint64_t one = bounds ? t->child[k].bound : t->child[k].height, whole = in_units(t->b, one);
+
+        sum += whole;
+        if (whole - one > rest)
+            rest = whole - one, *top = k;
+    }
+    return sum - rest;
+}
+
+static void copy_offsets(part *t, const part *child, uint64_t base)
+{
+    for (uint32_t i = 0; i < child->b->n; i++)
+        t->offset[child->id[i]] = base + child->offset[i];
+}
+
+/* Bound and plan of t from its children's. */
+static void put_together(part *t)
+{
+    uint64_t bound = 0, height = 0, base = 0;
+    uint32_t top = 0;
+
+    for (uint32_t k = 0; k < t->n_children; k++) {
+        bound = mpl_max_u64(bound, t->child[k].bound);
+        height = mpl_max_u64(height, t->child[k].height);
+    }
+    if (t->kind == JOIN) {
+        bound = stack_height(t, true, &top);
+        height = height == UINT64_MAX ? height : stack_height(t, false, &top);
+    }
+    t->bound = mpl_max_u64(t->bound, bound);
+    if (height >= t->height)
+        return;
+    t->height = height;
+    for (uint32_t k = 0; k < t->n_children; k++)
+        if (t->kind != JOIN || k != top) {
+            copy_offsets(t, &t->child[k], base);
+            base += t->kind == JOIN ? in_units(t->b, t->child[k].height) : 0;
+        }
+    if (t->kind == JOIN)
+        copy_offsets(t, &t->child[top], base);
+    for (uint32_t i = 0; t->kind == DOMINATED && i < t->b->n; i++) {
+        uint32_t j = i;
+
+        while (t->dominator[j] != j)
+            j = t->dominator[j];
+        t->offset[i] = t->offset[j];
+    }
+}
+
+/* A plan of t is one of its children; not of those that are stacked. */
+static void hand_down(part *t)
+{
+    for (uint32_t k = 0; t->kind != JOIN && k < t->n_children; k++) {
+        part *child = &t->child[k];
+
+        for (uint32_t i = 0; i < child->b->n; i++)
+            child->offset[i] = t->offset[child->id[i]];
+        child->height = mpl_bodies_height(child->b, child->offset);
+        hand_down(child);
+    }
+}
+
+/* ---- leaves ------------------------------------------------------------------------------------------------------ */
+
+/* The least height >= bytes (the largest <= bytes) at which a body can end, alignment aside. */
+static uint64_t height_above(const mpl_bodies *b, uint64_t bytes)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t i = 0; i < b->n; i++) {
+        uint64_t rest = b->bytes[i] % b->unit;
+
+        least = mpl_min_u64(least, bytes <= rest ? rest : in_units(b, bytes - rest) + rest);
+    }
+    return least;
+}
+
+static uint64_t height_below(const mpl_bodies *b, uint64_t bytes)
+{
+    uint64_t largest = 0;
+
+    for (uint32_t i = 0; i < b->n; i++) {
+        uint64_t rest = b->bytes[i] % b->unit;
+
+        if (bytes >= rest)
+            largest = mpl_max_u64(largest, (bytes - rest) / b->unit * b->unit + rest);
+    }
+    return largest;
+}
+
+typedef struct keyed {
+    uint64_t key;
+    uint32_t id;
+} keyed;
+
+static int by_key_descending(const void *a, const void *b)
+{
+    const keyed *x = a, *y = b;
+
+    if (x->key != y->key)
+        return x->key < y->key ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static uint64_t order_key(const mpl_bodies *b, uint32_t i, int order)
+{
+    uint64_t load = 0, area;
+
+    if (order == BY_SIZE)
+        return b->size[i];
+    for (uint32_t w = 0; w < b->n_words; w++)
+        for (uint64_t bits = b->rival[(size_t)i * b->n_words + w]; bits != 0; bits &= bits - 1)
+            load += b->size[w * 64 + (uint32_t)__builtin_ctzll(bits)] / b->unit;
+    if (order == BY_LOAD)
+        return load;
+    return mpl_mul_bytes(load, b->size[i] / b->unit, &area) ? area : UINT64_MAX;
+}
+
+static mpl_status make_ranks(mpl_ctx *ctx, part *t)
+{
+    mpl_status st = MPL_OK;
+    keyed *keys = NULL;
+
+    MPL_TRY(mpl_new(ctx, keys, t->b->n));
+    for (int order = 0; order < N_ORDERS; order++) {
+        MPL_TRY(mpl_new(ctx, t->rank[order], t->b->n));
+        for (uint32_t i = 0; i < t->b->n; i++)
+            keys[i] = (keyed){order_key(t->b, i, order), i};
+        qsort(keys, t->b->n, sizeof *keys, by_key_descending);
+        for (uint32_t i = 0; i < t->b->n; i++)
+            t->rank[order][keys[i].id] = i;
+    }
+    MPL_TRY(mpl_new(ctx, t->noisy, t->b->n));
+out:
+    mpl_free(ctx, keys);
+    return st;
+}
+
+static uint32_t n_ahead(const uint64_t *row, uint32_t n_words)
+{
+    uint32_t n = 0;
+
+    for (uint32_t w = 0; w < n_words; w++)
+        n += (uint32_t)__builtin_popcountll(row[w]);
+    return n;
+}
+
+/* Of a serial problem with gaps: the lifetimes themselves, where the gaps make no difference to the conflicts of t. */
+static bool copy_lifetimes(const mpl_problem *p, const mpl_bodies *b, uint32_t *birth, uint32_t *death)
+{
+    for (uint32_t i = 0; i < b->n; i++) {
+        birth[i] = p->birth[b->buffer[i]];
+        death[i] = p->death[b->buffer[i]];
+        for (uint32_t j = 0; j < i; j++)
+            if ((birth[i] < death[j] && birth[j] < death[i]) != mpl_rivals(b, i, j))
+                return false;
+    }
+    return true;
+}
+
+/* Lifetimes whose overlaps are the conflicts of t, if there are such: in an interval order the sets of those before each are
+ * nested; their number is the birth, the first set that holds a body is its death. *found: there are. */
+static mpl_status find_lifetimes(solver *s, const part *t, uint32_t *birth, uint32_t *death, bool *found)
+{
+    mpl_status st = MPL_OK;
+    const mpl_bodies *b = t->b;
+    uint64_t *ahead = NULL;
+    keyed *keys = NULL;
+    uint32_t step = 0;
+
+    *found = false;
+    MPL_TRY(mpl_new(s->ctx, ahead, (size_t)b->n * b->n_words));
+    MPL_TRY(mpl_new(s->ctx, keys, b->n));
+    if (s->p->gap_begin != NULL && b->n == b->n_members)
+        *found = copy_lifetimes(s->p, b, birth, death);
+    if (s->p->before == NULL || b->n < b->n_members)
+        goto out;
+    for (uint32_t i = 0; i < b->n; i++)
+        for (uint32_t j = 0; j < b->n; j++) { /* body i is member i: ids ascend in every subset */
+            bool is_ahead = mpl_is_before(s->p->before, b->buffer[j], b->buffer[i]);
+
+            if (i != j &&
+                (is_ahead || mpl_is_before(s->p->before, b->buffer[i], b->buffer[j])) == mpl_rivals(b, i, j))
+                goto out; /* the conflicts are not those of the order */
+            if (is_ahead)
+                mpl_bit_add(ahead + (size_t)i * b->n_words, j);
+        }
+    for (uint32_t i = 0; i < b->n; i++) {
+        keys[i] = (keyed){UINT64_MAX - n_ahead(ahead + (size_t)i * b->n_words, b->n_words), i};
+        death[i] = MPL_NONE;
+    }
+    qsort(keys, b->n, sizeof *keys, by_key_descending);
+    for (uint32_t k = 0; k < b->n; k++) {
+        const uint64_t *row = ahead + (size_t)keys[k].id * b->n_words;
+        const uint64_t *last = ahead + (size_t)keys[k > 0 ? k - 1 : 0].id * b->n_words;
+
+        for (uint32_t w = 0; w < b->n_words; w++)
+            if ((last[w] & ~row[w]) != 0)
+                goto out;
+        step += k > 0 && keys[k].key != keys[k - 1].key;
+        birth[keys[k].id] = step;
+        for (uint32_t j = 0; j < b->n; j++)
+            if (death[j] == MPL_NONE && mpl_bit_has(row, j))
+                death[j] = step;
+    }
+    for (uint32_t j = 0; j < b->n; j++)
+        death[j] = death[j] == MPL_NONE ? step + 1 : death[j];
+    *found = true;
+out:
+    mpl_free(s->ctx, ahead);
+    mpl_free(s->ctx, keys);
+    return st;
+}
+
+/* The part as a problem with steps, of buffers 0, 1, ..; NULL: it is none. */
+static mpl_status make_serial(solver *s, const part *t, mpl_problem **out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_bodies *b = t->b;
+    mpl_problem *p = NULL;
+    bool found;
+
+    MPL_TRY(mpl_problem_new(s->ctx, s->p->name, b->n, &p));
+    MPL_TRY(find_lifetimes(s, t, p->birth, p->death, &found));
+    if (!found)
+        goto out;
+    if (b->fixed != NULL) {
+        MPL_TRY(mpl_new(s->ctx, p->fixed, b->n));
+        memcpy(p->fixed, b->fixed, b->n * sizeof *p->fixed);
+    }
+    for (uint32_t i = 0; i < b->n; i++) {
+        p->bytes[i] = b->bytes[i];
+        p->align[i] = (uint32_t)b->align[i];
+        p->n_steps = p->death[i] > p->n_steps ? p->death[i] : p->n_steps;
+    }
+    *out = p, p = NULL;
+out:
+    mpl_problem_free(s->ctx, p);
+    return st;
+}
+
+/* The part for the search by sections. */
+static mpl_status search_serial(solver *s, part *t, uint64_t goal, uint32_t lap, bool *found)
+{
+    mpl_status st = MPL_OK;
+    const mpl_bodies *b = t->b;
+    mpl_problem *p = NULL;
+    mpl_plan *plan = NULL;
+    mpl_run run;
+    mpl_watch quiet = {.stop = s->effort->watch != NULL ? s->effort->watch->stop : NULL};
+    uint64_t height;
+
+    MPL_TRY(make_serial(s, t, &p));
+    *found = p != NULL;
+    if (!*found)
+        goto out;
+    if (goal > t->bound)
+        p->pool_capacity[0] = goal;
+    MPL_TRY(mpl_plan_new(s->ctx, p, &plan));
+    mpl_run_init(&run, s->ctx);
+    run.n_params = 1;
+    run.param_key = no_proof;
+    run.param_value = no_proof + 1;
+    run.seed = s->effort->seed + lap;
+    run.deadline_ns = s->effort->deadline_ns;
+    run.n_threads = s->effort->n_threads;
+    run.watch = &quiet;
+    run.budget_ticks = mpl_min_u64(s->effort->tick_limit - s->effort->ticks, ((uint64_t)b->n * 200000)
+                                                                                 << (lap < 20 ? lap : 20));
+    st = mpl_planner_exact.plan(&run, p, plan);
+    s->effort->ticks += run.ticks;
+    s->effort->by_clock = s->effort->by_clock || run.stopped_by_clock;
+    if (st == MPL_ELIMIT)
+        st = MPL_OK;
+    MPL_TRY(st);
+    t->bound = mpl_max_u64(t->bound, plan->bound_bytes);
+    height = mpl_bodies_height(b, plan->offset);
+    if (height < t->height) {
+        t->height = height;
+        memcpy(t->offset, plan->offset, b->n * sizeof *t->offset);
+    }
+out:
+    mpl_plan_free(s->ctx, plan);
+    mpl_problem_free(s->ctx, p);
+    return st;
+}
+
+static mpl_status try_member(solver *s, part *t, const struct member *member, uint64_t cap, uint32_t lap,
+                             mpl_rng *rng, mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    mpl_graph_search *q = t->search;
+
+    for (uint32_t i = 0; i < t->b->n; i++)
+        t->noisy[i] = t->rank[member->order][i] + (uint32_t)mpl_rng_below(rng, NOISE_PER_LAP * lap + 1);
+    q->effort = s->effort;
+    q->rank = t->noisy;
+    q->pick = (mpl_exact_pick)member->pick;
+    q->node_limit = (uint64_t)NODES_PER_ITEM * t->b->n + 20;
+    for (uint32_t k = 0; k < lap && q->node_limit < UINT64_MAX / 4; k++)
+        q->node_limit += q->node_limit / 2;
+    mpl_graph_search_cap(q, cap);
+    *verdict = mpl_graph_search_run(q);
+    if (q->no_memory) {
+        st = MPL_EMEM;
+    } else if (*verdict == MPL_EXACT_FOUND) {
+        memcpy(t->offset, q->est, t->b->n * sizeof *t->offset);
+        t->height = mpl_bodies_height(t->b, t->offset);
+    } else if (*verdict == MPL_EXACT_FAILED) {
+        t->bound = mpl_max_u64(t->bound, height_above(t->b, cap + 1));
+    }
+    return st;
+}
+
+/* Looks for a plan of t within cap, with every member of the portfolio. */
+static mpl_status try_cap(solver *s, part *t, uint64_t cap, uint32_t lap, mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    mpl_rng rng;
+
+    *verdict = MPL_EXACT_STOPPED;
+    mpl_rng_init(&rng, s->effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
+    for (size_t k = 0;
+         k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED && left_to_try(s); k++)
+        MPL_TRY(try_member(s, t, &members[k], cap, lap, &rng, verdict));
+out:
+    return st;
+}
+
+/* Between goal and height: bisection, where an attempt that is stopped counts as a failure. */
+static mpl_status descend(solver *s, part *t, uint64_t goal, uint32_t lap)
+{
+    mpl_status st = MPL_OK;
+    uint64_t low = goal;
+
+    while (left_to_try(s) && low < t->height) {
+        uint64_t middle = height_below(t->b, low + (t->height - low) / 2);
+        mpl_exact_verdict verdict;
+
+        if (middle <= low)
+            middle = height_above(t->b, low + 1);
+        if (middle >= t->height)
+            break;
+        MPL_TRY(try_cap(s, t, middle, lap, &verdict));
+        if (verdict != MPL_EXACT_FOUND)
+            low = mpl_max_u64(middle, goal);
+    }
+out:
+    return st;
+}
+
+static mpl_status open_leaf(solver *s, part *t)
+{
+    mpl_status st = MPL_OK;
+
+    t->opened = true;
+    if (t->b->n > MAX_SEARCHED)
+        goto out;
+    MPL_TRY(mpl_cliques_new(s->ctx, t->b, s->effort, &t->cliques));
+    t->bound = mpl_max_u64(t->bound, mpl_cliques_bound(t->b, t->cliques));
+out:
+    return st;
+}
+
+/* A few rounds of local search, more each lap. */
+static mpl_status improve(solver *s, part *t, uint64_t goal, uint32_t lap)
+{
+    mpl_status st = MPL_OK;
+    uint64_t limit = s->effort->tick_limit, more = ((uint64_t)t->b->n * ARENA_TICKS) << (lap < 20 ? lap : 20);
+
+    if (s->effort->ticks < limit && more < limit - s->effort->ticks)
+        s->effort->tick_limit = s->effort->ticks + more;
+    s->effort->seed += lap;
+    st = mpl_arena_search(s->ctx, t->b, goal, s->effort, t->offset, &t->height);
+    s->effort->seed -= lap;
+    s->effort->tick_limit = limit;
+    return st;
+}
+
+static mpl_status search_leaf(solver *s, part *t, uint64_t enough, uint64_t most, uint32_t lap)
+{
+    mpl_status st = MPL_OK;
+    mpl_exact_verdict verdict = MPL_EXACT_FAILED;
+    bool found = false;
+
+    if (!t->opened)
+        MPL_TRY(open_leaf(s, t));
+    if (t->height <= mpl_max_u64(t->bound, enough) || t->bound > most)
+        goto out;
+    MPL_TRY(improve(s, t, mpl_max_u64(t->bound, enough), lap));
+    if (t->height <= mpl_max_u64(t->bound, enough) || t->cliques == NULL)
+        goto out;
+    if (lap == 0 || t->serial)
+        MPL_TRY(search_serial(s, t, mpl_max_u64(t->bound, enough), lap, &found));
+    t->serial = found;
+    if (found)
+        goto out;
+    if (t->search == NULL) {
+        MPL_TRY(mpl_graph_search_new(s->ctx, t->b, t->cliques, &t->search));
+        MPL_TRY(make_ranks(s->ctx, t));
+    }
+    while (verdict == MPL_EXACT_FAILED && left_to_try(s) && t->height > mpl_max_u64(t->bound, enough) &&
+           t->bound <= most)
+        MPL_TRY(try_cap(s, t, mpl_max_u64(t->bound, enough), lap, &verdict));
+    if (verdict == MPL_EXACT_STOPPED)
+        MPL_TRY(descend(s, t, mpl_max_u64(t->bound, enough), lap));
+out:
+    return st;
+}
+
+/* ---- the tree ---------------------------------------------------------------------------------------------------- */
+
+/* One lap over the leaves below t that keep it from `enough`. */
+static mpl_status step(solver *s, part *t, uint64_t enough, uint64_t most, uint32_t lap)
+{
+    mpl_status st = MPL_OK;
+
+    if (t->kind == LEAF)
+        return search_leaf(s, t, enough, most, lap);
+    for (uint32_t k = 0; k < t->n_children && left_to_try(s); k++) {
+        if (t->height <= mpl_max_u64(enough, t->bound) || t->bound > most)
+            break;
+        MPL_TRY(step(s, &t->child[k], t->kind == JOIN ? 0 : mpl_max_u64(enough, t->bound),
+                     t->kind == JOIN ? UINT64_MAX : most, lap));
+        put_together(t);
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b, uint64_t enough,
+                             uint64_t most, mpl_exact_effort *effort, uint64_t *offset, uint64_t *height,
+                             uint64_t *bound)
+{
+    mpl_status st = MPL_OK;
+    solver s = {.ctx = ctx, .p = p, .effort = effort};
+    part root = {.b = (mpl_bodies *)b};
+
+    if (b->n == 0) {
+        *height = 0;
+        return MPL_OK;
+    }
+    root.offset = offset;
+    root.height = *height;
+    root.bound = *bound;
+    st = improve(&s, &root, mpl_max_u64(*bound, enough), 0);
+    root.offset = NULL;
+    *height = root.height;
+    if (st != MPL_OK || *height <= mpl_max_u64(*bound, enough) || *bound > most)
+        return st;
+    MPL_TRY(part_init(&s, (mpl_bodies *)b, &root));
+    memcpy(root.offset, offset, b->n * sizeof *offset);
+    root.height = *height;
+    hand_down(&root);
+    for (uint32_t lap = 0; lap < MAX_LAPS && left_to_try(&s) &&
+                           root.height > mpl_max_u64(root.bound, enough) && root.bound <= most;
+         lap++) {
+        if (root.kind != LEAF && lap == 0)
+            put_together(&root);
+        MPL_TRY(step(&s, &root, enough, most, lap));
+    }
+    memcpy(offset, root.offset, b->n * sizeof *offset);
+    *height = root.height;
+    *bound = root.bound;
+out:
+    part_fini(ctx, &root);
+    return st;
+}
+
+/* ---- refutations --------------------------------------------------------------------------------------------------- */
+
+#define FIRST_NODES 256 /* of a search that is written down */
+
+typedef struct refuter {
+    solver *s;
+    uint64_t cap, node_limit;
+    mpl_proof *proof;
+    bool any; /* some part may yet be refuted */
+    bool done;
+} refuter;
+
+/* Only the bodies of the part are left, which rivals connect. */
+static void keep_part(refuter *r, const part *t)
+{
+    mpl_proof_add(r->proof, 'o', t->b->buffer[0], 0, 0);
+}
+
+static mpl_status refute_serial(refuter *r, part *t, const mpl_problem *p)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = r->s->ctx;
+    mpl_exact_part one = {0};
+    mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
+    mpl_buffer *ids = NULL;
+
+    MPL_TRY(mpl_new(ctx, ids, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        ids[b] = b;
+    st = mpl_exact_part_init(ctx, p, ids, p->n, &one);
+    ids = NULL;
+    MPL_TRY(st);
+    for (uint32_t i = 0; i < one.n; i++)
+        one.buffer[i] = t->b->buffer[one.buffer[i]];
+    if (!one.vast)
+        MPL_TRY(mpl_exact_part_prove(&one, r->cap, r->s->effort, r->proof, &verdict));
+    r->done = verdict == MPL_EXACT_FAILED;
+out:
+    mpl_exact_part_fini(&one);
+    mpl_free(ctx, ids);
+    return st;
+}
+
+/* One round of attempts, each with its own choice of cells. */
+static mpl_status refute_graph(refuter *r, part *t)
+{
+    mpl_status st = MPL_OK;
+    mpl_graph_search *q = t->search;
+    mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
+    size_t mark = r->proof->n;
+
+    MPL_TRY(mpl_graph_search_prove(q, r->proof));
+    q->effort = r->s->effort;
+    q->node_limit = r->node_limit;
+    mpl_graph_search_cap(q, r->cap);
+    for (size_t k = 0; k < sizeof members / sizeof *members && verdict == MPL_EXACT_STOPPED; k++) {
+        if (!left_to_try(r->s) || r->proof->failed)
+            break;
+        q->rank = t->rank[members[k].order];
+        q->pick = (mpl_exact_pick)members[k].pick;
+        r->proof->n = mark;
+        keep_part(r, t);
+        verdict = mpl_graph_search_run(q);
+        if (q->no_memory || (r->proof->failed && !r->proof->full))
+            MPL_TRY(MPL_EMEM);
+    }
+    r->done = verdict == MPL_EXACT_FAILED && !r->proof->failed;
+    if (!r->done) /* the next round writes it anew */
+        r->proof->n = mark;
+    if (verdict == MPL_EXACT_FOUND)
+        t->height = 0;
+    r->any = r->any || verdict == MPL_EXACT_STOPPED;
+out:
+    return st;
+}
+
+/* A part of which a plan is known, be it only here (height 0), is not what has none. */
+static mpl_status refute_leaf(refuter *r, part *t)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = NULL;
+
+    if (t->b->n > MAX_SEARCHED || t->height <= r->cap)
+        goto out;
+    if (!t->serial && t->search == NULL) {
+        MPL_TRY(make_serial(r->s, t, &p));
+        t->serial = p != NULL;
+        if (p != NULL)
+            MPL_TRY(refute_serial(r, t, p));
+    }
+    if (t->serial)
+        goto out;
+    if (t->search == NULL) {
+        MPL_TRY(mpl_cliques_new(r->s->ctx, t->b, r->s->effort, &t->cliques));
+        MPL_TRY(mpl_graph_search_new(r->s->ctx, t->b, t->cliques, &t->search));
+        MPL_TRY(make_ranks(r->s->ctx, t));
+    }
+    MPL_TRY(refute_graph(r, t));
+out:
+    mpl_problem_free(r->s->ctx, p);
+    return st;
+}
+
+/* One round over the leaves below t; what is stacked is searched as one. */
+static mpl_status refute_part(refuter *r, part *t)
+{
+    mpl_status st = MPL_OK;
+    size_t mark = r->proof->n;
+
+    if (t->kind == LEAF || t->kind == JOIN)
+        return refute_leaf(r, t);
+    for (uint32_t k = 0; k < t->n_children && !r->done; k++) {
+        for (uint32_t i = 0; t->kind == DOMINATED && i < t->b->n; i++)
+            if (t->dominator[i] != i) /* bodies of one member: it has their number */
+                mpl_proof_add(r->proof, 'd', t->b->buffer[i], 0, 0);
+        if (t->kind == COMPONENTS)
+            keep_part(r, &t->child[k]);
+        MPL_TRY(refute_part(r, &t->child[k]));
+        if (!r->done)
+            r->proof->n = mark;
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b, uint64_t cap,
+                              const uint64_t *offset, mpl_exact_effort *effort, mpl_proof *proof,
+                              mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    solver s = {.ctx = ctx, .p = p, .effort = effort};
+    part root = {.b = (mpl_bodies *)b};
+    refuter r = {.s = &s, .cap = cap, .node_limit = FIRST_NODES, .proof = proof, .any = true};
+    size_t mark = proof->n;
+
+    *verdict = MPL_EXACT_STOPPED;
+    if (b->n == 0)
+        return MPL_OK;
+    MPL_TRY(part_init(&s, (mpl_bodies *)b, &root));
+    if (offset != NULL) {
+        memcpy(root.offset, offset, b->n * sizeof *offset);
+        root.height = mpl_bodies_height(b, offset);
+        hand_down(&root);
+    }
+    for (; r.any && !r.done && left_to_try(&s) && !proof->failed; r.node_limit *= 4) {
+        r.any = false;
+        MPL_TRY(refute_part(&r, &root));
+    }
+    *verdict = r.done ? MPL_EXACT_FAILED : r.any ? MPL_EXACT_STOPPED : MPL_EXACT_FOUND;
+    if (!r.done)
+        proof->n = mark;
+out:
+    part_fini(ctx, &root);
+    return st;
+}

@@ -1,0 +1,72 @@
+/* ilp_priv.h -- one pool of a problem as the integer program sees it, and the program itself. Private to ilp*.c. */
+#ifndef MPL_ILP_PRIV_H
+#define MPL_ILP_PRIV_H
+
+#include "planners/ilp/lp.h"
+#include "planners/planner.h"
+
+/* Offsets and sizes count in units: the largest number of bytes of which everything is a multiple that can decide where a
+ * buffer of a packing pushed down as far as it goes begins. Only ends are finer: the last slot need not be full. */
+typedef struct mpl_ilp {
+    mpl_ctx *ctx;
+    const mpl_problem *p;
+    uint32_t n;       /* buffers of the pool; "i" below means an index into id[] */
+    uint32_t n_words; /* 64-bit words a row: (n + 63) / 64 */
+    mpl_buffer *id;   /* [n] */
+    uint64_t unit;    /* [byte] */
+    uint64_t *size;   /* [n] rounded up [unit] */
+    uint64_t *step;   /* [n] offsets are multiples of it [unit] */
+    uint64_t *row;    /* [n * n_words] bit j of row i: they conflict */
+    uint64_t *joins;  /* [n * n_words] bit j of row i: an in-place pair, either way; NULL: there is none */
+    uint64_t *at;     /* [n] offsets of the plan in hand [unit] */
+    uint32_t *lowest; /* [n] of its family, itself where it is alone; NULL: there are no families */
+    uint64_t *apart;  /* [n] how far behind that one it lies [unit] */
+} mpl_ilp;
+
+static inline bool mpl_ilp_bit(const mpl_ilp *s, const uint64_t *rows, uint32_t i, uint32_t j)
+{
+    return rows != NULL && mpl_bit_has(rows + (size_t)i * s->n_words, j);
+}
+
+static inline bool mpl_ilp_conflict(const mpl_ilp *s, uint32_t i, uint32_t j)
+{
+    return mpl_ilp_bit(s, s->row, i, j);
+}
+
+static inline bool mpl_ilp_joins(const mpl_ilp *s, uint32_t i, uint32_t j)
+{
+    return mpl_ilp_bit(s, s->joins, i, j);
+}
+
+static inline uint64_t mpl_ilp_bytes(const mpl_ilp *s, uint32_t i)
+{
+    return s->p->bytes[s->id[i]];
+}
+
+static inline bool mpl_ilp_fixed(const mpl_ilp *s, uint32_t i)
+{
+    return s->p->fixed != NULL && s->p->fixed[s->id[i]] != MPL_UNFIXED;
+}
+
+static inline bool mpl_ilp_one_family(const mpl_ilp *s, uint32_t i, uint32_t j)
+{
+    return s->lowest != NULL && s->lowest[i] == s->lowest[j];
+}
+
+/* What one program decides: the offsets of some buffers, the others aside. */
+typedef struct mpl_ilp_part {
+    uint32_t n;
+    uint32_t *member;    /* [n] ascending */
+    uint64_t base;       /* nothing below it is theirs, what is fixed aside [unit] */
+    uint64_t low_bytes;  /* the height is at least this .. */
+    uint64_t high_bytes; /* .. and at most this; it is worth finding */
+} mpl_ilp_part;
+
+/* The program: column 0 is the height H in units (times cost in the objective), column 1 + k the offset of member k in its
+ * steps; MPL_EMEM, else always made. Rows: for each pair one of two binaries; for each set of pairwise conflicting
+ * members that is found, "whatever is below me fits below me", and the same above. max_entries bounds the
+ * non-zeros of the latter; the former are always there. */
+mpl_status mpl_ilp_program(const mpl_ilp *s, const mpl_ilp_part *part, double cost, size_t max_entries,
+                           mpl_lp **out);
+
+#endif

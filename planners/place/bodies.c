@@ -1,0 +1,231 @@
+/* bodies.c -- making a general conflict relation. See bodies.h. */
+#include "planners/place/bodies.h"
+
+#include "graphs/problem/before.h"
+#include "planners/place/placement.h"
+
+#define MAX_LENGTH (UINT64_C(1) << 60)
+
+/* The largest number that divides all sizes and fixed places, and which every alignment either divides or is a multiple of:
+ * offsets of a plan that is pushed down are sums of sizes, fixed places and roundings to alignments. */
+static void find_unit(mpl_bodies *b)
+{
+    uint64_t before;
+
+    b->unit = 0;
+    b->plain = b->n == b->n_members && b->fixed == NULL;
+    for (uint32_t m = 0; m < b->n_members; m++)
+        b->unit = mpl_divisor(b->unit, b->member_size[m]);
+    for (uint32_t i = 0; b->fixed != NULL && i < b->n; i++)
+        if (b->fixed[i] != MPL_UNFIXED)
+            b->unit = mpl_divisor(b->unit, b->fixed[i]);
+    do {
+        before = b->unit;
+        for (uint32_t i = 0; i < b->n; i++)
+            if (b->unit % b->align[i] != 0) {
+                b->unit = mpl_divisor(b->unit, b->align[i]);
+                b->plain = false;
+            }
+    } while (b->unit != before);
+}
+
+static mpl_status fill_members(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
+                               const uint32_t *body, mpl_bodies *b)
+{
+    mpl_status st = MPL_OK;
+    uint64_t grain = UINT64_C(1) << 32, sum = 0;
+
+    MPL_TRY(mpl_new(ctx, b->body, b->n_members));
+    MPL_TRY(mpl_new(ctx, b->buffer, b->n_members));
+    MPL_TRY(mpl_new(ctx, b->member_size, b->n_members));
+    MPL_TRY(mpl_new(ctx, b->member_bytes, b->n_members));
+    for (uint32_t m = 0; m < b->n_members; m++)
+        grain = mpl_min_u64(grain, p->align[buffer[m]]);
+    for (uint32_t m = 0; m < b->n_members; m++) {
+        b->body[m] = body[m];
+        b->buffer[m] = buffer[m];
+        b->n = body[m] >= b->n ? body[m] + 1 : b->n;
+        b->member_bytes[m] = p->bytes[buffer[m]];
+        if (b->member_bytes[m] > MAX_LENGTH)
+            sum = MAX_LENGTH;
+        b->member_size[m] = mpl_align_up(b->member_bytes[m], grain);
+        sum += b->member_size[m] + p->align[buffer[m]];
+        if (sum > MAX_LENGTH)
+            MPL_FAIL(ctx, MPL_EINPUT, "problem '%s': its bytes add up to more than a search can count",
+                     p->name);
+    }
+out:
+    return st;
+}
+
+static mpl_status fill_bodies(mpl_ctx *ctx, const mpl_problem *p, mpl_bodies *b)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_new(ctx, b->size, b->n));
+    MPL_TRY(mpl_new(ctx, b->bytes, b->n));
+    MPL_TRY(mpl_new(ctx, b->align, b->n));
+    for (uint32_t m = 0; m < b->n_members; m++) {
+        mpl_buffer from = b->buffer[m];
+        uint32_t i = b->body[m];
+
+        b->size[i] = mpl_max_u64(b->size[i], b->member_size[m]);
+        b->bytes[i] = mpl_max_u64(b->bytes[i], b->member_bytes[m]);
+        b->align[i] = mpl_max_u64(b->align[i], p->align[from]);
+        if (p->fixed == NULL || p->fixed[from] == MPL_UNFIXED)
+            continue;
+        if (p->fixed[from] > MAX_LENGTH)
+            MPL_FAIL(ctx, MPL_EINPUT, "problem '%s': a fixed place beyond what a search can count", p->name);
+        if (b->fixed == NULL) {
+            MPL_TRY(mpl_new(ctx, b->fixed, b->n));
+            for (uint32_t k = 0; k < b->n; k++)
+                b->fixed[k] = MPL_UNFIXED;
+        }
+        mpl_assert(b->fixed[i] == MPL_UNFIXED || b->fixed[i] == p->fixed[from]);
+        b->fixed[i] = p->fixed[from];
+    }
+out:
+    return st;
+}
+
+/* Rivals and distances of bodies with several members, from those of the members. */
+static mpl_status fill_relation(mpl_ctx *ctx, mpl_bodies *b)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_new(ctx, b->rival, (size_t)b->n * b->n_words));
+    if (b->n < b->n_members)
+        MPL_TRY(mpl_new(ctx, b->dist, (size_t)b->n * b->n));
+    for (uint32_t m = 0; m < b->n_members; m++)
+        for (uint32_t w = 0; w < b->n_member_words; w++)
+            for (uint64_t bits = b->member_rival[(size_t)m * b->n_member_words + w]; bits != 0;
+                 bits &= bits - 1) {
+                uint32_t i = b->body[m], j = b->body[w * 64 + (uint32_t)__builtin_ctzll(bits)];
+
+                mpl_assert(i != j);
+                mpl_bit_add(b->rival + (size_t)i * b->n_words, j);
+                if (b->dist != NULL)
+                    b->dist[(size_t)i * b->n + j] =
+                        mpl_max_u64(b->dist[(size_t)i * b->n + j], b->member_size[m]);
+            }
+out:
+    return st;
+}
+
+mpl_status mpl_bodies_new_take(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
+                               const uint32_t *body, uint32_t n_members, uint64_t **rival, mpl_bodies **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_bodies *b = NULL;
+
+    MPL_TRY(mpl_new(ctx, b, 1));
+    b->n_members = n_members;
+    b->n_member_words = n_members / 64 + (n_members % 64 != 0);
+    b->member_rival = *rival, *rival = NULL;
+    MPL_TRY(fill_members(ctx, p, buffer, body, b));
+    b->n_words = b->n / 64 + (b->n % 64 != 0);
+    MPL_TRY(fill_bodies(ctx, p, b));
+    MPL_TRY(fill_relation(ctx, b));
+    find_unit(b);
+    *out = b, b = NULL;
+out:
+    mpl_bodies_free(ctx, b);
+    return st;
+}
+
+mpl_status mpl_bodies_of_pool(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, mpl_bodies **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_buffer *buffer = NULL;
+    uint32_t *body = NULL, n = 0, n_words;
+    uint64_t *rival = NULL, *all = NULL;
+
+    MPL_TRY(mpl_new(ctx, buffer, p->n));
+    MPL_TRY(mpl_new(ctx, body, p->n));
+    if (p->before != NULL)
+        MPL_TRY(mpl_conflict_rows(ctx, p, &all));
+    for (mpl_buffer i = 0; i < p->n; i++)
+        if (p->pool[i] == pool)
+            body[n] = n, buffer[n++] = i;
+    n_words = n / 64 + (n % 64 != 0);
+    if (all != NULL && n == p->n) {
+        rival = all, all = NULL;
+    } else {
+        MPL_TRY(mpl_new(ctx, rival, (size_t)n * n_words));
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t j = 0; j < n; j++)
+                if (i != j && mpl_conflict(p, buffer[i], buffer[j]))
+                    mpl_bit_add(rival + (size_t)i * n_words, j);
+    }
+    MPL_TRY(mpl_bodies_new_take(ctx, p, buffer, body, n, &rival, out));
+out:
+    mpl_free(ctx, buffer);
+    mpl_free(ctx, body);
+    mpl_free(ctx, rival);
+    mpl_free(ctx, all);
+    return st;
+}
+
+mpl_status mpl_bodies_subset(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *from, const uint32_t *id,
+                             uint32_t n, mpl_bodies **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_buffer *buffer = NULL;
+    uint32_t *body = NULL, *member = NULL, *place = NULL, n_members = 0, n_words;
+    uint64_t *rival = NULL;
+
+    MPL_TRY(mpl_new(ctx, buffer, from->n_members));
+    MPL_TRY(mpl_new(ctx, body, from->n_members));
+    MPL_TRY(mpl_new(ctx, member, from->n_members));
+    MPL_TRY(mpl_new(ctx, place, from->n));
+    for (uint32_t i = 0; i < n; i++)
+        place[id[i]] = i + 1;
+    for (uint32_t m = 0; m < from->n_members; m++)
+        if (place[from->body[m]] != 0) {
+            buffer[n_members] = from->buffer[m];
+            body[n_members] = place[from->body[m]] - 1;
+            member[n_members++] = m;
+        }
+    n_words = n_members / 64 + (n_members % 64 != 0);
+    MPL_TRY(mpl_new(ctx, rival, (size_t)n_members * n_words));
+    for (uint32_t i = 0; i < n_members; i++)
+        for (uint32_t j = 0; j < n_members; j++)
+            if (mpl_bit_has(from->member_rival + (size_t)member[i] * from->n_member_words, member[j]))
+                mpl_bit_add(rival + (size_t)i * n_words, j);
+    MPL_TRY(mpl_bodies_new_take(ctx, p, buffer, body, n_members, &rival, out));
+out:
+    mpl_free(ctx, buffer);
+    mpl_free(ctx, body);
+    mpl_free(ctx, member);
+    mpl_free(ctx, place);
+    mpl_free(ctx, rival);
+    return st;
+}
+
+void mpl_bodies_free(mpl_ctx *ctx, mpl_bodies *b)
+{
+    if (b == NULL)
+        return;
+    void *arrays[] = {b->rival, b->size,   b->bytes,       b->align,        b->fixed,       b->dist,
+                      b->body,  b->buffer, b->member_size, b->member_bytes, b->member_rival};
+    MPL_FREE_ALL(ctx, arrays);
+    mpl_free(ctx, b);
+}
+
+uint64_t mpl_bodies_height(const mpl_bodies *b, const uint64_t *offset)
+{
+    uint64_t height = 0;
+
+    for (uint32_t i = 0; i < b->n; i++)
+        height = mpl_max_u64(height, offset[i] + b->bytes[i]);
+    return height;
+}
+
+bool mpl_is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if ((p->in_place_in[i] == a && p->in_place_out[i] == b) ||
+            (p->in_place_in[i] == b && p->in_place_out[i] == a))
+            return true;
+    return false;
+}

@@ -1,0 +1,199 @@
+/* handover.c -- the allocation graph of a plan. See handover.h.
+ *
+ * Between two neighbouring ends of buffers memory is of one piece: those that lie there follow each other in time, and each
+ * hands the piece to the next. Neighbouring pieces with the same two owners are one range. */
+#include "planners/place/handover.h"
+
+#include "graphs/problem/before.h"
+
+#include <stdlib.h>
+
+typedef struct place {
+    uint32_t pool;
+    uint64_t offset;
+} place;
+
+/* A buffer that lies over the piece in hand, by time. */
+typedef struct owner {
+    uint32_t time;
+    mpl_buffer b;
+} owner;
+
+typedef struct tracer {
+    mpl_ctx *ctx;
+    const mpl_problem *p;
+    const mpl_plan *plan;
+    uint32_t *time; /* [n] what comes later is larger */
+    owner *live;    /* [n] owners of the piece in hand, by (time, id) */
+    uint32_t n_live;
+    mpl_buffer *by_place; /* [n] by (pool, offset, id) */
+    mpl_handover *list;
+    size_t n, cap;
+    uint32_t *last; /* [n + 1] latest handover from each buffer, or from the source: index + 1 */
+} tracer;
+
+static int by_place(const void *left, const void *right)
+{
+    const place *x = left, *y = right;
+
+    if (x->pool != y->pool)
+        return x->pool < y->pool ? -1 : 1;
+    return (x->offset > y->offset) - (x->offset < y->offset); /* equal places are one */
+}
+
+static mpl_status set_times(tracer *t)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *rank = NULL;
+
+    if (t->p->before == NULL) {
+        memcpy(t->time, t->p->birth, t->p->n * sizeof *t->time);
+        return MPL_OK;
+    }
+    MPL_TRY(mpl_new(t->ctx, rank, t->p->n));
+    MPL_TRY(mpl_before_rank(t->ctx, t->p->before, rank));
+    for (uint32_t i = 0; i < t->p->n; i++)
+        t->time[rank[i]] = i;
+out:
+    mpl_free(t->ctx, rank);
+    return st;
+}
+
+/* Distinct begins and ends of buffers, sorted. */
+static mpl_status cut(const tracer *t, place **cuts, size_t *n_cuts)
+{
+    mpl_status st = MPL_OK;
+    size_t n = 0;
+
+    MPL_TRY(mpl_new(t->ctx, *cuts, 2 * (size_t)t->p->n));
+    for (mpl_buffer b = 0; b < t->p->n; b++) {
+        (*cuts)[2 * b] = (place){t->p->pool[b], t->plan->offset[b]};
+        (*cuts)[2 * b + 1] = (place){t->p->pool[b], t->plan->offset[b] + t->p->bytes[b]};
+    }
+    qsort(*cuts, 2 * (size_t)t->p->n, sizeof **cuts, by_place);
+    for (size_t i = 0; i < 2 * (size_t)t->p->n; i++)
+        if (n == 0 || by_place(&(*cuts)[i], &(*cuts)[n - 1]) != 0)
+            (*cuts)[n++] = (*cuts)[i];
+    *n_cuts = n;
+out:
+    return st;
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const owner *x = left, *y = right;
+
+    if (x->time != y->time)
+        return x->time < y->time ? -1 : 1;
+    return (x->b > y->b) - (x->b < y->b);
+}
+
+/* Grows the latest range of `from` where it goes on to the same `to`, else begins one. */
+static mpl_status hand(tracer *t, mpl_buffer from, mpl_buffer to, uint32_t pool, uint64_t offset,
+                       uint64_t bytes)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *last = &t->last[from == MPL_NONE ? t->p->n : from];
+
+    if (*last > 0) {
+        mpl_handover *h = &t->list[*last - 1];
+
+        if (h->to == to && h->pool == pool && h->offset + h->bytes == offset) {
+            h->bytes += bytes;
+            return MPL_OK;
+        }
+    }
+    MPL_TRY(mpl_reserve(t->ctx, t->list, t->cap, t->n + 1));
+    t->list[t->n++] = (mpl_handover){from, to, pool, offset, bytes};
+    *last = (uint32_t)t->n;
+out:
+    return st;
+}
+
+static mpl_status trace_piece(tracer *t, const place *begin, uint64_t end)
+{
+    mpl_status st = MPL_OK;
+    mpl_buffer from = MPL_NONE;
+
+    for (uint32_t i = 0; i < t->n_live; i++) {
+        MPL_TRY(hand(t, from, t->live[i].b, begin->pool, begin->offset, end - begin->offset));
+        from = t->live[i].b;
+    }
+    if (from != MPL_NONE)
+        MPL_TRY(hand(t, from, MPL_NONE, begin->pool, begin->offset, end - begin->offset));
+out:
+    return st;
+}
+
+/* Owners that end at `at`, or lie in another pool, leave. */
+static void leave_at(tracer *t, const place *at)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < t->n_live; i++) {
+        mpl_buffer b = t->live[i].b;
+
+        if (t->p->pool[b] == at->pool && t->plan->offset[b] + t->p->bytes[b] > at->offset)
+            t->live[n++] = t->live[i];
+    }
+    t->n_live = n;
+}
+
+static int by_start(const void *left, const void *right, void *argument)
+{
+    const tracer *t = argument;
+    mpl_buffer x = *(const mpl_buffer *)left, y = *(const mpl_buffer *)right;
+    place px = {t->p->pool[x], t->plan->offset[x]}, py = {t->p->pool[y], t->plan->offset[y]};
+    int order = by_place(&px, &py);
+
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+static mpl_status trace(tracer *t, const place *cuts, size_t n_cuts)
+{
+    mpl_status st = MPL_OK;
+    uint32_t next = 0;
+
+    for (size_t i = 0; i + 1 < n_cuts; i++) {
+        leave_at(t, &cuts[i]);
+        for (; next < t->p->n && t->p->pool[t->by_place[next]] == cuts[i].pool &&
+               t->plan->offset[t->by_place[next]] == cuts[i].offset;
+             next++)
+            t->live[t->n_live++] = (owner){t->time[t->by_place[next]], t->by_place[next]};
+        qsort(t->live, t->n_live, sizeof *t->live, by_time);
+        if (cuts[i + 1].pool == cuts[i].pool)
+            MPL_TRY(trace_piece(t, &cuts[i], cuts[i + 1].offset));
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_handovers(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, mpl_handover **list,
+                         size_t *n)
+{
+    mpl_status st = MPL_OK;
+    tracer t = {.ctx = ctx, .p = p, .plan = plan};
+    place *cuts = NULL;
+    size_t n_cuts;
+
+    MPL_TRY(mpl_new(ctx, t.time, p->n));
+    MPL_TRY(mpl_new(ctx, t.live, p->n));
+    MPL_TRY(mpl_new(ctx, t.by_place, p->n));
+    MPL_TRY(mpl_new(ctx, t.last, (size_t)p->n + 1));
+    MPL_TRY(set_times(&t));
+    MPL_TRY(cut(&t, &cuts, &n_cuts));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        t.by_place[b] = b;
+    qsort_r(t.by_place, p->n, sizeof *t.by_place, by_start, &t);
+    MPL_TRY(trace(&t, cuts, n_cuts));
+    *list = t.list, t.list = NULL;
+    *n = t.n;
+out:
+    mpl_free(ctx, t.time);
+    mpl_free(ctx, t.live);
+    mpl_free(ctx, t.by_place);
+    mpl_free(ctx, t.last);
+    mpl_free(ctx, t.list);
+    mpl_free(ctx, cuts);
+    return st;
+}

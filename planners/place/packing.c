@@ -1,0 +1,675 @@
+/* packing.c -- conflicts as lists, the placement of an order, and the frame around a search. See packing.h. */
+#include "planners/place/packing.h"
+#include "planners/place/placement.h"
+#include "planners/place/sort.h"
+
+#include <stdlib.h>
+
+#define MAX_CONFLICTS (UINT64_C(1) << 24)
+
+extern const mpl_planner mpl_planner_greedy_size;
+
+bool mpl_packing_done(mpl_packing *q)
+{
+    if (q->best <= q->goal || q->ticks >= q->limit)
+        return true;
+    if (mpl_run_late(q->run))
+        q->run->stopped_by_clock = true;
+    return q->run->stopped_by_clock;
+}
+
+void mpl_packing_offer(mpl_packing *q, uint64_t height)
+{
+    if (height >= q->best)
+        return;
+    q->best = height;
+    memcpy(q->best_offset, q->offset, q->n * sizeof *q->offset);
+}
+
+/* ---- placing --------------------------------------------------------------------------------------------------- */
+
+void mpl_packing_merge(mpl_packing *q, uint32_t n)
+{
+    mpl_packing_entry *from = q->entry, *to = q->entry + n;
+
+    for (uint32_t run = 1; run < n; run *= 2) {
+        mpl_packing_entry *swap = from;
+
+        for (uint32_t begin = 0; begin < n; begin += 2 * run) {
+            uint32_t middle = n - begin > run ? begin + run : n, end = n - middle > run ? middle + run : n;
+            uint32_t a = begin, b = middle;
+
+            for (uint32_t k = begin; k < end; k++)
+                to[k] = b == end || (a < middle && from[a].key <= from[b].key) ? from[a++] : from[b++];
+        }
+        from = to;
+        to = swap;
+        q->ticks += n;
+    }
+    if (from != q->entry)
+        memcpy(q->entry, from, n * sizeof *from);
+}
+
+static void sort_far(mpl_packing *q, uint32_t member)
+{
+    uint32_t begin = q->begin[member], n = q->begin[member + 1] - begin;
+
+    for (uint32_t k = 0; k < n; k++) {
+        q->entry[k].key = mpl_packing_low(q, member, begin + k);
+        q->entry[k].rival = q->rival[begin + k];
+        if (q->wall != NULL)
+            q->entry[k].wall = q->wall[begin + k];
+    }
+    mpl_packing_merge(q, n);
+    for (uint32_t k = 0; k < n; k++) {
+        q->rival[begin + k] = q->entry[k].rival;
+        if (q->wall != NULL)
+            q->wall[begin + k] = q->entry[k].wall;
+    }
+}
+
+/* Between two placements few offsets change, so the lists are nearly sorted already; the first time they are not. */
+void mpl_packing_sort(mpl_packing *q, uint32_t member)
+{
+    uint32_t begin = q->begin[member], end = q->begin[member + 1];
+    uint64_t far = MPL_PACKING_FAR * (uint64_t)(end - begin), moved = 0;
+
+    for (uint32_t i = begin + 1; i < end; i++) {
+        int64_t low = mpl_packing_low(q, member, i);
+        mpl_packing_wall wall = q->wall != NULL ? q->wall[i] : (mpl_packing_wall){0, 0, 0};
+        uint32_t c = q->rival[i], j = i;
+
+        for (; j > begin && mpl_packing_low(q, member, j - 1) > low; j--) {
+            q->rival[j] = q->rival[j - 1];
+            if (q->wall != NULL)
+                q->wall[j] = q->wall[j - 1];
+        }
+        q->rival[j] = c;
+        if (q->wall != NULL)
+            q->wall[j] = wall;
+        q->ticks += i - j;
+        moved += i - j;
+        if (moved > far) {
+            sort_far(q, member);
+            return;
+        }
+    }
+    q->ticks += end - begin;
+}
+
+static bool are_partners(const mpl_packing *q, uint32_t a, uint32_t b)
+{
+    for (uint32_t i = q->pair_begin[a]; i < q->pair_begin[a + 1]; i++)
+        if (q->pair[i] == b)
+            return true;
+    return false;
+}
+
+bool mpl_packing_shares(const mpl_packing *q, uint32_t b, uint32_t i, uint64_t at)
+{
+    uint32_t c = q->rival[i];
+
+    if (q->wall != NULL)
+        return q->wall[i].same != INT64_MAX && (int64_t)at == (int64_t)q->offset[c] + q->wall[i].same;
+    return q->offset[c] == at && q->pair_begin != NULL && are_partners(q, b, c);
+}
+
+bool mpl_packing_on_partner(const mpl_packing *q, uint32_t b, uint32_t i, uint64_t *at)
+{
+    int64_t shift = q->pair_at != NULL ? q->pair_at[i] : 0, place = (int64_t)q->offset[q->pair[i]] + shift;
+
+    *at = (uint64_t)place;
+    return place >= 0 && (*at & (q->align[b] - 1)) == 0;
+}
+
+bool mpl_packing_joins(mpl_packing *q, uint32_t b, uint64_t at, const uint8_t *placed)
+{
+    for (uint32_t i = q->begin[b]; i < q->begin[b + 1]; i++) {
+        uint32_t c = q->rival[i];
+
+        q->ticks++;
+        if ((placed != NULL ? placed[c] : q->at[c] < q->at[b]) && mpl_packing_low(q, b, i) < (int64_t)at &&
+            (int64_t)at < mpl_packing_high(q, i) && !mpl_packing_shares(q, b, i, at))
+            return false;
+    }
+    return true;
+}
+
+/* The lowest free offset of b among the members that stand before it. */
+static uint64_t lowest_free(mpl_packing *q, uint32_t b)
+{
+    uint64_t low = 0, mask = q->align[b] - 1, at;
+    uint32_t place = q->at[b];
+
+    mpl_packing_sort(q, b);
+    for (uint32_t i = q->begin[b]; i < q->begin[b + 1]; i++) {
+        int64_t end = mpl_packing_high(q, i);
+
+        if (q->at[q->rival[i]] >= place || end <= (int64_t)low)
+            continue;
+        if (mpl_packing_low(q, b, i) >= (int64_t)low)
+            break;
+        low = ((uint64_t)end + mask) & ~mask;
+    }
+    for (uint32_t i = q->pair_begin != NULL ? q->pair_begin[b] : 0;
+         q->pair_begin != NULL && i < q->pair_begin[b + 1]; i++)
+        if (q->at[q->pair[i]] < place && mpl_packing_on_partner(q, b, i, &at) && at <= low &&
+            mpl_packing_joins(q, b, at, NULL))
+            low = at;
+    return low;
+}
+
+bool mpl_packing_place(mpl_packing *q, const uint32_t *order, uint32_t from, uint64_t most, uint64_t *height)
+{
+    *height = 0;
+    for (uint32_t i = 0; i < from; i++)
+        *height = mpl_max_u64(*height, q->offset[order[i]] + q->bytes[order[i]]);
+    for (uint32_t i = from; i < q->n; i++)
+        q->at[order[i]] = i;
+    q->ticks += q->n;
+    for (uint32_t i = from; i < q->n && *height <= most; i++) {
+        uint32_t b = order[i];
+
+        q->offset[b] = q->fixed[b] != MPL_UNFIXED ? q->fixed[b] : lowest_free(q, b);
+        *height = mpl_max_u64(*height, q->offset[b] + q->bytes[b]);
+    }
+    return *height <= most;
+}
+
+/* ---- orders ---------------------------------------------------------------------------------------------------- */
+
+/* The buffers of a member. */
+static const mpl_buffer *parts_of(const mpl_packing *q, uint32_t a, uint32_t *n)
+{
+    mpl_buffer b = q->buffer[a];
+
+    if (q->wall == NULL) {
+        *n = 1;
+        return &q->buffer[a];
+    }
+    *n = q->family.begin[b + 1] - q->family.begin[b];
+    return q->family.item + q->family.begin[b];
+}
+
+/* How long a member is there, and the sum over its buffers of how long each is, times its bytes. */
+static void measure(const mpl_packing *q, uint32_t a, uint64_t *lifetime, uint64_t *area)
+{
+    const mpl_problem *p = q->p;
+    uint32_t n, birth = MPL_NONE, death = 0;
+    const mpl_buffer *part = parts_of(q, a, &n);
+
+    *area = *lifetime = 0; /* the rivals' bytes are within 2^63: the placement of all has been checked */
+    for (uint32_t i = q->begin[a]; p->before != NULL && i < q->begin[a + 1]; i++)
+        *lifetime += q->bytes[q->rival[i]];
+    if (p->before != NULL) {
+        if (!mpl_mul_bytes(*lifetime, q->bytes[a], area))
+            *area = UINT64_MAX;
+        return;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        uint64_t one;
+
+        birth = p->birth[part[k]] < birth ? p->birth[part[k]] : birth;
+        death = p->death[part[k]] > death ? p->death[part[k]] : death;
+        if (!mpl_mul_bytes(p->bytes[part[k]], p->death[part[k]] - p->birth[part[k]], &one) ||
+            !mpl_add_bytes(*area, one, area))
+            *area = UINT64_MAX;
+    }
+    *lifetime = death - birth;
+}
+
+static uint64_t key_of(const mpl_packing *q, uint32_t a, int key)
+{
+    uint64_t lifetime, area;
+
+    if (key == MPL_KEY_SIZE)
+        return q->bytes[a];
+    if (key == MPL_KEY_RIVALS)
+        return q->begin[a + 1] - q->begin[a];
+    measure(q, a, &lifetime, &area);
+    return key == MPL_KEY_LIFETIME ? lifetime : area;
+}
+
+mpl_status mpl_packing_order(mpl_packing *q, int key, uint32_t *order)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = q->run->ctx;
+    int keys[] = {key == MPL_KEY_RIVALS ? MPL_KEY_SIZE : MPL_KEY_RIVALS, key};
+    uint64_t *value = NULL;
+
+    MPL_TRY(mpl_new(ctx, value, q->n));
+    mpl_ids_ascending(q->n, order);
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t a = 0; a < q->n; a++)
+            value[a] = UINT64_MAX - key_of(q, a, keys[i]);
+        MPL_TRY(mpl_sort_ids(ctx, q->n, order, value));
+    }
+    for (uint32_t a = 0; a < q->n; a++)
+        value[a] = q->fixed[a] == MPL_UNFIXED;
+    if (q->n_fixed > 0)
+        MPL_TRY(mpl_sort_ids(ctx, q->n, order, value));
+out:
+    mpl_free(ctx, value);
+    return st;
+}
+
+/* ---- conflicts ------------------------------------------------------------------------------------------------- */
+
+static int64_t part_at(const mpl_problem *p, mpl_buffer b)
+{
+    return p->inside != NULL ? (int64_t)p->inside_at[b] : 0;
+}
+
+/* What b keeps the start of a's member out of, counted from that of its own. */
+static mpl_packing_wall wall_of(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    int64_t shift = part_at(p, b) - part_at(p, a);
+
+    return (mpl_packing_wall){shift - (int64_t)p->bytes[a], shift + (int64_t)p->bytes[b], INT64_MAX};
+}
+
+/* Calls of one pair of buffers: counted, while rival[] is not there, or entered. */
+static void take_pair(mpl_packing *q, const uint32_t *member, mpl_buffer a, mpl_buffer b)
+{
+    uint32_t x = member[a], y = member[b];
+
+    if (q->rival == NULL) {
+        q->begin[x + 2]++;
+        q->begin[y + 2]++;
+        return;
+    }
+    if (q->wall != NULL) {
+        q->wall[q->begin[x + 1]] = wall_of(q->p, a, b);
+        q->wall[q->begin[y + 1]] = wall_of(q->p, b, a);
+    }
+    q->rival[q->begin[x + 1]++] = y;
+    q->rival[q->begin[y + 1]++] = x;
+}
+
+/* All conflicts of the buffers by_birth[n], by birth or by asking for each two; false when there are too many. */
+static bool each_pair(mpl_packing *q, const uint32_t *member, const mpl_buffer *by_birth, uint32_t n)
+{
+    const mpl_problem *p = q->p;
+    uint64_t n_pairs = 0, most = p->inside != NULL ? MAX_CONFLICTS / 8 : MAX_CONFLICTS;
+
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = i + 1; j < n; j++) {
+            mpl_buffer a = by_birth[i], b = by_birth[j];
+
+            if (p->before == NULL && p->birth[b] >= p->death[a])
+                break;
+            if (member[a] == member[b] || !mpl_conflict(p, a, b))
+                continue;
+            if (++n_pairs > most)
+                return false;
+            take_pair(q, member, a, b);
+        }
+    return true;
+}
+
+static mpl_status index_rivals(mpl_packing *q, const uint32_t *member, bool *fits)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = q->run->ctx;
+    mpl_buffer *by_birth = NULL;
+    uint32_t n = 0;
+    uint64_t *birth = NULL;
+
+    MPL_TRY(mpl_new(ctx, by_birth, q->p->n));
+    MPL_TRY(mpl_new(ctx, birth, q->p->n));
+    MPL_TRY(mpl_new(ctx, q->begin, (size_t)q->n + 2));
+    for (mpl_buffer b = 0; b < q->p->n; b++) {
+        birth[b] = q->p->birth[b];
+        if (member[b] != MPL_NONE)
+            by_birth[n++] = b;
+    }
+    MPL_TRY(mpl_sort_ids(ctx, n, by_birth, birth));
+    *fits = each_pair(q, member, by_birth, n);
+    if (!*fits)
+        goto out;
+    mpl_lists_begin(q->begin, q->n);
+    MPL_TRY(mpl_new(ctx, q->rival, q->begin[q->n + 1]));
+    if (q->p->inside != NULL)
+        MPL_TRY(mpl_new(ctx, q->wall, q->begin[q->n + 1]));
+    each_pair(q, member, by_birth, n);
+out:
+    mpl_free(ctx, by_birth);
+    mpl_free(ctx, birth);
+    return st;
+}
+
+typedef struct entry {
+    uint32_t rival;
+    mpl_packing_wall wall;
+} entry;
+
+static int by_rival(const void *left, const void *right)
+{
+    const entry *x = left, *y = right;
+
+    if (x->rival != y->rival)
+        return x->rival > y->rival ? 1 : -1;
+    if (x->wall.same != y->wall.same)
+        return x->wall.same > y->wall.same ? 1 : -1;
+    if (x->wall.low != y->wall.low)
+        return x->wall.low > y->wall.low ? 1 : -1;
+    return (x->wall.high > y->wall.high) - (x->wall.high < y->wall.high);
+}
+
+/* Of two partners: one of the walls between them opens where the two lie at one offset. */
+static void open_wall(mpl_packing *q, const uint32_t *member, mpl_buffer a, mpl_buffer b)
+{
+    mpl_packing_wall w = wall_of(q->p, a, b);
+
+    for (uint32_t i = q->begin[member[a]]; i < q->begin[member[a] + 1]; i++)
+        if (q->rival[i] == member[b] && q->wall[i].low == w.low && q->wall[i].high == w.high &&
+            q->wall[i].same == INT64_MAX) {
+            q->wall[i].same = part_at(q->p, b) - part_at(q->p, a);
+            return;
+        }
+}
+
+/* Walls of one rival that overlap, of no partners, become one: what keeps a member away at some place counts once. */
+static mpl_status join_walls(mpl_packing *q, const uint32_t *member)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = q->p;
+    entry *list = NULL;
+    uint32_t n = 0, from = 0, end;
+
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if (member[p->in_place_in[i]] != MPL_NONE && member[p->in_place_out[i]] != MPL_NONE) {
+            open_wall(q, member, p->in_place_in[i], p->in_place_out[i]);
+            open_wall(q, member, p->in_place_out[i], p->in_place_in[i]);
+        }
+    MPL_TRY(mpl_new(q->run->ctx, list, q->begin[q->n]));
+    for (uint32_t a = 0; a < q->n; a++, from = end) {
+        uint32_t first = n;
+
+        end = q->begin[a + 1];
+        for (uint32_t i = from; i < end; i++)
+            list[i - from] = (entry){q->rival[i], q->wall[i]};
+        qsort(list, end - from, sizeof *list, by_rival);
+        for (uint32_t i = 0; i < end - from; i++) {
+            mpl_packing_wall *last = n > first ? &q->wall[n - 1] : NULL, w = list[i].wall;
+
+            if (last != NULL && q->rival[n - 1] == list[i].rival && w.same == INT64_MAX &&
+                last->same == INT64_MAX && w.low < last->high) {
+                last->high = w.high > last->high ? w.high : last->high;
+                continue;
+            }
+            q->rival[n] = list[i].rival;
+            q->wall[n++] = w;
+        }
+        q->begin[a + 1] = n;
+    }
+out:
+    mpl_free(q->run->ctx, list);
+    return st;
+}
+
+/* The same of an in-place pair. */
+static void take_partner(mpl_packing *q, const uint32_t *member, bool count, mpl_buffer a, mpl_buffer b)
+{
+    uint32_t *at = &q->pair_begin[member[a] + 1];
+
+    if (count) {
+        at[1]++;
+        return;
+    }
+    if (q->pair_at != NULL)
+        q->pair_at[*at] = part_at(q->p, b) - part_at(q->p, a);
+    q->pair[(*at)++] = member[b];
+}
+
+static mpl_status index_pairs(mpl_packing *q, const uint32_t *member)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = q->run->ctx;
+    const mpl_problem *p = q->p;
+
+    if (p->n_in_place == 0)
+        goto out;
+    MPL_TRY(mpl_new(ctx, q->pair_begin, (size_t)q->n + 2));
+    MPL_TRY(mpl_new(ctx, q->pair, 2 * (size_t)p->n_in_place));
+    if (p->inside != NULL)
+        MPL_TRY(mpl_new(ctx, q->pair_at, 2 * (size_t)p->n_in_place));
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < p->n_in_place; i++) {
+            mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
+
+            if (member[in] == MPL_NONE || member[out] == MPL_NONE || member[in] == member[out])
+                continue;
+            take_partner(q, member, pass == 0, in, out);
+            take_partner(q, member, pass == 0, out, in);
+        }
+        if (pass == 0)
+            mpl_lists_begin(q->pair_begin, q->n);
+    }
+out:
+    return st;
+}
+
+/* ---- one pool -------------------------------------------------------------------------------------------------- */
+
+static void packing_fini(mpl_packing *q)
+{
+    void *arrays[] = {q->buffer, q->bytes,   q->align,  q->fixed, q->begin,       q->rival, q->pair_begin,
+                      q->pair,   q->pair_at, q->offset, q->at,    q->best_offset, q->wall,  q->entry};
+
+    MPL_FREE_ALL(q->run->ctx, arrays);
+    mpl_families_free(q->run->ctx, &q->family);
+}
+
+/* Which member each buffer is of; those of other pools are of none. */
+static void number_members(mpl_packing *q, uint32_t pool, uint32_t *member)
+{
+    const mpl_problem *p = q->p;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        member[b] = p->pool[b] == pool && (p->inside == NULL || p->inside[b] == b) ? q->n++ : MPL_NONE;
+    for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
+        member[b] = member[p->inside[b]];
+}
+
+static mpl_status members_alloc(mpl_packing *q)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = q->run->ctx;
+
+    MPL_TRY(mpl_new(ctx, q->buffer, q->n));
+    MPL_TRY(mpl_new(ctx, q->bytes, q->n));
+    MPL_TRY(mpl_new(ctx, q->align, q->n));
+    MPL_TRY(mpl_new(ctx, q->fixed, q->n));
+    MPL_TRY(mpl_new(ctx, q->offset, q->n));
+    MPL_TRY(mpl_new(ctx, q->at, q->n));
+    MPL_TRY(mpl_new(ctx, q->best_offset, q->n));
+    if (q->p->inside != NULL)
+        MPL_TRY(mpl_families_new(ctx, q->p, &q->family));
+out:
+    return st;
+}
+
+/* The pool's members at the offsets of `start`, a valid plan; its bound and goal. */
+static mpl_status packing_init(mpl_packing *q, uint32_t pool, const uint64_t *start, uint32_t *member)
+{
+    mpl_status st = MPL_OK;
+    int64_t minimise;
+    const mpl_problem *p = q->p;
+    uint64_t capacity = p->pool_capacity[pool];
+
+    number_members(q, pool, member);
+    MPL_TRY(members_alloc(q));
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        uint32_t a = member[b];
+
+        if (a == MPL_NONE)
+            continue;
+        q->bytes[a] = mpl_max_u64(q->bytes[a], p->bytes[b] + (uint64_t)part_at(p, b));
+        q->best = mpl_max_u64(q->best, start[b] + p->bytes[b]);
+        if (p->inside != NULL && p->inside[b] != b)
+            continue;
+        q->buffer[a] = b;
+        q->align[a] = p->align[b];
+        q->fixed[a] = p->fixed != NULL ? p->fixed[b] : MPL_UNFIXED;
+        q->n_fixed += q->fixed[a] != MPL_UNFIXED;
+        q->best_offset[a] = q->offset[a] = start[b];
+    }
+    MPL_TRY(mpl_run_param_int(q->run, "minimise", 0, 1, 0, &minimise));
+    MPL_TRY(mpl_lower_bound(q->run->ctx, p, pool, &q->bound, NULL));
+    q->goal = mpl_min_u64(mpl_run_enough(q->run, q->bound), mpl_max_u64(q->bound, capacity));
+    q->goal = !minimise && capacity != MPL_NO_CAPACITY && capacity > q->goal ? capacity : q->goal;
+out:
+    return st;
+}
+
+static mpl_status entries_alloc(mpl_packing *q)
+{
+    mpl_status st = MPL_OK;
+    uint32_t most = 0;
+
+    for (uint32_t a = 0; a < q->n; a++)
+        most = q->begin[a + 1] - q->begin[a] > most ? q->begin[a + 1] - q->begin[a] : most;
+    MPL_TRY(mpl_new(q->run->ctx, q->entry, 2 * (size_t)most));
+out:
+    return st;
+}
+
+static mpl_status search_pool(mpl_packing *q, uint32_t pool, uint32_t *member,
+                              mpl_status (*search)(mpl_packing *q), uint64_t *offset)
+{
+    mpl_status st = MPL_OK;
+    bool fits;
+
+    MPL_TRY(packing_init(q, pool, offset, member));
+    if (q->n == 0 || q->bound > q->p->pool_capacity[pool] || mpl_packing_done(q))
+        goto out;
+    MPL_TRY(index_rivals(q, member, &fits));
+    if (!fits)
+        goto out;
+    if (q->p->inside != NULL)
+        MPL_TRY(join_walls(q, member));
+    MPL_TRY(index_pairs(q, member));
+    MPL_TRY(entries_alloc(q));
+    MPL_TRY(search(q));
+    for (uint32_t a = 0; a < q->n; a++) {
+        uint32_t n;
+        const mpl_buffer *part = parts_of(q, a, &n);
+
+        for (uint32_t k = 0; k < n; k++)
+            offset[part[k]] = q->best_offset[a] + (q->wall != NULL ? q->p->inside_at[part[k]] : 0);
+    }
+out:
+    packing_fini(q);
+    return st;
+}
+
+/* Pools that are lower in the other plan begin from that one. */
+static void take_start(const mpl_problem *p, const uint64_t *other, uint64_t *offset)
+{
+    for (uint32_t pool = 0; pool < p->n_pools; pool++) {
+        uint64_t height = 0, start = 0;
+
+        for (mpl_buffer b = 0; b < p->n; b++)
+            if (p->pool[b] == pool) {
+                height = mpl_max_u64(height, offset[b] + p->bytes[b]);
+                start = mpl_max_u64(start, other[b] + p->bytes[b]);
+            }
+        for (mpl_buffer b = 0; start < height && b < p->n; b++)
+            if (p->pool[b] == pool)
+                offset[b] = other[b];
+    }
+}
+
+/* Searches all pools of `start`, a plan; run->ticks are those used so far. */
+static mpl_status search_pools(mpl_run *run, const mpl_problem *p, uint64_t limit,
+                               mpl_status (*search)(mpl_packing *q), uint64_t *start)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *member = NULL;
+
+    MPL_TRY(mpl_new(run->ctx, member, p->n));
+    for (uint32_t pool = 0; pool < p->n_pools; pool++) {
+        mpl_packing q = {.run = run, .p = p, .ticks = run->ticks, .limit = limit};
+
+        MPL_TRY(search_pool(&q, pool, member, search, start));
+        run->ticks = q.ticks;
+    }
+out:
+    mpl_free(run->ctx, member);
+    return st;
+}
+
+/* Whether nothing is left to be gained: all pools are at their bounds. */
+static mpl_status at_bounds(mpl_run *run, const mpl_problem *p, const uint64_t *offset, bool *at)
+{
+    mpl_status st = MPL_OK;
+    uint64_t *height = NULL, bound;
+
+    MPL_TRY(mpl_new(run->ctx, height, p->n_pools));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        height[p->pool[b]] = mpl_max_u64(height[p->pool[b]], offset[b] + p->bytes[b]);
+    *at = true;
+    for (uint32_t pool = 0; pool < p->n_pools && *at; pool++) {
+        MPL_TRY(mpl_lower_bound(run->ctx, p, pool, &bound, NULL));
+        *at = height[pool] <= mpl_run_enough(run, bound);
+    }
+out:
+    mpl_free(run->ctx, height);
+    return st;
+}
+
+/* The same search where each family is one buffer, with a quarter of the ticks and of the time; what it finds sinks, part by part. */
+static mpl_status search_wholes(mpl_run *run, const mpl_problem *p, uint64_t limit,
+                                mpl_status (*search)(mpl_packing *q), uint64_t *offset)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *hull = NULL;
+    mpl_plan *whole = NULL;
+    uint32_t *into = NULL;
+    uint64_t *start = NULL;
+    int64_t deadline = run->deadline_ns;
+    bool at;
+
+    MPL_TRY(at_bounds(run, p, offset, &at));
+    if (at)
+        goto out;
+    MPL_TRY(mpl_new(run->ctx, into, p->n));
+    MPL_TRY(mpl_new(run->ctx, start, p->n));
+    MPL_TRY(mpl_problem_hull(run->ctx, p, &hull, into));
+    MPL_TRY(mpl_plan_new(run->ctx, hull, &whole));
+    MPL_TRY(mpl_planner_greedy_size.plan(run, hull, whole));
+    if (deadline != INT64_MAX)
+        run->deadline_ns = mpl_clock_ns() + (deadline - mpl_clock_ns()) / 4;
+    MPL_TRY(search_pools(run, hull, limit / 4, search, whole->offset));
+    run->stopped_by_clock = false;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        start[b] = whole->offset[into[b]] + p->inside_at[b];
+    MPL_TRY(mpl_place_sink(run, p, start));
+    take_start(p, start, offset);
+out:
+    run->deadline_ns = deadline;
+    mpl_problem_free(run->ctx, hull);
+    mpl_plan_free(run->ctx, whole);
+    mpl_free(run->ctx, into);
+    mpl_free(run->ctx, start);
+    return st;
+}
+
+mpl_status mpl_packing_run(mpl_run *run, const mpl_problem *p, uint64_t ticks_default,
+                           mpl_status (*search)(mpl_packing *q), mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    uint64_t limit = run->budget_ticks;
+
+    if (limit == UINT64_MAX && run->deadline_ns == INT64_MAX)
+        limit = ticks_default;
+    MPL_TRY(mpl_planner_greedy_size.plan(run, p, out));
+    if (run->start_offsets != NULL)
+        take_start(p, run->start_offsets, out->offset);
+    if (p->inside != NULL)
+        MPL_TRY(search_wholes(run, p, limit, search, out->offset));
+    MPL_TRY(search_pools(run, p, limit, search, out->offset));
+out:
+    return st;
+}

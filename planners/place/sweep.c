@@ -1,0 +1,96 @@
+/* sweep.c -- what is free at the moment, for buffers that come in order of birth.
+ *
+ * All that is placed was born earlier, so what is alive when a buffer is born is exactly what it conflicts
+ * with: the gaps of that moment are free for all its life. O(log n + gaps) a buffer. */
+#include "planners/place/placement.h"
+#include "planners/place/sort.h"
+
+struct mpl_space {
+    mpl_spans hole;     /* the last one has no end */
+    uint32_t *by_death; /* [n_members] slots by (death, place in the order) */
+    uint32_t n_dead;
+    mpl_span
+        *held; /* [n_members] by slot: what its death sets free, less than it fills once another joined it */
+};
+
+static void sweep_close(mpl_placement *s)
+{
+    mpl_ctx *ctx = s->run->ctx;
+
+    if (s->space == NULL)
+        return;
+    mpl_free(ctx, s->space->hole.item);
+    mpl_free(ctx, s->space->by_death);
+    mpl_free(ctx, s->space->held);
+    mpl_free(ctx, s->space);
+    s->space = NULL;
+}
+
+static mpl_status sweep_open(mpl_placement *s)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = s->run->ctx;
+    const mpl_problem *p = s->p;
+    uint64_t *death = NULL;
+
+    MPL_TRY(mpl_new(ctx, s->space, 1));
+    MPL_TRY(mpl_new(ctx, s->space->by_death, s->n_members));
+    MPL_TRY(mpl_new(ctx, s->space->held, s->n_members));
+    MPL_TRY(mpl_new(ctx, death, s->n_members));
+    mpl_ids_ascending(s->n_members, s->space->by_death);
+    for (uint32_t i = 0; i < s->n_members; i++)
+        death[i] = p->death[s->member[i]];
+    MPL_TRY(mpl_sort_ids(ctx, s->n_members, s->space->by_death, death));
+    MPL_TRY(mpl_spans_add(ctx, &s->space->hole, (mpl_span){0, UINT64_MAX}));
+out:
+    mpl_free(ctx, death);
+    return st;
+}
+
+static mpl_status sweep_find(mpl_placement *s, mpl_buffer b, mpl_gap *gap)
+{
+    mpl_status st = MPL_OK;
+    mpl_space *space = s->space;
+    const mpl_problem *p = s->p;
+
+    for (; p->death[s->member[space->by_death[space->n_dead]]] <= p->birth[b]; space->n_dead++)
+        MPL_TRY(mpl_spans_add(s->run->ctx, &space->hole, space->held[space->by_death[space->n_dead]]));
+    for (uint32_t i = 0; i < space->hole.n; i++) {
+        mpl_span hole = space->hole.item[i];
+        uint64_t at = mpl_align_up(hole.begin, p->align[b]);
+
+        s->run->ticks++;
+        if (at > hole.end || hole.end - at < p->bytes[b])
+            continue;
+        if (mpl_placement_offer(s, (mpl_gap){at, hole.end - at - p->bytes[b]}, gap))
+            break;
+    }
+out:
+    return st;
+}
+
+/* An input born at the same step may itself have joined one that must not meet b. */
+static bool sweep_may_join(mpl_placement *s, mpl_buffer b, mpl_buffer partner)
+{
+    return s->p->birth[partner] < s->p->birth[b] &&
+           s->space->held[s->slot[partner]].begin == s->offset[partner];
+}
+
+static mpl_status sweep_insert(mpl_placement *s, mpl_buffer b, mpl_buffer partner)
+{
+    mpl_span *held = &s->space->held[s->slot[b]];
+
+    *held = (mpl_span){s->offset[b], mpl_placement_end(s, b, s->offset[b])};
+    if (partner == MPL_NONE)
+        return mpl_spans_remove(s->run->ctx, &s->space->hole, *held);
+    s->space->held[s->slot[partner]].begin = held->end;
+    return MPL_OK;
+}
+
+const mpl_space_kind mpl_space_sweep = {
+    .open = sweep_open,
+    .close = sweep_close,
+    .find = sweep_find,
+    .may_join = sweep_may_join,
+    .insert = sweep_insert,
+};

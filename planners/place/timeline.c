@@ -1,0 +1,455 @@
+/* timeline.c -- what is free over any stretch of time: a tree over time whose nodes know the occupied byte
+ * ranges.
+ *
+ * Time counts in births: two buffers live together if and only if both are alive at the later birth.
+ * Neighbouring births form groups, the leaves of a binary tree. Each node holds, as sorted disjoint
+ * ranges, the bytes that anything alive in its time occupies (`all`), and those occupied during all of it
+ * by buffers that do not already fill its parent's time (`cover`). A leaf lists the buffers that live in
+ * only part of it (`guest`). Nodes of longer times than any buffer lives are never asked and hold nothing.
+ *
+ * The bytes in the way of a buffer are then the union of few lists: `all` of the nodes that make up its
+ * time, `cover` of the nodes above them, and the guests of the two groups where its time begins and ends.
+ * Candidates rise through these lists side by side and stop at the first gap. Touching ranges melt into
+ * one, so the better the packing the shorter the lists: this, and stopping early, is what spares looking
+ * at every conflicting buffer. */
+#include "planners/place/placement.h"
+#include "planners/place/sort.h"
+
+enum {
+    GROUP_EVENTS = 512,     /* births and deaths in one group, unless one birth alone has more */
+    MAX_LISTS = 4 * 32 + 2, /* a level of the tree gives at most four, the guests of two groups two */
+};
+
+typedef struct guest {
+    uint32_t from, to; /* [birth index] */
+    mpl_span span;
+} guest;
+
+typedef struct cursor {
+    const mpl_span *item;
+    uint32_t n, at;
+} cursor;
+
+struct mpl_space {
+    uint32_t n_births;
+    uint32_t *from; /* [n_members] by slot: index of the birth */
+    uint32_t *to;   /* [n_members] by slot: index of the first birth at or after the death */
+    uint32_t n_groups;
+    uint32_t *group_birth; /* [n_groups + 1] first birth index of each group */
+    uint32_t *group_reach; /* [n_groups] how far a buffer lives that is alive at the group's first birth */
+    uint32_t *group_guest; /* [n_groups + 1] into guest */
+    uint32_t *n_guests;    /* [n_groups] */
+    guest *guest;          /* by group, each by span.begin */
+    mpl_spans *all;        /* [2 * n_groups - 1] a node, its left subtree, its right subtree */
+    mpl_spans *cover;
+    mpl_span *filtered; /* room for the guests of two groups */
+    uint32_t n_filtered;
+    cursor list[MAX_LISTS];
+    uint32_t n_lists;
+};
+
+/* A node of the tree: its groups [first, last). */
+typedef struct node {
+    uint32_t id, first, last;
+} node;
+
+static node left_child(node v)
+{
+    return (node){v.id + 1, v.first, v.first + (v.last - v.first) / 2};
+}
+
+static node right_child(node v)
+{
+    uint32_t middle = v.first + (v.last - v.first) / 2;
+
+    return (node){v.id + 2 * (middle - v.first), middle, v.last};
+}
+
+/* Whether any buffer's time includes all of v: if not, nobody asks for v's lists and they stay empty. */
+static bool is_used(const mpl_space *space, node v)
+{
+    return space->group_reach[v.first] >= space->group_birth[v.last];
+}
+
+/* ---- making -------------------------------------------------------------------------------------------- */
+
+static void timeline_close(mpl_placement *s)
+{
+    mpl_ctx *ctx = s->run->ctx;
+    mpl_space *space = s->space;
+
+    if (space == NULL)
+        return;
+    for (uint32_t i = 0; i + 1 < 2 * space->n_groups; i++) {
+        if (space->all != NULL)
+            mpl_free(ctx, space->all[i].item);
+        if (space->cover != NULL)
+            mpl_free(ctx, space->cover[i].item);
+    }
+    void *arrays[] = {space->from,
+                      space->to,
+                      space->group_birth,
+                      space->group_reach,
+                      space->group_guest,
+                      space->n_guests,
+                      space->guest,
+                      space->all,
+                      space->cover,
+                      space->filtered,
+                      space};
+    MPL_FREE_ALL(ctx, arrays);
+    s->space = NULL;
+}
+
+/* Numbers the births, and counts in events[index] the births at it and the deaths just before it. */
+static mpl_status index_time(mpl_placement *s, uint32_t *events)
+{
+    mpl_status st = MPL_OK;
+    mpl_space *space = s->space;
+    const mpl_problem *p = s->p;
+    uint32_t *slot = NULL, n = s->n_members, index = 0, at = 0;
+    uint64_t *key = NULL;
+    uint32_t *step = NULL;
+
+    MPL_TRY(mpl_new(s->run->ctx, slot, n));
+    MPL_TRY(mpl_new(s->run->ctx, key, n));
+    MPL_TRY(mpl_new(s->run->ctx, step, n));
+    mpl_ids_ascending(n, slot);
+    for (uint32_t i = 0; i < n; i++)
+        key[i] = p->birth[s->member[i]];
+    MPL_TRY(mpl_sort_ids(s->run->ctx, n, slot, key));
+    for (uint32_t i = 0; i < n; i++) {
+        if (i > 0 && key[slot[i]] != key[slot[i - 1]])
+            index++;
+        step[index] = (uint32_t)key[slot[i]];
+        space->from[slot[i]] = index;
+        events[index]++;
+    }
+    space->n_births = index + 1;
+    for (uint32_t i = 0; i < n; i++)
+        key[i] = p->death[s->member[i]];
+    MPL_TRY(mpl_sort_ids(s->run->ctx, n, slot, key));
+    for (uint32_t i = 0; i < n; i++) {
+        while (at < space->n_births && step[at] < key[slot[i]])
+            at++;
+        space->to[slot[i]] = at;
+        if (at < space->n_births)
+            events[at]++;
+    }
+out:
+    mpl_free(s->run->ctx, slot);
+    mpl_free(s->run->ctx, key);
+    mpl_free(s->run->ctx, step);
+    return st;
+}
+
+/* Nothing, placed or asked about, fills a longer time from a group's first birth on than reach says. */
+static mpl_status measure_reach(mpl_placement *s)
+{
+    mpl_status st = MPL_OK;
+    mpl_space *space = s->space;
+    uint32_t *reach = NULL, most = 0;
+
+    MPL_TRY(mpl_new(s->run->ctx, space->group_reach, space->n_groups));
+    MPL_TRY(mpl_new(s->run->ctx, reach, space->n_births));
+    for (uint32_t i = 0; i < s->n_members; i++)
+        if (reach[space->from[i]] < space->to[i])
+            reach[space->from[i]] = space->to[i];
+    for (uint32_t group = 0, i = 0; group < space->n_groups; group++) {
+        for (; i <= space->group_birth[group]; i++)
+            most = reach[i] > most ? reach[i] : most;
+        space->group_reach[group] = most;
+    }
+out:
+    mpl_free(s->run->ctx, reach);
+    return st;
+}
+
+/* Cuts the births into groups. A guest's birth or death lies in its group, so events bound the guests. */
+static mpl_status make_groups(mpl_placement *s, const uint32_t *events)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = s->run->ctx;
+    mpl_space *space = s->space;
+    uint32_t total = 0, inside = 0, largest = 0;
+
+    MPL_TRY(mpl_new(ctx, space->group_birth, (size_t)space->n_births + 1));
+    MPL_TRY(mpl_new(ctx, space->group_guest, (size_t)space->n_births + 1));
+    for (uint32_t i = 0; i < space->n_births; i++) {
+        if (inside > 0 && inside + events[i] > GROUP_EVENTS) {
+            space->n_groups++;
+            inside = 0;
+        }
+        if (inside == 0) {
+            space->group_birth[space->n_groups] = i;
+            space->group_guest[space->n_groups] = total;
+        }
+        inside += events[i];
+        total += events[i];
+        largest = inside > largest ? inside : largest;
+    }
+    space->n_groups++;
+    space->group_birth[space->n_groups] = space->n_births;
+    space->group_guest[space->n_groups] = total;
+    MPL_TRY(mpl_new(ctx, space->n_guests, space->n_groups));
+    MPL_TRY(mpl_new(ctx, space->guest, total));
+    MPL_TRY(mpl_new(ctx, space->filtered, 2 * (size_t)largest + 1));
+out:
+    return st;
+}
+
+static mpl_status timeline_open(mpl_placement *s)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = s->run->ctx;
+    uint32_t *events = NULL;
+    size_t n_nodes;
+
+    MPL_TRY(mpl_new(ctx, s->space, 1));
+    MPL_TRY(mpl_new(ctx, s->space->from, s->n_members));
+    MPL_TRY(mpl_new(ctx, s->space->to, s->n_members));
+    MPL_TRY(mpl_new(ctx, events, s->n_members));
+    MPL_TRY(index_time(s, events));
+    MPL_TRY(make_groups(s, events));
+    MPL_TRY(measure_reach(s));
+    n_nodes = 2 * (size_t)s->space->n_groups - 1;
+    MPL_TRY(mpl_new(ctx, s->space->all, n_nodes));
+    MPL_TRY(mpl_new(ctx, s->space->cover, n_nodes));
+out:
+    mpl_free(ctx, events);
+    return st;
+}
+
+/* ---- placing ------------------------------------------------------------------------------------------- */
+
+static void add_guest(mpl_space *space, uint32_t group, guest new)
+{
+    guest *list = space->guest + space->group_guest[group];
+    uint32_t at = space->n_guests[group]++;
+
+    for (; at > 0 && list[at - 1].span.begin > new.span.begin; at--)
+        list[at] = list[at - 1];
+    list[at] = new;
+}
+
+static mpl_status add(mpl_ctx *ctx, mpl_space *space, node v, const guest *new)
+{
+    mpl_status st = MPL_OK;
+    const uint32_t *birth = space->group_birth;
+
+    if (is_used(space, v))
+        MPL_TRY(mpl_spans_add(ctx, &space->all[v.id], new->span));
+    if (new->from <= birth[v.first] && birth[v.last] <= new->to) {
+        MPL_TRY(mpl_spans_add(ctx, &space->cover[v.id], new->span));
+    } else if (v.last - v.first == 1) {
+        add_guest(space, v.first, *new);
+    } else {
+        node left = left_child(v), right = right_child(v);
+
+        if (new->from < birth[left.last])
+            MPL_TRY(add(ctx, space, left, new));
+        if (birth[right.first] < new->to)
+            MPL_TRY(add(ctx, space, right, new));
+    }
+out:
+    return st;
+}
+
+static mpl_status timeline_insert(mpl_placement *s, mpl_buffer b, mpl_buffer partner)
+{
+    mpl_space *space = s->space;
+    uint32_t slot = s->slot[b];
+    guest new = {space->from[slot], space->to[slot], {s->offset[b], mpl_placement_end(s, b, s->offset[b])}};
+
+    (void)partner;
+    return add(s->run->ctx, space, (node){0, 0, space->n_groups}, &new);
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------- */
+
+static void use_list(mpl_space *space, const mpl_span *item, uint32_t n)
+{
+    if (n > 0)
+        space->list[space->n_lists++] = (cursor){item, n, 0};
+}
+
+/* Those guests of a group that live in [from, to). Some may overlap, as not all live together; stretching
+ * each to the farthest end before it leaves the union as it is and lets ends rise like begins, which is
+ * all that a search needs. No branch here depends on the data: which guests match cannot be foreseen. */
+static void use_guests(mpl_space *space, uint32_t group, uint32_t from, uint32_t to)
+{
+    const guest *list = space->guest + space->group_guest[group];
+    mpl_span *item = space->filtered + space->n_filtered;
+    uint32_t n = 0, n_guests = space->n_guests[group];
+    uint64_t end = 0;
+
+    for (uint32_t i = 0; i < n_guests; i++) {
+        uint32_t meets = (uint32_t)(list[i].from < to) & (uint32_t)(from < list[i].to);
+        uint64_t farther = list[i].span.end > end ? list[i].span.end : end;
+
+        end = meets != 0 ? farther : end;
+        item[n].begin = list[i].span.begin;
+        item[n].end = end;
+        n += meets;
+    }
+    space->n_filtered += n;
+    use_list(space, item, n);
+}
+
+static void use_node(mpl_space *space, node v, uint32_t from, uint32_t to)
+{
+    const uint32_t *birth = space->group_birth;
+
+    if (is_used(space, v) && space->all[v.id].n == 0)
+        return;
+    if (from <= birth[v.first] && birth[v.last] <= to) {
+        use_list(space, space->all[v.id].item, space->all[v.id].n);
+        return;
+    }
+    if (is_used(space, v))
+        use_list(space, space->cover[v.id].item, space->cover[v.id].n);
+    if (v.last - v.first == 1) {
+        use_guests(space, v.first, from, to);
+    } else {
+        node left = left_child(v), right = right_child(v);
+
+        if (from < birth[left.last])
+            use_node(space, left, from, to);
+        if (birth[right.first] < to)
+            use_node(space, right, from, to);
+    }
+}
+
+/* Collects the lists whose union is occupied at some time in [from, to). */
+static void use_time(mpl_space *space, uint32_t from, uint32_t to)
+{
+    space->n_lists = 0;
+    space->n_filtered = 0;
+    if (from < to)
+        use_node(space, (node){0, 0, space->n_groups}, from, to);
+}
+
+/* Moves on to the first range that ends behind `at`: short steps first, then doubling ones, then halving. */
+static void move_on(cursor *list, uint64_t at)
+{
+    uint32_t low = list->at, step = 1, high;
+
+    if (low == list->n || list->item[low].end > at)
+        return;
+    while (low + step < list->n && list->item[low + step].end <= at) {
+        low += step;
+        step *= 2;
+    }
+    high = low + step < list->n ? low + step : list->n; /* item[low] ends too early, item[high] does not */
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (list->item[middle].end <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    list->at = high;
+}
+
+/* The lowest multiple of align at or above `at` where `bytes` are free in all lists. */
+static uint64_t next_free(mpl_placement *s, uint64_t at, uint64_t bytes, uint64_t align)
+{
+    mpl_space *space = s->space;
+    uint32_t i = 0;
+
+    at = mpl_align_up(at, align);
+    for (uint32_t quiet = 0; quiet < space->n_lists; quiet++) {
+        cursor *list = &space->list[i];
+
+        for (;;) {
+            move_on(list, at);
+            s->run->ticks++;
+            if (list->at == list->n || list->item[list->at].begin >= at + bytes)
+                break;
+            at = mpl_align_up(list->item[list->at].end, align);
+            quiet = 0;
+        }
+        i = i + 1 < space->n_lists ? i + 1 : 0;
+    }
+    return at;
+}
+
+/* Where the gap that next_free found ends. */
+static uint64_t gap_end(const mpl_space *space)
+{
+    uint64_t end = UINT64_MAX;
+
+    for (uint32_t i = 0; i < space->n_lists; i++)
+        if (space->list[i].at < space->list[i].n)
+            end = mpl_min_u64(end, space->list[i].item[space->list[i].at].begin);
+    return end;
+}
+
+static mpl_status timeline_find(mpl_placement *s, mpl_buffer b, mpl_gap *gap)
+{
+    uint64_t bytes = s->p->bytes[b], at = 0, end;
+
+    use_time(s->space, s->space->from[s->slot[b]], s->space->to[s->slot[b]]);
+    do {
+        at = next_free(s, at, bytes, s->p->align[b]);
+        end = s->fit == MPL_FIT_LOWEST ? UINT64_MAX : gap_end(s->space);
+        if (mpl_placement_offer(s, (mpl_gap){at, end - at - bytes}, gap))
+            break;
+        at = end;
+    } while (end != UINT64_MAX);
+    return MPL_OK;
+}
+
+static bool is_free(mpl_placement *s, uint32_t from, uint32_t to, uint64_t at, uint64_t bytes)
+{
+    if (bytes == 0)
+        return true;
+    use_time(s->space, from, to);
+    return next_free(s, at, bytes, 1) == at;
+}
+
+/* b's inputs share only its first step, its outputs only its last. In those steps, whatever meets the
+ * partner's bytes is the partner's own partner and lies at the same offset; it may stay if it is b's
+ * partner too. So the rest of b's time must be free, and in its last step the bytes behind its outputs. */
+static bool timeline_may_join(mpl_placement *s, mpl_buffer b, mpl_buffer partner)
+{
+    const mpl_problem *p = s->p;
+    uint64_t at = s->offset[partner], end = mpl_placement_end(s, b, at), output_end = at;
+    uint32_t from = s->space->from[s->slot[b]], to = s->space->to[s->slot[b]];
+    bool has_input = false;
+
+    for (uint32_t i = s->partner_begin[b]; i < s->partner_begin[b + 1]; i++) {
+        mpl_buffer q = s->partner[i];
+
+        if (!s->placed[q] || s->offset[q] != at)
+            continue;
+        if (p->death[q] - 1 == p->birth[b])
+            has_input = true;
+        else
+            output_end = mpl_max_u64(output_end, mpl_placement_end(s, q, at));
+        for (uint32_t j = s->partner_begin[q]; j < s->partner_begin[q + 1]; j++) {
+            mpl_buffer c = s->partner[j];
+
+            if (s->placed[c] && s->offset[c] == at && mpl_conflict(p, b, c) &&
+                !mpl_placement_partners(s, b, c))
+                return false;
+        }
+    }
+    if (has_input)
+        from++;
+    if (output_end > at) {
+        to--;
+        if (output_end < end && !is_free(s, to, to + 1, output_end, end - output_end))
+            return false;
+    }
+    return is_free(s, from, to, at, end - at);
+}
+
+const mpl_space_kind mpl_space_timeline = {
+    .open = timeline_open,
+    .close = timeline_close,
+    .find = timeline_find,
+    .may_join = timeline_may_join,
+    .insert = timeline_insert,
+};

@@ -1,0 +1,132 @@
+/* proof.c -- the writer of refutations. See proof.h. */
+#include "planners/plan/proof.h"
+
+#define LONGEST 48 /* characters of a record */
+
+/* ---- records ------------------------------------------------------------------------------------------------- */
+
+void mpl_proof_add(mpl_proof *proof, char kind, uint32_t a, uint32_t b, uint64_t c)
+{
+    if (proof->failed)
+        return;
+    proof->full = proof->n >= MPL_PROOF_MOST;
+    if (proof->full || mpl_reserve(proof->ctx, proof->record, proof->room, proof->n + 1) != MPL_OK) {
+        proof->failed = true;
+        return;
+    }
+    proof->record[proof->n++] = (mpl_proof_record){kind, false, a, b, c};
+    if (kind == 'm' || kind == 'b')
+        proof->record[a].used = true;
+    if (kind == 'x' || kind == 'r')
+        proof->record[b].used = true;
+}
+
+void mpl_proof_fini(mpl_proof *proof)
+{
+    mpl_free(proof->ctx, proof->record);
+    mpl_free(proof->ctx, proof->slot);
+    *proof = (mpl_proof){.ctx = proof->ctx};
+}
+
+/* ---- failed states ------------------------------------------------------------------------------------------- */
+
+static mpl_proof_slot *find(const mpl_proof *proof, uint64_t name)
+{
+    size_t k = (size_t)name & (proof->n_slots - 1);
+
+    while (proof->slot[k].at != 0 && proof->slot[k].name != name)
+        k = (k + 1) & (proof->n_slots - 1);
+    return &proof->slot[k];
+}
+
+size_t mpl_proof_known(const mpl_proof *proof, uint64_t name)
+{
+    const mpl_proof_slot *s = proof->n_used > 0 ? find(proof, name) : NULL;
+
+    if (s == NULL || s->at == 0 || s->at > proof->n)
+        return SIZE_MAX;
+    return proof->record[s->at - 1].kind == 'k' && proof->record[s->at - 1].c == name ? s->at - 1 : SIZE_MAX;
+}
+
+void mpl_proof_remember(mpl_proof *proof, uint64_t name, size_t at)
+{
+    mpl_proof_slot *s;
+
+    if (2 * proof->n_used >= proof->n_slots) {
+        mpl_proof larger = {.n_slots = proof->n_slots > 0 ? 4 * proof->n_slots : 1024};
+
+        if (mpl_new(proof->ctx, larger.slot, larger.n_slots) != MPL_OK) {
+            proof->failed = true;
+            return;
+        }
+        for (size_t k = 0; k < proof->n_slots; k++)
+            if (proof->slot[k].at != 0)
+                *find(&larger, proof->slot[k].name) = proof->slot[k];
+        mpl_free(proof->ctx, proof->slot);
+        proof->slot = larger.slot;
+        proof->n_slots = larger.n_slots;
+    }
+    s = find(proof, name);
+    proof->n_used += s->at == 0;
+    *s = (mpl_proof_slot){name, at + 1};
+}
+
+void mpl_proof_forget(mpl_proof *proof)
+{
+    mpl_free(proof->ctx, proof->slot);
+    proof->slot = NULL;
+    proof->n_slots = proof->n_used = 0;
+}
+
+/* ---- text ---------------------------------------------------------------------------------------------------- */
+
+/* Writes a record; number[] holds those of sets and states, by the place of their first record. Returns its length. */
+static size_t put(char *out, const mpl_proof_record *r, const uint32_t *number)
+{
+    int n;
+
+    if (r->kind == 'n' || r->kind == 'k')
+        n = snprintf(out, LONGEST, "%c", r->kind);
+    else if (r->kind == 'm')
+        n = snprintf(out, LONGEST, "m%" PRIu32, number[r->a]);
+    else if (r->kind == 'b')
+        n = snprintf(out, LONGEST, "b%" PRIu32 ",%" PRIu32, number[r->a], r->b);
+    else if (r->kind == 'c' || r->kind == 'x')
+        n = snprintf(out, LONGEST, "%c%" PRIu32 ",%" PRIu32, r->kind, r->a, number[r->b]);
+    else if (r->kind == 's')
+        n = snprintf(out, LONGEST, "s%" PRIu32 ",%" PRIu32, r->a, r->b);
+    else if (r->kind == 'r')
+        n = snprintf(out, LONGEST, "r%" PRIu32 ",%" PRIu32 ",%" PRIu64, r->a, number[r->b], r->c);
+    else
+        n = snprintf(out, LONGEST, "%c%" PRIu32, r->kind, r->a);
+    return (size_t)n;
+}
+
+mpl_status mpl_proof_text(const mpl_proof *proof, char **text)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *number = NULL, n_states = 0, n_sets = 0;
+    char *out = NULL;
+    size_t n = 0, room = 0;
+
+    MPL_TRY(mpl_new(proof->ctx, number, proof->n));
+    for (size_t i = 0; i < proof->n; i++) {
+        const mpl_proof_record *r = &proof->record[i];
+
+        if ((r->kind == 'k' && !r->used) || (r->kind == 'c' && !proof->record[r->b].used))
+            continue;
+        if (r->kind == 'k')
+            number[i] = n_states++;
+        else if (r->kind == 'c' && r->b == i)
+            number[i] = n_sets++;
+        MPL_TRY(mpl_reserve(proof->ctx, out, room, n + LONGEST));
+        if (n > 0)
+            out[n++] = ' ';
+        n += put(out + n, r, number);
+    }
+    *text = out, out = NULL;
+out:
+    mpl_free(proof->ctx, number);
+    mpl_free(proof->ctx, out);
+    return st;
+}

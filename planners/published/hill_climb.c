@@ -1,0 +1,177 @@
+/* hill_climb.c -- an order of placement, improved by swaps among the buffers that hold up the highest one.
+ *
+ * Idea     The buffer at the peak lies where it does because of what was placed before it: exchange two of its rivals that were, or
+ *          of their rivals that were placed before them, and keep the order where the peak falls.
+ * Source   Apache TVM, Unified Static Memory Planner, src/tir/usmp/algo/hill_climb.cc (1.0 and before): the start by size, then
+ *          number of conflicts; 500 attempts; one of the buffers at the peak; the first of the two swapped from the first level, the
+ *          other from the second (three times of four) or the first; an order that is worse is kept with a probability that
+ *          falls with the attempts.
+ * Differs  The best plan is kept, where the source keeps the last one that it accepted; an attempt without a swap leaves the
+ *          order as it is, where the source repeats the swap before; ties end in the id, not in the name; another
+ *          generator of random numbers. Each pool has its own attempts. Plans of greedy_size are never made worse.
+ * Families Each is placed as one, where its parts fit; with a quarter of the budget at first as whole buffers, which then sink.
+ * Cost     O(conflicts) an attempt, 8 bytes a conflict. Without a budget the attempts end it.
+ * Limits   Swaps far from the peak are never tried; no bound on the distance to the optimum. */
+#include "graphs/core/rng.h"
+#include "planners/place/packing.h"
+
+#define ATTEMPTS 500
+
+typedef struct climb {
+    mpl_packing *q;
+    uint32_t *order; /* [n] */
+    uint64_t *kept;  /* [n] offsets before the last swap */
+    mpl_rng rng;
+} climb;
+
+static bool stands_ahead(const mpl_packing *q, uint32_t c, uint32_t a)
+{
+    return q->at[c] < q->at[a] && q->fixed[c] == MPL_UNFIXED;
+}
+
+/* How many rivals of a stand before it. */
+static uint32_t count_ahead(mpl_packing *q, uint32_t a)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = q->begin[a]; i < q->begin[a + 1]; i++)
+        n += stands_ahead(q, q->rival[i], a);
+    q->ticks += q->begin[a + 1] - q->begin[a];
+    return n;
+}
+
+/* The k-th of them, from 0. */
+static uint32_t nth_ahead(const mpl_packing *q, uint32_t a, uint64_t k)
+{
+    uint32_t i = q->begin[a];
+
+    while (!stands_ahead(q, q->rival[i], a) || k-- > 0)
+        i++;
+    return q->rival[i];
+}
+
+static uint32_t pick_peak(climb *s, uint64_t height)
+{
+    mpl_packing *q = s->q;
+    uint32_t n_seen = 0, pick = 0;
+
+    for (uint32_t a = 0; a < q->n; a++)
+        if (q->offset[a] + q->bytes[a] == height && mpl_rng_below(&s->rng, ++n_seen) == 0)
+            pick = a;
+    return pick;
+}
+
+/* One of the second level: a rival of a rival of `a`, placed before that one; as often as it is reached. */
+static uint32_t pick_second(climb *s, uint32_t a, uint64_t n_second)
+{
+    mpl_packing *q = s->q;
+    uint64_t k = mpl_rng_below(&s->rng, n_second);
+    uint32_t i = q->begin[a];
+
+    for (uint32_t n; k >= (n = count_ahead(q, q->rival[i])); i++)
+        k -= n;
+    return nth_ahead(q, q->rival[i], k);
+}
+
+/* The two to be swapped; false: there is no choice. */
+static bool pick_swap(climb *s, uint64_t height, uint32_t *x, uint32_t *y)
+{
+    mpl_packing *q = s->q;
+    uint32_t a = pick_peak(s, height), n_first = count_ahead(q, a);
+    uint64_t n_second = 0;
+
+    for (uint32_t i = q->begin[a]; i < q->begin[a + 1]; i++)
+        n_second += count_ahead(q, q->rival[i]);
+    if (n_first == 0 || n_second > UINT32_MAX)
+        return false;
+    *x = nth_ahead(q, a, mpl_rng_below(&s->rng, n_first));
+    for (int tries = 0; tries < 8; tries++) {
+        bool second = n_second > 0 && mpl_rng_below(&s->rng, 100) > 25;
+
+        *y = second ? pick_second(s, a, n_second) : nth_ahead(q, a, mpl_rng_below(&s->rng, n_first));
+        if (*y != *x)
+            return true;
+    }
+    return false;
+}
+
+static void swap(climb *s, uint32_t x, uint32_t y)
+{
+    uint32_t at_x = s->q->at[x], at_y = s->q->at[y];
+
+    s->order[at_x] = y;
+    s->order[at_y] = x;
+    s->q->at[x] = at_y;
+    s->q->at[y] = at_x;
+}
+
+/* Whether an order of the height `got` replaces one of the height `height`. */
+static bool accepts(climb *s, uint64_t height, uint64_t got, int64_t attempt)
+{
+    uint64_t above, percent;
+
+    if (got <= height)
+        return got < height;
+    above = got - height;
+    percent = (above < UINT64_MAX / 50 ? 50 * above / got : 49) / (uint64_t)attempt;
+    return mpl_rng_below(&s->rng, 100) < percent;
+}
+
+static mpl_status climb_run(climb *s, int64_t attempts)
+{
+    mpl_status st = MPL_OK;
+    mpl_packing *q = s->q;
+    uint64_t height, got;
+    uint32_t x, y;
+
+    MPL_TRY(mpl_packing_order(q, MPL_KEY_SIZE, s->order));
+    mpl_packing_place(q, s->order, 0, UINT64_MAX, &height);
+    mpl_packing_offer(q, height);
+    for (int64_t attempt = 1; attempt < attempts && !mpl_packing_done(q); attempt++) {
+        if (!pick_swap(s, height, &x, &y))
+            continue;
+        memcpy(s->kept, q->offset, q->n * sizeof *s->kept);
+        swap(s, x, y);
+        mpl_packing_place(q, s->order, q->at[x] < q->at[y] ? q->at[x] : q->at[y], UINT64_MAX, &got);
+        mpl_packing_offer(q, got);
+        if (accepts(s, height, got, attempt)) {
+            height = got;
+        } else {
+            swap(s, x, y);
+            memcpy(q->offset, s->kept, q->n * sizeof *s->kept);
+        }
+    }
+out:
+    return st;
+}
+
+static mpl_status search(mpl_packing *q)
+{
+    mpl_status st = MPL_OK;
+    climb s = {.q = q};
+    int64_t attempts;
+
+    mpl_rng_init(&s.rng, q->run->seed);
+    MPL_TRY(mpl_run_param_int(q->run, "attempts", 1, INT32_MAX, ATTEMPTS, &attempts));
+    MPL_TRY(mpl_new(q->run->ctx, s.order, q->n));
+    MPL_TRY(mpl_new(q->run->ctx, s.kept, q->n));
+    MPL_TRY(climb_run(&s, attempts));
+out:
+    mpl_free(q->run->ctx, s.order);
+    mpl_free(q->run->ctx, s.kept);
+    return st;
+}
+
+static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
+{
+    return mpl_packing_run(run, p, UINT64_MAX, search, out);
+}
+
+const mpl_planner mpl_planner_hill_climb = {
+    .name = "hill_climb",
+    .about = "an order by size, improved by swaps below the peak",
+    .source = "tvm_usmp",
+    .params = "attempts=N,minimise=0|1",
+    .traits = MPL_RANDOM | MPL_USES_IN_PLACE | MPL_USES_GAPS | MPL_USES_FAMILIES,
+    .plan = plan,
+};

@@ -1,0 +1,96 @@
+/* pool.c -- a pool of blocks that never grow: outputs take from it, dead inputs return to it.
+ *
+ * Idea     Liveness says which inputs an operation is the last to read; their memory serves later outputs.
+ *          An operation that can work in place returns its input before it takes its output's memory,
+ *          every other after.
+ * Source   PaddlePaddle, "Memory Optimization" design (memory sharing policy); level=0|1: the transpiler
+ *          of that time.
+ * Differs  The document does not say which block is taken: here the smallest that is large enough, the
+ *          last returned among equals. What it calls the input of an in-place operation is any input that
+ *          the output may overwrite. An output that nobody reads returns after its step. Without shape
+ *          ids, level=0 compares bytes.
+ * Cost     O(n log n) time, 80 n bytes of scratch.
+ * Limits   A block keeps the size of its first tenant. level=0|1 works in no place, and loses outputs that
+ *          nobody reads.
+ */
+#include "planners/published/blocks.h"
+
+typedef enum pool_level { LEVEL_SHAPE, LEVEL_BYTES, LEVEL_DOCUMENT } pool_level;
+
+/* The document's rule for one output: its inputs are in the pool already where they may be overwritten. */
+static void place_document(mpl_blocks *s, mpl_buffer x)
+{
+    uint32_t class = s->buffer_class[x], found = mpl_blocks_lowest(s, class, s->class_end[class]);
+    uint64_t least = found != MPL_NONE ? s->class_bytes[found] : UINT64_MAX;
+    mpl_buffer best = MPL_NONE, partner;
+
+    for (uint32_t i = 0; (partner = mpl_blocks_partner(s, x, i)) != MPL_NONE; i++) {
+        uint64_t bytes = mpl_blocks_bytes(s, s->block_of[partner]);
+
+        if (bytes <= least) { /* it came back last */
+            least = bytes;
+            best = partner;
+        }
+    }
+    if (best != MPL_NONE)
+        mpl_blocks_inherit(s, x, best);
+    else if (found != MPL_NONE)
+        mpl_blocks_take(s, x, found, false);
+    else
+        mpl_blocks_open(s, x);
+}
+
+/* The transpiler's rule: the block returned first among those that fit. */
+static void place_code(mpl_blocks *s, mpl_buffer x, pool_level level)
+{
+    uint32_t class = s->buffer_class[x], end = level == LEVEL_SHAPE ? class + 1 : s->class_end[class];
+    uint32_t found = mpl_blocks_oldest(s, class, end);
+
+    if (found != MPL_NONE)
+        mpl_blocks_take(s, x, found, true);
+    else
+        mpl_blocks_open(s, x);
+}
+
+static void rule(mpl_blocks *s, const void *params, uint32_t begin, uint32_t end)
+{
+    const pool_level *level = params;
+
+    for (uint32_t i = begin; i < end; i++) {
+        mpl_buffer x = s->by_birth[i];
+
+        if (mpl_blocks_alone(s, x))
+            mpl_blocks_open(s, x);
+        else if (*level == LEVEL_DOCUMENT)
+            place_document(s, x);
+        else
+            place_code(s, x, *level);
+    }
+}
+
+static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
+{
+    static const mpl_block_group group[] = {MPL_GROUP_SHAPE, MPL_GROUP_TYPE, MPL_GROUP_POOL};
+    mpl_status st = MPL_OK;
+    int64_t number;
+    pool_level level;
+    mpl_blocks *blocks = NULL;
+
+    MPL_TRY(mpl_run_param_int(run, "level", LEVEL_SHAPE, LEVEL_BYTES, LEVEL_DOCUMENT, &number));
+    level = (pool_level)number;
+    MPL_TRY(mpl_blocks_new(run, p, group[level], &blocks));
+    mpl_blocks_walk(blocks, rule, &level, level != LEVEL_DOCUMENT);
+    MPL_TRY(mpl_blocks_write(blocks, out));
+out:
+    mpl_blocks_free(run->ctx, blocks);
+    return st;
+}
+
+const mpl_planner mpl_planner_pool = {
+    .name = "pool",
+    .about = "a pool of blocks of fixed size: outputs take, dead inputs return",
+    .source = "paddle",
+    .params = "level=0|1",
+    .traits = MPL_BLOCKS | MPL_SERIAL_ONLY | MPL_USES_IN_PLACE,
+    .plan = plan,
+};

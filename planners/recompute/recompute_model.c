@@ -1,0 +1,501 @@
+/* recompute_model.c -- runs by stages. See recompute_priv.h.
+ *
+ * Source   P. Jain and others, "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", 2020, section 4.
+ * Differs  Nodes are groups of operations with several results; a result that the last reader may write over is not
+ *          counted beside it. */
+#include "planners/recompute/recompute_priv.h"
+
+#include "graphs/orders/work.h"
+#include "graphs/passes/run_list.h"
+
+static const uint64_t MOST_PAIRS = UINT64_C(1) << 22;
+enum { SMALL = 16 }; /* what is this much smaller than another result of its operation is kept */
+
+/* ---- values become lumps ---------------------------------------------------------------------------------------------- */
+
+typedef struct builder {
+    mpl_stage_model *m;
+    const mpl_problem_options *options;
+    mpl_value *root; /* [n_values] */
+    uint32_t
+        *lump_of; /* [n_values] of a root; MPL_NONE: nobody in another group reads it, or it takes nothing */
+    uint32_t *reader_at; /* [n_values + 1] into reader, of a root */
+    uint32_t *reader;    /* groups that read it, ascending, distinct, the maker apart */
+    uint32_t *n_readers; /* [n_values] */
+    uint32_t *final;     /* [n_values] the last operation that reads a root */
+} builder;
+
+static uint64_t slots(const builder *b, mpl_value v)
+{
+    const mpl_graph *g = b->m->g;
+    bool pinned = (g->value_role[v] == MPL_OUTPUT && b->options->pin_outputs) ||
+                  (g->value_role[v] == MPL_INPUT && b->options->pin_inputs) ||
+                  (g->value_role[v] == MPL_WEIGHT && b->options->pin_weights);
+
+    return pinned ? 0 : (g->value_bytes[v] + b->options->align - 1) & ~((uint64_t)b->options->align - 1);
+}
+
+static uint32_t group_of(const builder *b, mpl_value v)
+{
+    mpl_op op = b->m->g->value_op[v];
+
+    return op == MPL_NONE ? MPL_NONE : b->m->group_of[op];
+}
+
+static mpl_status find_readers(builder *b)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = b->m->ctx;
+    const mpl_graph *g = b->m->g;
+
+    MPL_TRY(mpl_new(ctx, b->reader_at, (size_t)g->n_values + 1));
+    MPL_TRY(mpl_new(ctx, b->n_readers, g->n_values));
+    MPL_TRY(mpl_new(ctx, b->final, g->n_values));
+    MPL_TRY(mpl_new(ctx, b->reader, (size_t)g->op_in_begin[g->n_ops] + g->n_values));
+    for (uint32_t i = 0; i < g->op_in_begin[g->n_ops]; i++)
+        if (g->op_in[i] != MPL_NONE)
+            b->reader_at[b->root[g->op_in[i]] + 1]++;
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        b->reader_at[v + 1] += b->reader_at[v] + 1; /* one more for what is kept to the end */
+        b->final[v] = g->value_op[v];
+    }
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
+            mpl_value v = g->op_in[i] != MPL_NONE ? b->root[g->op_in[i]] : MPL_NONE;
+            uint32_t *n = v != MPL_NONE ? &b->n_readers[v] : NULL, group = b->m->group_of[op];
+
+            if (v == MPL_NONE || group == MPL_NONE)
+                continue;
+            b->final[v] = op;
+            if (group != group_of(b, v) && (*n == 0 || b->reader[b->reader_at[v] + *n - 1] != group))
+                b->reader[b->reader_at[v] + (*n)++] = group;
+        }
+    for (mpl_value v = 0; v < g->n_values; v++) { /* an output that is not pinned stays to the end */
+        uint32_t *n = &b->n_readers[v], last = b->m->n - 1;
+
+        if (g->value_role[v] == MPL_OUTPUT && b->root[v] == v && slots(b, v) > 0 && group_of(b, v) != last &&
+            (*n == 0 || b->reader[b->reader_at[v] + *n - 1] != last))
+            b->reader[b->reader_at[v] + (*n)++] = last;
+    }
+out:
+    return st;
+}
+
+static bool same_readers(const builder *b, uint32_t lump, mpl_value v)
+{
+    const mpl_stage_model *m = b->m;
+    uint32_t n = m->user_begin[lump + 1] - m->user_begin[lump];
+
+    return n == b->n_readers[v] &&
+           memcmp(m->user + m->user_begin[lump], b->reader + b->reader_at[v], n * sizeof *m->user) == 0;
+}
+
+/* Whether v is kept: it is small beside other results, or cannot be made again. */
+static bool is_fixed(const builder *b, mpl_op op, uint32_t i)
+{
+    const mpl_graph *g = b->m->g;
+    uint64_t most = 0;
+
+    for (uint32_t o = g->op_out_begin[op]; o < g->op_out_begin[op + 1]; o++)
+        most = mpl_max_u64(most, g->op_out[o] != MPL_NONE ? g->value_bytes[g->op_out[o]] : 0);
+    return !b->m->may[b->m->group_of[op]] || !mpl_repeat_makes(g, op, i) ||
+           (b->m->g->value_role[g->op_out[g->op_out_begin[op] + i]] == MPL_OUTPUT &&
+            !b->options->pin_outputs) ||
+           g->value_bytes[g->op_out[g->op_out_begin[op] + i]] <= most / SMALL;
+}
+
+/* Values of one maker with the same readers share a lump. `first`: the maker's first lump. */
+static void put_in_lump(builder *b, mpl_op op, uint32_t i, uint32_t first)
+{
+    mpl_stage_model *m = b->m;
+    mpl_value v = m->g->op_out[m->g->op_out_begin[op] + i];
+    bool fixed = is_fixed(b, op, i);
+    uint32_t at = first;
+
+    while (at < m->k && (m->fixed[at] != fixed || !same_readers(b, at, v)))
+        at++;
+    if (at == m->k) {
+        m->maker[at] = m->group_of[op];
+        m->fixed[at] = fixed;
+        memcpy(m->user + m->user_begin[at], b->reader + b->reader_at[v], b->n_readers[v] * sizeof *m->user);
+        m->user_begin[at + 1] = m->user_begin[at] + b->n_readers[v];
+        m->k++;
+    }
+    m->bytes[at] += slots(b, v);
+    m->stays[at] |= m->g->value_role[v] == MPL_OUTPUT;
+    b->lump_of[v] = at;
+}
+
+static mpl_status make_lumps(builder *b)
+{
+    mpl_status st = MPL_OK;
+    mpl_stage_model *m = b->m;
+    const mpl_graph *g = m->g;
+    uint32_t first = 0, group = MPL_NONE;
+
+    MPL_TRY(mpl_new(m->ctx, m->maker, g->n_values));
+    MPL_TRY(mpl_new(m->ctx, m->bytes, g->n_values));
+    MPL_TRY(mpl_new(m->ctx, m->fixed, g->n_values));
+    MPL_TRY(mpl_new(m->ctx, m->stays, g->n_values));
+    MPL_TRY(mpl_new(m->ctx, m->last, g->n_values));
+    MPL_TRY(mpl_new(m->ctx, m->user_begin, (size_t)g->n_values + 1));
+    MPL_TRY(mpl_new(m->ctx, m->user, (size_t)g->op_in_begin[g->n_ops] + g->n_values));
+    MPL_TRY(mpl_new(m->ctx, b->lump_of, g->n_values));
+    memset(b->lump_of, 0xff, g->n_values * sizeof *b->lump_of);
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        if (m->group_of[op] == MPL_NONE)
+            continue;
+        if (m->group_of[op] != group)
+            first = m->k, group = m->group_of[op];
+        for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++) {
+            mpl_value v = g->op_out[g->op_out_begin[op] + i];
+
+            if (v != MPL_NONE && slots(b, v) > 0 && b->n_readers[v] > 0)
+                put_in_lump(b, op, i, first);
+        }
+    }
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (g->value_op[v] == MPL_NONE)
+            m->base += slots(b, v);
+    if ((uint64_t)m->k * m->n > MOST_PAIRS)
+        MPL_FAIL(m->ctx, MPL_EINPUT, "graph '%s': %" PRIu32 " groups and %" PRIu32 " values are too many",
+                 g->name, m->n, m->k);
+out:
+    return st;
+}
+
+/* ---- groups -------------------------------------------------------------------------------------------------------------- */
+
+/* What dies inside a group with this operation, each once. */
+static uint64_t freed(builder *b, mpl_op op)
+{
+    const mpl_graph *g = b->m->g;
+    uint64_t bytes = 0;
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
+        mpl_value v = g->op_in[i] != MPL_NONE ? b->root[g->op_in[i]] : MPL_NONE;
+
+        if (v != MPL_NONE && g->value_op[v] != MPL_NONE && b->final[v] == op && b->lump_of[v] == MPL_NONE) {
+            bytes += slots(b, v);
+            b->final[v] = MPL_NONE;
+        }
+    }
+    for (uint32_t o = g->op_out_begin[op]; o < g->op_out_begin[op + 1]; o++)
+        if (g->op_out[o] != MPL_NONE && b->root[g->op_out[o]] == g->op_out[o] &&
+            b->final[g->op_out[o]] == op && b->lump_of[g->op_out[o]] == MPL_NONE)
+            bytes += slots(b, g->op_out[o]);
+    return bytes;
+}
+
+static void weigh_groups(builder *b)
+{
+    mpl_stage_model *m = b->m;
+    const mpl_graph *g = m->g;
+    uint64_t live = 0;
+    uint32_t group = MPL_NONE;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        if (m->group_of[op] == MPL_NONE)
+            continue;
+        live = m->group_of[op] == group ? live : 0;
+        group = m->group_of[op];
+        m->work[group] = mpl_add_work(m->work[group], mpl_op_work(g, op));
+        for (uint32_t o = g->op_out_begin[op]; o < g->op_out_begin[op + 1]; o++)
+            if (g->op_out[o] != MPL_NONE && b->lump_of[g->op_out[o]] == MPL_NONE)
+                live += slots(b, g->op_out[o]);
+        m->inner[group] = mpl_max_u64(m->inner[group], live);
+        live -= freed(b, op);
+    }
+}
+
+/* A group of one operation may write over a lump of one value, the one that nobody reads later if there is one. */
+static void find_over(builder *b, mpl_op op)
+{
+    mpl_stage_model *m = b->m;
+    const mpl_graph *g = m->g;
+    unsigned traits = mpl_op_table[g->op_kind[op]].traits & (MPL_IN_PLACE_0 | MPL_IN_PLACE_ANY);
+    uint32_t n = traits == 0 || !b->options->in_place ? 0 : traits == MPL_IN_PLACE_0 ? 1 : mpl_n_read(g, op);
+    mpl_value out = g->op_out[g->op_out_begin[op]];
+
+    for (uint32_t i = 0; i < n && g->op_in_begin[op] + i < g->op_in_begin[op + 1]; i++) {
+        mpl_value v = g->op_in[g->op_in_begin[op] + i];
+        uint32_t lump = v != MPL_NONE && b->root[v] == v ? b->lump_of[v] : MPL_NONE;
+
+        if (lump == MPL_NONE || out == MPL_NONE || m->bytes[lump] != slots(b, v) ||
+            slots(b, v) != slots(b, out) || g->value_type[v] != g->value_type[out] ||
+            !mpl_shape_equal(&g->value_shape[v], &g->value_shape[out]))
+            continue;
+        m->overs[m->group_of[op]] |= lump < 64 ? UINT64_C(1) << lump : 0;
+        if (m->over[m->group_of[op]] == MPL_NONE || b->final[v] == op)
+            m->over[m->group_of[op]] = lump;
+    }
+}
+
+static mpl_status make_groups(builder *b, const uint8_t *begins, const uint8_t *only_forward)
+{
+    mpl_status st = MPL_OK;
+    mpl_stage_model *m = b->m;
+    const mpl_graph *g = m->g;
+
+    MPL_TRY(mpl_new(m->ctx, m->group_of, g->n_ops));
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        bool view = mpl_shows_input(g, m->options, op);
+
+        m->n += !view && (begins[op] || m->n == 0);
+        m->group_of[op] = view ? MPL_NONE : m->n - 1;
+    }
+    MPL_TRY(mpl_new(m->ctx, m->may, m->n));
+    MPL_TRY(mpl_new(m->ctx, m->work, m->n));
+    MPL_TRY(mpl_new(m->ctx, m->inner, m->n));
+    MPL_TRY(mpl_new(m->ctx, m->need, m->n));
+    MPL_TRY(mpl_new(m->ctx, m->over, m->n));
+    MPL_TRY(mpl_new(m->ctx, m->overs, m->n));
+    memset(m->over, 0xff, m->n * sizeof *m->over);
+    memset(m->may, 1, m->n);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (m->group_of[op] != MPL_NONE &&
+            (!mpl_may_repeat(g, op) || (only_forward != NULL && !only_forward[op])))
+            m->may[m->group_of[op]] = 0;
+out:
+    return st;
+}
+
+/* The weight or input that v shows, itself or through views; MPL_NONE. */
+mpl_value mpl_shown_by(const mpl_graph *g, mpl_value v)
+{
+    v = mpl_shown_source(g, v);
+    return g->value_op[v] == MPL_NONE ? v : MPL_NONE;
+}
+
+/* What reads a weight runs no more once the weight is updated. */
+static mpl_status find_until(mpl_stage_model *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_op *update = NULL; /* [n_values] of a weight */
+
+    MPL_TRY(mpl_new(m->ctx, m->until, m->n));
+    MPL_TRY(mpl_new(m->ctx, update, g->n_values));
+    memset(m->until, 0xff, m->n * sizeof *m->until);
+    memset(update, 0xff, g->n_values * sizeof *update);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
+            if (mpl_updated(g, op, i) != MPL_NONE)
+                update[mpl_updated(g, op, i)] = op;
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1] && m->group_of[op] != MPL_NONE;
+             i++) {
+            mpl_value w = g->op_in[i] != MPL_NONE ? mpl_shown_by(g, g->op_in[i]) : MPL_NONE;
+            uint32_t *until = &m->until[m->group_of[op]];
+
+            if (w != MPL_NONE && update[w] != MPL_NONE && update[w] != op && m->group_of[update[w]] < *until)
+                *until = m->group_of[update[w]];
+        }
+out:
+    mpl_free(m->ctx, update);
+    return st;
+}
+
+static uint32_t until_stage(const mpl_stage_model *m, uint32_t i)
+{
+    return !m->may[i] ? i : m->need[i] < m->until[i] ? m->need[i] : m->until[i];
+}
+
+/* Who reads what, and until which stage anything may be of use. */
+static mpl_status index_reads(mpl_stage_model *m)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_lists_turn(m->ctx, m->n, m->k, m->user_begin, m->user, &m->read_begin, &m->read));
+    for (uint32_t i = 0; i < m->n; i++)
+        m->need[i] = i;
+    for (uint32_t v = m->k; v-- > 0;) { /* lumps ascend with their makers, and users come behind these */
+        for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++)
+            m->last[v] = (uint32_t)mpl_max_u64(m->last[v], until_stage(m, m->user[i]));
+        if (!m->fixed[v])
+            m->need[m->maker[v]] = (uint32_t)mpl_max_u64(m->need[m->maker[v]], m->last[v]);
+    }
+    for (uint32_t i = 0; i < m->n; i++)
+        m->need[i] = until_stage(m, i);
+out:
+    return st;
+}
+
+mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                               const uint8_t *begins, const uint8_t *only_forward, mpl_stage_model *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_stage_model m = {.ctx = ctx, .g = g, .options = options};
+    builder b = {.m = &m, .options = options};
+    mpl_run_list roots = {0};
+    uint32_t *size = NULL;
+
+    MPL_TRY(mpl_run_list_init(ctx, g, options, &roots));
+    b.root = roots.root;
+    MPL_TRY(make_groups(&b, begins, only_forward));
+    MPL_TRY(find_readers(&b));
+    MPL_TRY(make_lumps(&b));
+    MPL_TRY(find_until(&m));
+    MPL_TRY(index_reads(&m));
+    MPL_TRY(mpl_new(ctx, size, m.n));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (m.group_of[op] != MPL_NONE)
+            size[m.group_of[op]]++;
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (m.group_of[op] != MPL_NONE && size[m.group_of[op]] == 1)
+            find_over(&b, op);
+    weigh_groups(&b);
+    *out = m;
+    m = (mpl_stage_model){.ctx = ctx};
+out:
+    mpl_stage_model_fini(&m);
+    mpl_run_list_fini(&roots);
+    void *arrays[] = {b.lump_of, b.reader_at, b.reader, b.n_readers, b.final, size};
+    MPL_FREE_ALL(ctx, arrays);
+    return st;
+}
+
+void mpl_stage_model_fini(mpl_stage_model *m)
+{
+    void *arrays[] = {m->group_of,   m->may,   m->work,  m->inner, m->need,       m->over,
+                      m->maker,      m->bytes, m->fixed, m->last,  m->user_begin, m->user,
+                      m->read_begin, m->read,  m->overs, m->stays, m->until};
+
+    for (size_t i = 0; m->ctx != NULL && i < sizeof arrays / sizeof *arrays; i++)
+        mpl_free(m->ctx, arrays[i]);
+    *m = (mpl_stage_model){0};
+}
+
+/* ---- stages -------------------------------------------------------------------------------------------------------------- */
+
+mpl_status mpl_stages_new(const mpl_stage_model *m, mpl_stages *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_stages s = {0};
+
+    MPL_TRY(mpl_new(m->ctx, s.runs, (size_t)m->n * m->n));
+    MPL_TRY(mpl_new(m->ctx, s.carried, ((size_t)m->n + 1) * m->k));
+    for (uint32_t t = 0; t < m->n; t++)
+        s.runs[(size_t)t * m->n + t] = 1;
+    *out = s, s = (mpl_stages){0};
+out:
+    mpl_stages_fini(m, &s);
+    return st;
+}
+
+void mpl_stages_fini(const mpl_stage_model *m, mpl_stages *s)
+{
+    if (m->ctx == NULL)
+        return;
+    mpl_free(m->ctx, s->runs);
+    mpl_free(m->ctx, s->carried);
+    *s = (mpl_stages){0};
+}
+
+/* Whether lump v, not a fixed one, is read in the stage, by a group from `from` on. */
+static bool is_read(const mpl_stage_model *m, const uint8_t *runs, uint32_t v, uint32_t from, uint32_t stage)
+{
+    for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1] && m->user[i] <= stage; i++)
+        if (m->user[i] >= from && runs[m->user[i]])
+            return true;
+    return false;
+}
+
+void mpl_stages_complete(const mpl_stage_model *m, mpl_stages *s)
+{
+    for (uint32_t t = 0; t < m->n; t++) {
+        uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->k, *out = in + m->k;
+
+        memset(runs, 0, t);
+        for (uint32_t v = 0; v < m->k; v++) /* what is made later, or read no more, cannot be carried */
+            out[v] = out[v] && m->maker[v] <= t && m->last[v] > t;
+        for (uint32_t i = t + 1; i-- > 0;) {
+            for (uint32_t v = 0; v < m->k && i < t; v++)
+                if (m->maker[v] == i && out[v] && !in[v] && !m->fixed[v])
+                    runs[i] = 1;
+            for (uint32_t r = m->read_begin[i]; r < m->read_begin[i + 1] && runs[i]; r++)
+                if (!m->fixed[m->read[r]] && !in[m->read[r]])
+                    runs[m->maker[m->read[r]]] = 1;
+        }
+    }
+    for (uint32_t t = m->n; t-- > 0;) {
+        uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->k, *out = in + m->k;
+
+        for (uint32_t v = 0; v < m->k; v++)
+            in[v] =
+                in[v] && !(m->maker[v] <= t && runs[m->maker[v]]) && (out[v] || is_read(m, runs, v, 0, t));
+    }
+}
+
+static bool is_there(const mpl_stage_model *m, const mpl_stages *s, uint32_t t, uint32_t i, uint32_t v)
+{
+    const uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->k, *out = in + m->k;
+    uint32_t maker = m->maker[v];
+
+    if (m->fixed[v]) /* carried to its last stage, of which group t is the last to run */
+        return maker == t ? i == t
+                          : maker < t && t <= m->last[v] && !(m->over[i] == v && t == m->last[v] && i == t);
+    if (maker > i)
+        return maker < t && in[v];
+    return maker == i || out[v] || is_read(m, runs, v, m->over[i] == v ? i + 1 : i, t);
+}
+
+uint64_t mpl_stages_peak(const mpl_stage_model *m, const mpl_stages *s)
+{
+    uint64_t peak = 0;
+
+    for (uint32_t t = 0; t < m->n; t++)
+        for (uint32_t i = 0; i <= t; i++) {
+            uint64_t live = m->base + m->inner[i];
+
+            if (!s->runs[(size_t)t * m->n + i])
+                continue;
+            for (uint32_t v = 0; v < m->k; v++)
+                live += is_there(m, s, t, i, v) ? m->bytes[v] : 0;
+            peak = mpl_max_u64(peak, live);
+        }
+    return peak;
+}
+
+uint64_t mpl_stages_work(const mpl_stage_model *m, const mpl_stages *s)
+{
+    uint64_t work = 0;
+
+    for (uint32_t t = 0; t < m->n; t++)
+        for (uint32_t i = 0; i < t; i++)
+            work = mpl_add_work(work, s->runs[(size_t)t * m->n + i] ? m->work[i] : 0);
+    return work;
+}
+
+mpl_status mpl_stages_run(const mpl_stage_model *m, const mpl_stages *s, uint32_t *n, mpl_op **run)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_run_list list = {0};
+    uint32_t *begin = NULL; /* of a group: its first operation */
+    mpl_op op = 0;
+
+    MPL_TRY(mpl_run_list_init(m->ctx, g, m->options, &list));
+    MPL_TRY(mpl_new(m->ctx, begin, (size_t)m->n + 1));
+    for (mpl_op o = g->n_ops; o-- > 0;)
+        if (m->group_of[o] != MPL_NONE)
+            begin[m->group_of[o]] = o;
+    begin[m->n] = g->n_ops;
+    for (uint32_t t = 0; t < m->n; t++) {
+        for (uint32_t i = 0; i < t; i++)
+            for (mpl_op o = begin[i]; s->runs[(size_t)t * m->n + i] && o < begin[i + 1]; o++)
+                if (m->group_of[o] == i)
+                    MPL_TRY(mpl_run_list_add(&list, o));
+        for (; op < begin[t + 1]; op++) /* views among them */
+            MPL_TRY(mpl_run_list_add(&list, op));
+    }
+    for (; op < g->n_ops; op++)
+        MPL_TRY(mpl_run_list_add(&list, op));
+    MPL_TRY(mpl_rerun_trim(m->ctx, g, &list.n, list.run));
+    *n = list.n;
+    *run = list.run, list.run = NULL;
+out:
+    mpl_run_list_fini(&list);
+    mpl_free(m->ctx, begin);
+    return st;
+}

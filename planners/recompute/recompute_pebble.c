@@ -1,0 +1,497 @@
+/* recompute_pebble.c -- the pebble game with sizes: the least work that runs again within a budget, exactly.
+ *
+ * Idea     A state is the set of operations that have run and the set of lumps that are there. A move runs an operation whose operands are
+ *          there, for the first time or again, its results beside or over an operand; or drops a lump, which is of use only where some
+ *          operation does not fit. What nobody can need any more is dropped at once. Work of repeats is the way; to the end it is at
+ *          least that of the operations that have to run again: makers of lumps that are gone and will be read, and so forth back.
+ *          That estimate never falls by more than a move costs, so that states are closed once, in order of the sum (A*).
+ * Source   R. Sethi, "Complete register allocation problems", 1975, for the game; P. Hart, N. Nilsson, B. Raphael, "A Formal Basis for
+ *          the Heuristic Determination of Minimum Cost Paths", 1968, for the search.
+ * Cost     MOST_STATES states at most; exponential in the operations.
+ * Limits   Bytes as recompute_priv.h counts them. Where states run out, segments or rounding answer, with the bound of the search. */
+#include "planners/recompute/recompute_priv.h"
+
+#include "graphs/orders/work.h"
+#include "graphs/passes/run_list.h"
+
+enum { MOST = 64, MOST_STATES = 1 << 20, N_SLOTS = 1 << 22 };
+
+typedef struct state {
+    uint64_t done, there;
+    uint64_t work, left; /* of repeats up to here; at least to come */
+    uint32_t from;       /* index of the state before; MPL_NONE */
+    uint8_t at;          /* MPL_GAME_STAGES: repeats before this one are over */
+    uint8_t ran;         /* the group of the move here; MOST: a lump was dropped */
+    bool closed;
+} state;
+
+typedef struct entry { /* of the heap */
+    uint64_t sum;
+    uint32_t done; /* how many have run */
+    uint32_t state;
+} entry;
+
+typedef struct game {
+    mpl_ctx *ctx;
+    const mpl_stage_model *m;
+    mpl_game_rule rule;
+    uint64_t budget;
+    uint64_t reads[MOST], makes[MOST], remakes[MOST]; /* sets of lumps, by group */
+    uint64_t waits[MOST];                             /* set of groups that run first before it does */
+    uint64_t spoils[MOST]; /* set of groups that must not run again once it has run */
+    uint64_t spoiled_by[MOST];
+    uint64_t fixed, stays; /* sets of lumps */
+    uint64_t users[MOST];  /* set of groups, by lump */
+    uint64_t all;          /* set of groups */
+    state *state;
+    uint32_t n_states;
+    size_t state_cap;
+    entry *heap;
+    size_t n_heap, heap_cap;
+    uint32_t *slot; /* [N_SLOTS] states by hash; MPL_NONE */
+    uint64_t least; /* the sum of the last state that was closed */
+    bool full;      /* states ran out */
+} game;
+
+static inline uint64_t bit(uint32_t i)
+{
+    return UINT64_C(1) << i;
+}
+static inline uint32_t lowest(uint64_t set)
+{
+    return (uint32_t)__builtin_ctzll(set);
+}
+
+/* ---- the graph as sets --------------------------------------------------------------------------------------------------- */
+
+/* The group of the operation behind the views that v is made through; MPL_NONE: an input or weight. */
+static uint32_t maker_of(const game *a, mpl_value v)
+{
+    const mpl_graph *g = a->m->g;
+
+    while (g->value_op[v] != MPL_NONE && a->m->group_of[g->value_op[v]] == MPL_NONE)
+        v = g->op_in[g->op_in_begin[g->value_op[v]]];
+    return g->value_op[v] == MPL_NONE ? MPL_NONE : a->m->group_of[g->value_op[v]];
+}
+
+/* What reads a weight must not run again once the weight is updated. */
+static void note_updates(game *a, mpl_op op)
+{
+    const mpl_graph *g = a->m->g;
+
+    for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++) {
+        mpl_value weight = mpl_updated(g, op, i);
+
+        for (mpl_op other = 0; other < g->n_ops && weight != MPL_NONE; other++)
+            for (uint32_t k = g->op_in_begin[other]; k < g->op_in_begin[other + 1]; k++)
+                if (a->m->group_of[other] != MPL_NONE && other != op && g->op_in[k] != MPL_NONE &&
+                    mpl_shown_by(g, g->op_in[k]) == weight) {
+                    a->spoils[a->m->group_of[op]] |= bit(a->m->group_of[other]);
+                    a->spoiled_by[a->m->group_of[other]] |= bit(a->m->group_of[op]);
+                }
+    }
+}
+
+static void make_sets(game *a)
+{
+    const mpl_stage_model *m = a->m;
+    const mpl_graph *g = m->g;
+
+    a->all = m->n == MOST ? UINT64_MAX : bit(m->n) - 1;
+    for (uint32_t v = 0; v < m->k; v++) {
+        a->makes[m->maker[v]] |= bit(v);
+        a->remakes[m->maker[v]] |= m->fixed[v] ? 0 : bit(v);
+        a->fixed |= m->fixed[v] ? bit(v) : 0;
+        a->stays |= m->stays[v] ? bit(v) : 0;
+        for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++) {
+            a->reads[m->user[i]] |= bit(v);
+            a->users[v] |= bit(m->user[i]);
+        }
+    }
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        if (m->group_of[op] == MPL_NONE)
+            continue;
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            if (g->op_in[i] != MPL_NONE && maker_of(a, g->op_in[i]) != MPL_NONE)
+                a->waits[m->group_of[op]] |= bit(maker_of(a, g->op_in[i]));
+        note_updates(a, op);
+    }
+}
+
+static bool may_again(const game *a, uint64_t done, uint32_t i)
+{
+    return a->m->may[i] && (a->spoiled_by[i] & done) == 0;
+}
+
+static uint64_t bytes_of(const game *a, uint64_t lumps)
+{
+    uint64_t bytes = 0;
+
+    for (; lumps != 0; lumps &= lumps - 1)
+        bytes += a->m->bytes[lowest(lumps)];
+    return bytes;
+}
+
+/* The lumps that somebody may still read: who has not run, or runs again for a lump that somebody may read. */
+static uint64_t of_use(const game *a, uint64_t done)
+{
+    uint64_t use = a->stays, readers = a->all & ~done;
+
+    for (uint32_t v = a->m->k; v-- > 0;) { /* users come behind makers */
+        uint32_t maker = a->m->maker[v];
+
+        use |= (a->users[v] & readers) != 0 ? bit(v) : 0;
+        if ((use & a->remakes[maker] & bit(v)) != 0 && may_again(a, done, maker))
+            readers |= bit(maker);
+    }
+    return use;
+}
+
+/* The least work of repeats to the end; UINT64_MAX: there is no way. */
+static uint64_t to_come(const game *a, uint64_t done, uint64_t there)
+{
+    uint64_t again = 0, work = 0;
+
+    for (uint32_t i = a->m->n; i-- > 0;) {
+        if ((done & bit(i)) != 0 && (again & bit(i)) == 0)
+            continue;
+        if ((again & bit(i)) != 0) {
+            if (!may_again(a, done, i))
+                return UINT64_MAX;
+            work = mpl_add_work(work, a->m->work[i]);
+        }
+        for (uint64_t gone = a->reads[i] & ~there; gone != 0; gone &= gone - 1)
+            if ((done & bit(a->m->maker[lowest(gone)])) != 0)
+                again |= bit(a->m->maker[lowest(gone)]);
+    }
+    return work;
+}
+
+/* ---- states by the sum ----------------------------------------------------------------------------------------------------- */
+
+/* Less work, then more done, then the earlier state. */
+static bool is_before(const entry *x, const entry *y)
+{
+    if (x->sum != y->sum)
+        return x->sum < y->sum;
+    return x->done != y->done ? x->done > y->done : x->state < y->state;
+}
+
+static mpl_status push(game *a, uint32_t index)
+{
+    mpl_status st = MPL_OK;
+    const state *s = &a->state[index];
+    entry e = {s->work + s->left, (uint32_t)__builtin_popcountll(s->done), index};
+    size_t i = a->n_heap;
+
+    MPL_TRY(mpl_reserve(a->ctx, a->heap, a->heap_cap, a->n_heap + 1));
+    a->n_heap++;
+    for (; i > 0 && is_before(&e, &a->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        a->heap[i] = a->heap[(i - 1) / 2];
+    a->heap[i] = e;
+out:
+    return st;
+}
+
+static entry pop(game *a)
+{
+    entry top = a->heap[0], e = a->heap[--a->n_heap];
+    size_t i = 0;
+
+    for (size_t child; (child = 2 * i + 1) < a->n_heap; i = child) {
+        child += child + 1 < a->n_heap && is_before(&a->heap[child + 1], &a->heap[child]);
+        if (!is_before(&a->heap[child], &e))
+            break;
+        a->heap[i] = a->heap[child];
+    }
+    a->heap[i] = e;
+    return top;
+}
+
+/* The slot of a state, or the empty one where it belongs. */
+static uint32_t *find_slot(game *a, uint64_t done, uint64_t there, uint8_t at)
+{
+    uint64_t key[3] = {done, there, at};
+    uint64_t i = mpl_hash(MPL_HASH_SEED, key, sizeof key);
+
+    for (;; i++) {
+        uint32_t *slot = &a->slot[i % N_SLOTS];
+        const state *s = *slot != MPL_NONE ? &a->state[*slot] : NULL;
+
+        if (s == NULL || (s->done == done && s->there == there && s->at == at))
+            return slot;
+    }
+}
+
+/* A way to the state next, without what is of no use. */
+static mpl_status reach(game *a, state next)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *slot;
+
+    next.there &= of_use(a, next.done);
+    slot = find_slot(a, next.done, next.there, next.at);
+    if (*slot != MPL_NONE) {
+        state *s = &a->state[*slot];
+
+        if (next.work >= s->work)
+            return MPL_OK;
+        next.left = s->left;
+        *s = next;
+        return push(a, *slot);
+    }
+    next.left = to_come(a, next.done, next.there);
+    if (next.left == UINT64_MAX)
+        return MPL_OK;
+    if (a->n_states == MOST_STATES) {
+        a->full = true;
+        return MPL_OK;
+    }
+    MPL_TRY(mpl_reserve(a->ctx, a->state, a->state_cap, (size_t)a->n_states + 1));
+    a->state[a->n_states] = next;
+    *slot = a->n_states++;
+    MPL_TRY(push(a, *slot));
+out:
+    return st;
+}
+
+/* ---- moves ------------------------------------------------------------------------------------------------------------------- */
+
+/* Whether group i may be the next to run; *again: it did before. */
+static bool may_run(const game *a, const state *s, uint32_t i, uint64_t use, bool *again)
+{
+    *again = (s->done & bit(i)) != 0;
+    if ((a->reads[i] & ~s->there) != 0)
+        return false;
+    if (*again)
+        return may_again(a, s->done, i) && (a->remakes[i] & use & ~s->there) != 0 &&
+               (a->rule != MPL_GAME_STAGES || i >= s->at);
+    return (a->waits[i] & ~s->done) == 0 &&
+           (a->rule == MPL_GAME_FREE || (a->all & ~s->done & (bit(i) - 1)) == 0);
+}
+
+/* Group i runs, beside its operands or over one; *tight: more room would be of use. */
+static mpl_status run_group(game *a, uint32_t index, uint32_t i, bool again, bool *tight)
+{
+    mpl_status st = MPL_OK;
+    const state s = a->state[index];
+    uint64_t made = again ? a->remakes[i] : a->makes[i], use;
+    uint64_t need = a->m->base + a->m->inner[i] + bytes_of(a, s.there | made);
+    state next = {.done = s.done | bit(i), .there = s.there | made, .from = index, .ran = (uint8_t)i};
+
+    next.work = mpl_add_work(s.work, again ? a->m->work[i] : 0);
+    next.at = (uint8_t)(a->rule == MPL_GAME_STAGES && again ? i + 1 : 0);
+    if (need <= a->budget) {
+        MPL_TRY(reach(a, next));
+        goto out;
+    }
+    *tight = true;
+    use = of_use(a, next.done);
+    for (uint64_t over = a->m->overs[i] & s.there & ~made; over != 0; over &= over - 1) {
+        uint64_t v = bit(lowest(over));
+
+        if (need - a->m->bytes[lowest(over)] > a->budget || ((a->fixed & v) != 0 && (use & v) != 0))
+            continue;
+        next.there = (s.there & ~v) | made;
+        MPL_TRY(reach(a, next));
+    }
+out:
+    return st;
+}
+
+/* A group that has yet to run, keeps nothing and stands in nobody's way runs as soon as it can: no other move can be better. */
+static bool is_harmless(const game *a, const state *s, uint32_t i)
+{
+    return (s->done & bit(i)) == 0 && a->makes[i] == 0 && a->spoils[i] == 0 &&
+           a->m->base + a->m->inner[i] + bytes_of(a, s->there) <= a->budget;
+}
+
+static mpl_status expand(game *a, uint32_t index)
+{
+    mpl_status st = MPL_OK;
+    const state s = a->state[index];
+    uint64_t use = of_use(a, s.done);
+    bool tight = false, again;
+
+    for (uint32_t i = 0; i < a->m->n; i++)
+        if (may_run(a, &s, i, use, &again) && is_harmless(a, &s, i)) {
+            MPL_TRY(run_group(a, index, i, false, &tight));
+            goto out;
+        }
+    for (uint32_t i = 0; i < a->m->n; i++)
+        if (may_run(a, &s, i, use, &again))
+            MPL_TRY(run_group(a, index, i, again, &tight));
+    for (uint64_t drop = tight ? s.there & ~a->fixed : 0; drop != 0; drop &= drop - 1) {
+        state next = s;
+
+        next.there &= ~bit(lowest(drop));
+        next.from = index;
+        next.ran = MOST;
+        next.closed = false;
+        MPL_TRY(reach(a, next));
+    }
+out:
+    return st;
+}
+
+/* *end: the state in which all have run; MPL_NONE: there is none, or states ran out (a->full). */
+static mpl_status search(game *a, uint32_t *end)
+{
+    mpl_status st = MPL_OK;
+
+    *end = MPL_NONE;
+    a->n_states = 0;
+    a->n_heap = 0;
+    a->least = 0;
+    a->full = false;
+    memset(a->slot, 0xff, (size_t)N_SLOTS * sizeof *a->slot);
+    MPL_TRY(reach(a, (state){.from = MPL_NONE, .ran = MOST}));
+    while (a->n_heap > 0 && !a->full) {
+        entry e = pop(a);
+        state *s = &a->state[e.state];
+
+        if (s->closed || s->work + s->left != e.sum)
+            continue;
+        s->closed = true;
+        a->least = e.sum;
+        if (s->done == a->all) {
+            *end = e.state;
+            break;
+        }
+        MPL_TRY(expand(a, e.state));
+    }
+out:
+    return st;
+}
+
+/* ---- the answer ---------------------------------------------------------------------------------------------------------------- */
+
+/* The views of what the operation made, as soon as it is there; of inputs and weights for MPL_NONE. */
+static mpl_status add_views(mpl_run_list *list, const mpl_stage_model *m, mpl_op maker)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+
+    for (mpl_op op = maker == MPL_NONE ? 0 : maker + 1; op < g->n_ops; op++) {
+        mpl_value v = g->op_in_begin[op] < g->op_in_begin[op + 1] ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
+
+        if (m->group_of[op] == MPL_NONE && !list->ran[op] && g->value_op[list->root[v]] == maker)
+            MPL_TRY(mpl_run_list_add(list, op));
+    }
+out:
+    return st;
+}
+
+static mpl_status write_run(const game *a, uint32_t end, uint32_t *n, mpl_op **run)
+{
+    mpl_status st = MPL_OK;
+    const mpl_stage_model *m = a->m;
+    mpl_run_list list = {0};
+    mpl_op op_of[MOST];
+    uint32_t *path = NULL, length = 0;
+
+    for (mpl_op op = 0; op < m->g->n_ops; op++)
+        if (m->group_of[op] != MPL_NONE)
+            op_of[m->group_of[op]] = op;
+    MPL_TRY(mpl_run_list_init(m->ctx, m->g, m->options, &list));
+    MPL_TRY(mpl_new(m->ctx, path, a->n_states));
+    for (uint32_t s = end; s != MPL_NONE; s = a->state[s].from)
+        if (a->state[s].ran != MOST)
+            path[length++] = a->state[s].ran;
+    MPL_TRY(add_views(&list, m, MPL_NONE));
+    while (length > 0) {
+        mpl_op op = op_of[path[--length]];
+        bool first = !list.ran[op];
+
+        MPL_TRY(mpl_run_list_add(&list, op));
+        if (first)
+            MPL_TRY(add_views(&list, m, op));
+    }
+    MPL_TRY(mpl_rerun_trim(m->ctx, m->g, &list.n, list.run));
+    *n = list.n;
+    *run = list.run, list.run = NULL;
+out:
+    mpl_run_list_fini(&list);
+    mpl_free(m->ctx, path);
+    return st;
+}
+
+/* The least budget, a multiple of the alignment, that there is a run for. */
+static mpl_status find_least(game *a, uint64_t enough)
+{
+    mpl_status st = MPL_OK;
+    uint64_t unit = a->m->options->align, low = 0, high = (enough + unit - 1) / unit;
+    uint32_t end;
+
+    while (low < high) {
+        a->budget = (low + (high - low) / 2) * unit;
+        MPL_TRY(search(a, &end));
+        if (end != MPL_NONE)
+            high = a->budget / unit;
+        else if (a->full)
+            MPL_FAIL(a->ctx, MPL_ELIMIT,
+                     "graph '%s': the least peak is not found among %d states; a budget may be",
+                     a->m->g->name, MOST_STATES);
+        else
+            low = a->budget / unit + 1;
+    }
+    a->budget = high * unit;
+out:
+    return st;
+}
+
+static mpl_status play(game *a, uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+{
+    mpl_status st = MPL_OK;
+    const mpl_stage_model *m = a->m;
+    uint32_t end;
+
+    MPL_TRY(mpl_new(a->ctx, a->slot, N_SLOTS));
+    make_sets(a);
+    a->budget = budget;
+    if (budget == MPL_LEAST_PEAK)
+        MPL_TRY(find_least(a, found->before_bytes + m->base));
+    MPL_TRY(search(a, &end));
+    found->has_bound = true;
+    found->bound_work = a->least;
+    if (end != MPL_NONE) {
+        found->claim = MPL_RECOMPUTE_OPTIMAL;
+        MPL_TRY(write_run(a, end, n, run));
+    } else if (!a->full) {
+        MPL_TRY(mpl_recompute_refuse(a->ctx, m->g, a->budget, true));
+    } else {
+        st = mpl_recompute_sqrt(a->ctx, m->g, m->options, budget, n, run);
+        MPL_TRY(st == MPL_EINPUT || st == MPL_ELIMIT ? mpl_recompute_refuse(a->ctx, m->g, budget, false)
+                                                     : st);
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_recompute_game(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                              mpl_game_rule rule, uint64_t budget, uint32_t *n, mpl_op **run,
+                              mpl_recompute_found *found)
+{
+    mpl_status st = MPL_OK;
+    mpl_stage_model m = {0};
+    game a = {.ctx = ctx, .m = &m, .rule = rule};
+    uint8_t *begins = NULL;
+
+    if (budget != MPL_LEAST_PEAK && found->before_bytes <= budget)
+        return mpl_recompute_as_it_is(ctx, g, n, run, found);
+    MPL_TRY(mpl_new(ctx, begins, g->n_ops));
+    memset(begins, 1, g->n_ops);
+    MPL_TRY(mpl_stage_model_new(ctx, g, options, begins, NULL, &m));
+    if (m.n > MOST || m.k > MOST)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "graph '%s' has %" PRIu32 " operations and %" PRIu32
+                 " values that may be kept; the pebble game takes %d of each: method round",
+                 g->name, m.n, m.k, MOST);
+    found->n_groups = m.n;
+    MPL_TRY(play(&a, budget, n, run, found));
+out:
+    mpl_stage_model_fini(&m);
+    void *arrays[] = {a.state, a.heap, a.slot, begins};
+    MPL_FREE_ALL(ctx, arrays);
+    return st;
+}

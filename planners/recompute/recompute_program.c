@@ -1,0 +1,496 @@
+/* recompute_program.c -- the least work within a budget, as an integer program and by rounding its relaxation.
+ *
+ * Source   P. Jain and others, "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", 2020: stages, which
+ *          groups run in which (r), which lumps are carried into which (c), section 4; two-phase rounding, section 5.
+ * Differs  What lies in memory while group i of stage t runs: a lump made later, if it was carried in; one made before, if it is carried
+ *          out or read from here on. The latter has a column (q) for each of its readers, at least as large as that reader's r and as
+ *          the next one's q; so no products of variables are to be made linear. Lumps that are kept have no columns.
+ * Limits   `budget` takes each operation by itself, in the order of the graph. Bytes are counted as recompute_priv.h says: never less
+ *          than are alive, more where concats or pieces share. */
+#include "planners/recompute/recompute_priv.h"
+
+#include "planners/ilp/lp.h"
+
+#include <math.h>
+
+enum {
+    MOST_GROUPS = 160, /* of the integer program */
+    MOST_NODES = 20000,
+    PATH = 8, /* lumps on a path of add_paths() */
+    MOST_MIB = 2048,
+};
+static const uint64_t MOST_TICKS = 100000000; /* pivots times rows and columns */
+
+typedef struct program {
+    const mpl_stage_model *m;
+    mpl_lp *lp;
+    bool integer;
+    double byte, work; /* a unit of rows; of the objective */
+    uint32_t *run;     /* [n * n] column of group i in stage t; MPL_NONE: it does not run, or i == t */
+    uint32_t *carry;   /* [(n + 1) * k] column; MPL_NONE: it is not carried */
+    uint32_t *q;       /* [n * k] first of the columns of lump v in stage t; MPL_NONE: none */
+    uint32_t *column;  /* scratch: a row */
+    double *value;
+    uint32_t n_terms;
+} program;
+
+static uint32_t run_of(const program *p, uint32_t t, uint32_t i)
+{
+    return p->run[(size_t)t * p->m->n + i];
+}
+static uint32_t carry_of(const program *p, uint32_t t, uint32_t v)
+{
+    return p->carry[(size_t)t * p->m->k + v];
+}
+
+static void term(program *p, uint32_t column, double value)
+{
+    if (column == MPL_NONE)
+        return;
+    p->column[p->n_terms] = column;
+    p->value[p->n_terms++] = value;
+}
+
+static mpl_status end_row(program *p, double low)
+{
+    mpl_status st = mpl_lp_add_row(p->lp, low, p->n_terms, p->column, p->value);
+
+    p->n_terms = 0;
+    return st;
+}
+
+/* a - b >= 0, where both are there; a that is 0 makes b 0. */
+static mpl_status at_least(program *p, uint32_t a, uint32_t b)
+{
+    if (b == MPL_NONE)
+        return MPL_OK;
+    term(p, a, 1);
+    term(p, b, -1);
+    return end_row(p, 0);
+}
+
+/* ---- columns --------------------------------------------------------------------------------------------------------------- */
+
+static mpl_status add_runs(program *p)
+{
+    mpl_status st = MPL_OK;
+    const mpl_stage_model *m = p->m;
+
+    for (uint32_t t = 0; t < m->n; t++)
+        for (uint32_t i = 0; i < t; i++)
+            if (m->may[i] && t <= m->need[i])
+                MPL_TRY(mpl_lp_add_column(p->lp, p->integer, 0, 1, (double)m->work[i] / p->work, 'r', t, i,
+                                          &p->run[(size_t)t * m->n + i]));
+    for (uint32_t t = 0; t < m->n; t++)
+        for (uint32_t v = 0; v < m->k; v++)
+            if (!m->fixed[v] && m->maker[v] < t && t <= m->last[v])
+                MPL_TRY(mpl_lp_add_column(p->lp, p->integer, 0, 1, 0, 'c', t, v,
+                                          &p->carry[(size_t)t * m->k + v]));
+out:
+    return st;
+}
+
+/* Whether the group may run in the stage. */
+static bool is_active(const program *p, uint32_t t, uint32_t i)
+{
+    return i == t || (i < t && run_of(p, t, i) != MPL_NONE);
+}
+
+/* Index among the active readers of v of the first that is not below `from`; their number where there is none. */
+static uint32_t first_reader(const program *p, uint32_t t, uint32_t v, uint32_t from)
+{
+    const mpl_stage_model *m = p->m;
+    uint32_t n = 0;
+
+    for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1] && m->user[i] <= t; i++) {
+        if (m->user[i] >= from)
+            break;
+        n += is_active(p, t, m->user[i]);
+    }
+    return n;
+}
+
+static bool is_user(const mpl_stage_model *m, uint32_t v, uint32_t group)
+{
+    for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++)
+        if (m->user[i] == group)
+            return true;
+    return false;
+}
+
+/* The columns of lump v in stage t, and their rows. Where group t reads it, it is there all the time. */
+static mpl_status add_presence(program *p, uint32_t t, uint32_t v)
+{
+    mpl_status st = MPL_OK;
+    const mpl_stage_model *m = p->m;
+    uint32_t maker = m->maker[v], n = first_reader(p, t, v, t + 1), q = MPL_NONE, at = 0, next;
+
+    if (m->fixed[v] || maker >= t || is_user(m, v, t) ||
+        (run_of(p, t, maker) == MPL_NONE && carry_of(p, t, v) == MPL_NONE))
+        return MPL_OK;
+    for (uint32_t a = 0; a < (n == 0 ? 1 : n); a++) {
+        MPL_TRY(mpl_lp_add_column(p->lp, false, 0, 1, 0, 'q', t * m->k + v, a, &next));
+        q = a == 0 ? next : q;
+    }
+    p->q[(size_t)t * m->k + v] = q;
+    MPL_TRY(at_least(p, q, run_of(p, t, maker)));
+    for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1] && m->user[i] < t; i++)
+        if (is_active(p, t, m->user[i])) {
+            MPL_TRY(at_least(p, q + at, run_of(p, t, m->user[i])));
+            MPL_TRY(at_least(p, q + at, at + 1 < n ? q + at + 1 : MPL_NONE));
+            at++;
+        }
+    MPL_TRY(at_least(p, q + (n == 0 ? 0 : n - 1), carry_of(p, t + 1, v)));
+out:
+    return st;
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------------------------------- */
+
+/* What group j of stage t reads is there: carried, or made again. */
+static mpl_status add_reads(program *p, uint32_t t, uint32_t j)
+{
+    mpl_status st = MPL_OK;
+    const mpl_stage_model *m = p->m;
+
+    for (uint32_t r = m->read_begin[j]; r < m->read_begin[j + 1]; r++) {
+        uint32_t v = m->read[r];
+
+        if (m->fixed[v])
+            continue;
+        term(p, run_of(p, t, m->maker[v]), 1);
+        term(p, carry_of(p, t, v), 1);
+        if (j < t)
+            term(p, run_of(p, t, j), -1);
+        MPL_TRY(end_row(p, j < t ? 0 : 1));
+    }
+out:
+    return st;
+}
+
+/* What is carried out was carried in, or made. */
+static mpl_status add_carries(program *p, uint32_t t)
+{
+    mpl_status st = MPL_OK;
+    const mpl_stage_model *m = p->m;
+
+    for (uint32_t v = 0; v < m->k; v++) {
+        if (carry_of(p, t + 1, v) == MPL_NONE || m->maker[v] == t)
+            continue;
+        term(p, carry_of(p, t, v), 1);
+        term(p, run_of(p, t, m->maker[v]), 1);
+        term(p, carry_of(p, t + 1, v), -1);
+        MPL_TRY(end_row(p, 0));
+    }
+out:
+    return st;
+}
+
+/* Whether lump v lies in memory while group i of stage t runs: *column where that is a matter of it, else the answer. */
+static bool is_there(const program *p, uint32_t t, uint32_t i, uint32_t v, uint32_t *column)
+{
+    const mpl_stage_model *m = p->m;
+    uint32_t maker = m->maker[v], from = m->over[i] == v ? i + 1 : i, q = p->q[(size_t)t * m->k + v], at;
+
+    *column = MPL_NONE;
+    if (m->fixed[v])
+        return maker == t ? i == t
+                          : maker < t && t <= m->last[v] && !(m->over[i] == v && t == m->last[v] && i == t);
+    if (maker > i) {
+        *column = maker < t ? carry_of(p, t, v) : MPL_NONE;
+        return false;
+    }
+    if (maker == t || (is_user(m, v, t) && (from <= t)))
+        return true;
+    at = first_reader(p, t, v, from);
+    if (q != MPL_NONE && (maker == i || at < first_reader(p, t, v, t + 1)))
+        *column = q + (maker == i ? 0 : at);
+    else
+        *column = carry_of(p, t + 1, v);
+    return false;
+}
+
+static mpl_status add_memory(program *p, uint32_t t, uint32_t i, uint64_t budget)
+{
+    const mpl_stage_model *m = p->m;
+    uint64_t there = m->base + (i == t ? m->inner[i] : 0);
+
+    if (i < t)
+        term(p, run_of(p, t, i), -(double)m->inner[i] / p->byte);
+    for (uint32_t v = 0; v < m->k; v++) {
+        uint32_t column;
+
+        if (is_there(p, t, i, v, &column))
+            there += m->bytes[v];
+        term(p, column, -(double)m->bytes[v] / p->byte);
+    }
+    return end_row(p, ((double)there - (double)budget) / p->byte);
+}
+
+static mpl_status add_rows(program *p, uint64_t budget)
+{
+    mpl_status st = MPL_OK;
+    const mpl_stage_model *m = p->m;
+
+    for (uint32_t t = 0; t < m->n; t++) {
+        for (uint32_t v = 0; v < m->k; v++)
+            MPL_TRY(add_presence(p, t, v));
+        MPL_TRY(add_carries(p, t));
+        for (uint32_t i = 0; i <= t; i++)
+            if (is_active(p, t, i)) {
+                MPL_TRY(add_reads(p, t, i));
+                MPL_TRY(add_memory(p, t, i, budget));
+            }
+    }
+out:
+    return st;
+}
+
+/* The first lump that the maker of v reads and that may be dropped. */
+static uint32_t before_lump(const mpl_stage_model *m, uint32_t v)
+{
+    uint32_t maker = m->maker[v];
+
+    for (uint32_t r = m->read_begin[maker]; r < m->read_begin[maker + 1]; r++)
+        if (!m->fixed[m->read[r]])
+            return m->read[r];
+    return MPL_NONE;
+}
+
+/* Every integer point has these, its relaxation not: whoever reads v in stage u gets what was carried into stage t, or what was made from
+ * then on; that was made of the lump before it, which was carried into stage t, or made from then on, and so forth. Else one half of a
+ * lump, carried, makes both halves of the next one, in two stages. */
+static mpl_status add_paths(program *p, uint32_t v)
+{
+    mpl_status st = MPL_OK;
+    const mpl_stage_model *m = p->m;
+    uint32_t u = m->user_begin[v] < m->user_begin[v + 1] ? m->user[m->user_begin[v + 1] - 1] : 0;
+
+    for (uint32_t t = m->maker[v] + 1; t <= u && !m->fixed[v]; t++) {
+        uint32_t end = before_lump(m, v);
+
+        for (uint32_t depth = 2; depth <= PATH && end != MPL_NONE; depth++, end = before_lump(m, end)) {
+            for (uint32_t at = v;; at = before_lump(m, at)) {
+                term(p, carry_of(p, t, at), 1);
+                if (at == end)
+                    break;
+            }
+            for (uint32_t stage = t; stage <= u; stage++)
+                term(p, run_of(p, stage, m->maker[end]), 1);
+            MPL_TRY(end_row(p, 1));
+        }
+    }
+out:
+    return st;
+}
+
+static void program_fini(program *p)
+{
+    void *arrays[] = {p->run, p->carry, p->q, p->column, p->value};
+
+    MPL_FREE_ALL(p->m->ctx, arrays);
+    mpl_lp_free(p->m->ctx, p->lp);
+}
+
+static mpl_status program_init(program *p, uint64_t budget)
+{
+    mpl_status st = MPL_OK;
+    const mpl_stage_model *m = p->m;
+    mpl_ctx *ctx = m->ctx;
+    size_t n_q = (size_t)m->n * m->k, n_carries = n_q + m->k, n_runs = (size_t)m->n * m->n;
+    uint64_t most = 1;
+
+    for (uint32_t i = 0; i < m->n; i++)
+        most = mpl_max_u64(most, m->work[i]);
+    p->work = (double)most / 100; /* both within the numbers that a simplex method likes */
+    p->byte = (double)mpl_max_u64(budget, 1) / 1000;
+    MPL_TRY(mpl_lp_new(ctx, "recompute", &p->lp));
+    MPL_TRY(mpl_new(ctx, p->run, n_runs));
+    MPL_TRY(mpl_new(ctx, p->carry, n_carries));
+    MPL_TRY(mpl_new(ctx, p->q, n_q));
+    MPL_TRY(mpl_new(ctx, p->column, (size_t)m->k + n_runs + 4));
+    MPL_TRY(mpl_new(ctx, p->value, (size_t)m->k + n_runs + 4));
+    memset(p->run, 0xff, n_runs * sizeof *p->run);
+    memset(p->carry, 0xff, n_carries * sizeof *p->carry);
+    memset(p->q, 0xff, n_q * sizeof *p->q);
+    MPL_TRY(add_runs(p));
+    MPL_TRY(add_rows(p, budget));
+    for (uint32_t v = 0; v < m->k; v++)
+        MPL_TRY(add_paths(p, v));
+out:
+    return st;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------------------------------ */
+
+/* Stages from x: a column that is at least `least` counts as 1. */
+static void read_stages(const program *p, const double *x, double least, mpl_stages *s)
+{
+    const mpl_stage_model *m = p->m;
+
+    for (uint32_t t = 0; t < m->n; t++) {
+        for (uint32_t i = 0; i < t; i++)
+            s->runs[(size_t)t * m->n + i] = run_of(p, t, i) != MPL_NONE && x[run_of(p, t, i)] >= least;
+        for (uint32_t v = 0; v < m->k; v++)
+            s->carried[(size_t)t * m->k + v] = carry_of(p, t, v) != MPL_NONE && x[carry_of(p, t, v)] >= least;
+    }
+}
+
+static mpl_status solve(program *p, mpl_lp_answer *answer, double **x)
+{
+    mpl_status st = MPL_OK;
+    mpl_lp_limits limits = {MOST_NODES, 1 + MOST_TICKS / (1 + mpl_lp_rows(p->lp) + mpl_lp_columns(p->lp)),
+                            MOST_MIB, INT64_MAX, -1};
+
+    MPL_TRY(mpl_new(p->m->ctx, *x, mpl_lp_columns(p->lp)));
+    MPL_TRY(mpl_lp_solve(p->lp, &limits, answer, *x));
+out:
+    return st;
+}
+
+/* The objective as work, rounded up: work is whole, and the objective is a double. */
+static uint64_t as_work(const program *p, double objective)
+{
+    double work = objective * p->work * (1 - 1e-9);
+
+    return work > 0 ? (uint64_t)ceil(work) : 0;
+}
+
+/* ---- the integer program --------------------------------------------------------------------------------------------------- */
+
+/* What is known before: a run, or none (run NULL). */
+typedef struct known {
+    uint32_t n;
+    mpl_op *run; /* owned */
+    uint64_t work;
+    mpl_recompute_found found; /* with a bound that holds for whatever runs again */
+} known;
+
+static mpl_status find_known(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                             uint64_t budget, known *k)
+{
+    mpl_rerun_facts facts = {0};
+    uint64_t peak;
+    mpl_status st = mpl_recompute_round(ctx, g, options, budget, &k->n, &k->run, &k->found);
+
+    if (st == MPL_OK)
+        st = mpl_rerun_peak(ctx, g, k->n, k->run, options, &peak, &facts);
+    k->work = facts.extra_work;
+    return st == MPL_EINPUT || st == MPL_ELIMIT || st == MPL_EINVALID ? MPL_OK : st;
+}
+
+/* Only what does less work than the known run. */
+static mpl_status cut_off(program *p, uint64_t work)
+{
+    const mpl_stage_model *m = p->m;
+
+    for (uint32_t t = 0; t < m->n; t++)
+        for (uint32_t i = 0; i < t; i++)
+            term(p, run_of(p, t, i), -(double)m->work[i] / p->work);
+    return end_row(p, -((double)work - 1) / p->work);
+}
+
+/* The program has no point: the known run is the best, or there is none. */
+static mpl_status take_known(mpl_ctx *ctx, const mpl_graph *g, uint64_t budget, bool proved, known *k,
+                             uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+{
+    if (k->run == NULL)
+        return mpl_recompute_refuse(ctx, g, budget, proved);
+    if (proved) {
+        found->claim = MPL_RECOMPUTE_OPTIMAL;
+        found->has_bound = true;
+        found->bound_work = k->work;
+    }
+    *n = k->n;
+    *run = k->run, k->run = NULL;
+    return MPL_OK;
+}
+
+mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                               uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+{
+    mpl_status st = MPL_OK;
+    mpl_stage_model m = {0};
+    program p = {.m = &m, .integer = true};
+    known k = {.found = *found};
+    mpl_stages s = {0};
+    mpl_lp_answer answer;
+    uint8_t *begins = NULL;
+    double *x = NULL;
+
+    if (found->before_bytes <= budget)
+        return mpl_recompute_as_it_is(ctx, g, n, run, found);
+    MPL_TRY(mpl_new(ctx, begins, g->n_ops));
+    memset(begins, 1, g->n_ops);
+    MPL_TRY(mpl_stage_model_new(ctx, g, options, begins, NULL, &m));
+    if (m.n > MOST_GROUPS)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "graph '%s' has %" PRIu32 " operations; the integer program takes %d: method round", g->name,
+                 m.n, MOST_GROUPS);
+    found->n_groups = m.n;
+    MPL_TRY(find_known(ctx, g, options, budget, &k));
+    MPL_TRY(program_init(&p, budget));
+    if (k.run != NULL)
+        MPL_TRY(cut_off(&p, k.work));
+    MPL_TRY(solve(&p, &answer, &x));
+    if (answer.bound > -INFINITY || k.found.has_bound) {
+        found->has_bound = true;
+        found->bound_work = answer.bound > -INFINITY ? as_work(&p, answer.bound) : 0;
+        found->bound_work = mpl_max_u64(found->bound_work, k.found.bound_work);
+    }
+    if (answer.state == MPL_LP_INFEASIBLE || answer.state == MPL_LP_NOTHING) {
+        MPL_TRY(take_known(ctx, g, budget, answer.state == MPL_LP_INFEASIBLE, &k, n, run, found));
+        goto out;
+    }
+    MPL_TRY(mpl_stages_new(&m, &s));
+    read_stages(&p, x, 0.5, &s);
+    if (mpl_stages_peak(&m, &s) > budget)
+        MPL_TRY(mpl_recompute_refuse(ctx, g, budget, false));
+    found->claim = answer.state == MPL_LP_OPTIMAL ? MPL_RECOMPUTE_OPTIMAL : MPL_RECOMPUTE_FEASIBLE;
+    MPL_TRY(mpl_stages_run(&m, &s, n, run));
+out:
+    mpl_stages_fini(&m, &s);
+    program_fini(&p);
+    mpl_stage_model_fini(&m);
+    mpl_free(ctx, k.run);
+    mpl_free(ctx, begins);
+    mpl_free(ctx, x);
+    return st;
+}
+
+/* ---- rounding ------------------------------------------------------------------------------------------------------------------ */
+
+/* What a threshold makes of the relaxation. */
+static void round_at(mpl_rounding *r, const program *p, const double *x, double least)
+{
+    mpl_stages swap = r->now;
+    uint64_t work;
+
+    read_stages(p, x, least, &r->now);
+    mpl_stages_complete(r->m, &r->now);
+    mpl_stages_complete(r->m, &r->now); /* some of what ran was for what nobody reads after all */
+    work = mpl_stages_work(r->m, &r->now);
+    if (mpl_stages_peak(r->m, &r->now) > r->budget || work >= r->work)
+        return;
+    r->now = r->best;
+    r->best = swap;
+    r->work = work;
+}
+
+mpl_status mpl_stages_round(mpl_rounding *r, uint64_t within, bool *goes_on)
+{
+    mpl_status st = MPL_OK;
+    program p = {.m = r->m};
+    mpl_lp_answer answer;
+    double *x = NULL;
+
+    MPL_TRY(program_init(&p, within));
+    MPL_TRY(solve(&p, &answer, &x));
+    *goes_on = answer.state == MPL_LP_OPTIMAL;
+    for (int i = 1; i < 20 && *goes_on; i++)
+        round_at(r, &p, x, i / 20.0);
+out:
+    program_fini(&p);
+    mpl_free(r->m->ctx, x);
+    return st;
+}

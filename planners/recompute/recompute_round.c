@@ -1,0 +1,202 @@
+/* recompute_round.c -- groups of operations, the relaxation of their program rounded; or segments, if these do better.
+ *
+ * Idea     Operations of a large graph are grouped: segments of the forward part, and behind it what lies between the first reads of one
+ *          segment and of an earlier one. The program's relaxation over groups is rounded; the budget that it is solved for
+ *          shrinks until something fits. Segments (recompute_sqrt.c) within the same budget are the other candidate. Of both, repeats are taken out
+ *          as long as the budget allows, and the one of less work is the answer: never more than segments do.
+ * Source   P. Jain and others, "Checkmate", 2020, section 5, for rounding; grouping and the rest are this project's. */
+#include "planners/recompute/recompute_priv.h"
+
+enum {
+    FEW_GROUPS = 40, /* operations of a graph that is rounded without being grouped */
+    SEGMENTS = 16,   /* of the forward part, where it is */
+    SHRINKS = 5,     /* budgets that are tried for the relaxation, each by a part less */
+};
+
+/* ---- groups ---------------------------------------------------------------------------------------------------------------- */
+
+/* Bytes that an operation makes. */
+static uint64_t made(const mpl_graph *g, mpl_op op)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        bytes += g->op_out[i] != MPL_NONE ? g->value_bytes[g->op_out[i]] : 0;
+    return bytes;
+}
+
+/* crossing[i]: bytes that forward operations up to i make and later ones read. */
+static mpl_status find_crossing(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward, uint64_t *crossing)
+{
+    mpl_status st = MPL_OK;
+    mpl_op *last = NULL;
+
+    MPL_TRY(mpl_new(ctx, last, g->n_values));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = g->op_in_begin[op]; forward[op] && i < g->op_in_begin[op + 1]; i++)
+            if (g->op_in[i] != MPL_NONE)
+                last[g->op_in[i]] = op;
+    for (mpl_value v = 0; v < g->n_values; v++)
+        for (mpl_op op = g->value_op[v]; op != MPL_NONE && op < last[v]; op++)
+            crossing[op] += g->value_bytes[v];
+out:
+    mpl_free(ctx, last);
+    return st;
+}
+
+/* A segment ends where least crosses, between half and one and a half times its share of all bytes. segment[n_ops]: of a forward
+ * operation. */
+static mpl_status cut_forward(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward, uint32_t *segment)
+{
+    mpl_status st = MPL_OK;
+    uint64_t *crossing = NULL, all = 0, now = 0, behind = 0;
+    mpl_op best = MPL_NONE, begin = 0;
+    uint32_t at = 0;
+
+    MPL_TRY(mpl_new(ctx, crossing, g->n_ops));
+    MPL_TRY(find_crossing(ctx, g, forward, crossing));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        all += forward[op] ? made(g, op) : 0;
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        if (!forward[op])
+            continue;
+        now += made(g, op), behind += made(g, op);
+        segment[op] = at;
+        if (now >= all / SEGMENTS / 2 && (best == MPL_NONE || crossing[op] < crossing[best]))
+            best = op, behind = 0;
+        if (now < all / SEGMENTS + all / SEGMENTS / 2)
+            continue;
+        for (begin = best + 1, at++; begin <= op; begin++)
+            segment[begin] = at;
+        now = behind;
+        best = MPL_NONE;
+    }
+out:
+    mpl_free(ctx, crossing);
+    return st;
+}
+
+/* Groups of a training graph: segments of the forward part, and behind it what lies between the first reads of one segment and of an
+ * earlier one. */
+static mpl_status find_groups(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward, uint8_t *begins)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *segment = NULL, now = MPL_NONE;
+    bool was_forward = true;
+
+    MPL_TRY(mpl_new(ctx, segment, g->n_ops));
+    MPL_TRY(cut_forward(ctx, g, forward, segment));
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint32_t reads = now;
+
+        for (uint32_t i = g->op_in_begin[op]; !forward[op] && i < g->op_in_begin[op] + mpl_n_read(g, op);
+             i++) {
+            mpl_op maker = g->op_in[i] != MPL_NONE ? g->value_op[g->op_in[i]] : MPL_NONE;
+
+            if (maker != MPL_NONE && forward[maker] && segment[maker] < reads)
+                reads = segment[maker];
+        }
+        reads = forward[op] ? segment[op] : reads;
+        begins[op] = op == 0 || forward[op] != was_forward || reads != now;
+        now = reads;
+        was_forward = forward[op];
+    }
+out:
+    mpl_free(ctx, segment);
+    return st;
+}
+
+/* ---- candidates ------------------------------------------------------------------------------------------------------------ */
+
+/* From the relaxation, all of whose repeats are forward operations; *run NULL: nothing was found. */
+static mpl_status by_groups(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                            uint64_t budget, uint32_t *n, mpl_op **run, uint32_t *n_groups)
+{
+    mpl_status st = MPL_OK;
+    mpl_stage_model m = {0};
+    mpl_rounding r = {.m = &m, .budget = budget, .work = UINT64_MAX};
+    uint8_t *begins = NULL, *forward = NULL;
+    bool goes_on = true;
+
+    MPL_TRY(mpl_new(ctx, begins, g->n_ops));
+    MPL_TRY(mpl_new(ctx, forward, g->n_ops));
+    MPL_TRY(mpl_find_forward(ctx, g, forward));
+    if (g->n_ops <= FEW_GROUPS)
+        memset(begins, 1, g->n_ops);
+    else
+        MPL_TRY(find_groups(ctx, g, forward, begins));
+    MPL_TRY(mpl_stage_model_new(ctx, g, options, begins, forward, &m));
+    *n_groups = m.n;
+    MPL_TRY(mpl_stages_new(&m, &r.now));
+    MPL_TRY(mpl_stages_new(&m, &r.best));
+    for (int i = 0; i < SHRINKS && goes_on && (i == 0 || r.work == UINT64_MAX); i++)
+        MPL_TRY(mpl_stages_round(&r, budget - (uint64_t)((double)budget * 0.05 * i), &goes_on));
+    if (r.work != UINT64_MAX)
+        MPL_TRY(mpl_stages_run(&m, &r.best, n, run));
+out:
+    mpl_stages_fini(&m, &r.now);
+    mpl_stages_fini(&m, &r.best);
+    mpl_stage_model_fini(&m);
+    mpl_free(ctx, begins);
+    mpl_free(ctx, forward);
+    return st;
+}
+
+typedef struct candidate {
+    uint32_t n;
+    mpl_op *run;   /* NULL: none */
+    uint64_t work; /* what runs again */
+} candidate;
+
+/* Repeats taken out; what is beyond the budget after all, or runs something again behind an update, is none. */
+static mpl_status improve(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                          uint64_t budget, candidate *c)
+{
+    mpl_status st = MPL_OK;
+    mpl_rerun_facts facts = {0};
+    uint64_t peak = UINT64_MAX;
+
+    if (c->run == NULL)
+        return MPL_OK;
+    st = mpl_rerun_thin(ctx, g, options, budget, &c->n, c->run);
+    if (st == MPL_OK)
+        st = mpl_rerun_peak(ctx, g, c->n, c->run, options, &peak, &facts);
+    MPL_TRY(st == MPL_EINPUT ? MPL_OK : st);
+    c->work = facts.extra_work;
+    if (peak > budget) {
+        mpl_free(ctx, c->run);
+        c->run = NULL;
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_recompute_round(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                               uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+{
+    mpl_status st = MPL_OK;
+    candidate rounded = {0}, cut = {0}, *best;
+    bool fits;
+
+    if (found->before_bytes <= budget)
+        return mpl_recompute_as_it_is(ctx, g, n, run, found);
+    MPL_TRY(mpl_recompute_bound(ctx, g, options, budget, &found->has_bound, &found->bound_work, &fits));
+    if (!fits)
+        MPL_TRY(mpl_recompute_refuse(ctx, g, budget, true));
+    MPL_TRY(by_groups(ctx, g, options, budget, &rounded.n, &rounded.run, &found->n_groups));
+    MPL_TRY(improve(ctx, g, options, budget, &rounded));
+    st = mpl_recompute_sqrt(ctx, g, options, budget, &cut.n, &cut.run);
+    MPL_TRY(st == MPL_ELIMIT ? MPL_OK : st);
+    MPL_TRY(improve(ctx, g, options, budget, &cut));
+    best = cut.run == NULL || (rounded.run != NULL && rounded.work < cut.work) ? &rounded : &cut;
+    if (best->run == NULL)
+        MPL_TRY(mpl_recompute_refuse(ctx, g, budget, false));
+    if (found->has_bound && best->work <= found->bound_work)
+        found->claim = MPL_RECOMPUTE_OPTIMAL;
+    *n = best->n;
+    *run = best->run, best->run = NULL;
+out:
+    mpl_free(ctx, rounded.run);
+    mpl_free(ctx, cut.run);
+    return st;
+}

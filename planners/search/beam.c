@@ -1,0 +1,204 @@
+/* beam.c -- many unfinished plans side by side, one more buffer in each at every level, the least wasteful kept.
+ *
+ * Idea     Each part of a pool that time connects is searched by the beams of exact_beam.c, half way between the best height and
+ *          what failed below it, a few times, then at the height where nothing more is to be gained. Lap by lap the
+ *          beams are twice as wide, until they are wide for so few buffers.
+ * Source   this project; exact_beam.c
+ * Differs  From `exact`: no complete search beside the beams, so nothing is refuted. In-place pairs are folded first.
+ * Cost     Doubles with the width. Without budget and deadline it ends after DEFAULT_TICKS.
+ * Limits   A family is one buffer while it searches; then its parts sink. Serial problems; parts of at most 5000 buffers. Never above the plan of greedy_size. */
+#include "graphs/problem/fold_pairs.h"
+#include "planners/exact/exact_priv.h"
+#include "planners/place/sort.h"
+
+#define DEFAULT_TICKS  UINT64_C(1000000000) /* a few seconds */
+#define FIRST_TURN     UINT64_C(1000000000)
+#define FIRST_STEPS    6                   /* between the goal and the best height; one more each lap */
+#define LARGEST_N      5000                /* of exact_beam.c's own */
+#define FIRST_WIDTH    16                  /* likewise */
+#define WIDTH_PER_ITEM 8                   /* at most */
+#define MOST_NUMBERS   (UINT64_C(1) << 24) /* width * n at most */
+
+extern const mpl_planner mpl_planner_greedy_size;
+
+typedef struct beams {
+    mpl_run *run;
+    const mpl_problem *p; /* without pairs */
+    mpl_plan *plan;       /* of p */
+    mpl_exact_effort effort;
+    uint64_t limit; /* of ticks, in all */
+    bool minimise;
+} beams;
+
+static bool is_over(beams *s)
+{
+    s->effort.by_clock = s->effort.by_clock || mpl_run_late(s->run);
+    return s->effort.by_clock || s->effort.ticks >= s->limit;
+}
+
+/* One beam of each kind at one height, in so many ticks. */
+static mpl_status try_height(beams *s, mpl_exact_part *part, uint64_t cap, uint32_t lap)
+{
+    uint64_t set_up = MPL_EXACT_BEAMS * (uint64_t)part->n * (FIRST_WIDTH << lap);
+    uint64_t turn = FIRST_TURN << lap;
+    mpl_exact_verdict verdict;
+
+    s->effort.ticks += set_up; /* rows that are made, whatever becomes of them */
+    if (is_over(s))
+        return MPL_OK;
+    s->effort.tick_limit = mpl_min_u64(turn, s->limit - s->effort.ticks) + s->effort.ticks;
+    return mpl_exact_part_beam(part, cap, lap, &s->effort, &verdict);
+}
+
+static bool is_wide(const mpl_exact_part *part, uint32_t lap)
+{
+    uint64_t width = (uint64_t)FIRST_WIDTH << lap;
+
+    return lap > 0 && (width > (uint64_t)WIDTH_PER_ITEM * part->n || width * part->n > MOST_NUMBERS);
+}
+
+static mpl_status search_part(beams *s, mpl_exact_part *part, uint64_t floor, uint64_t capacity)
+{
+    mpl_status st = MPL_OK;
+    uint64_t goal = mpl_max_u64(part->bound, floor);
+
+    if (!s->minimise && capacity != MPL_NO_CAPACITY)
+        goal = mpl_max_u64(goal, capacity);
+    for (uint32_t lap = 0; part->height > goal && !is_wide(part, lap) && !is_over(s); lap++) {
+        uint64_t low = goal;
+
+        for (uint32_t step = 0; step < FIRST_STEPS + lap && low < part->height && !is_over(s); step++) {
+            uint64_t cap = mpl_exact_part_height_below(part, low + (part->height - low) / 2);
+            uint64_t before = part->height;
+
+            if (cap <= low || cap >= part->height)
+                break;
+            MPL_TRY(try_height(s, part, cap, lap));
+            low = part->height == before ? cap : low;
+        }
+        if (part->height > goal && !is_over(s))
+            MPL_TRY(try_height(s, part, goal, lap));
+    }
+out:
+    return st;
+}
+
+/* The buffers buffer[n] of a pool, which time connects; *floor: the height that the pool has anyway. */
+static mpl_status improve(beams *s, uint32_t pool, const mpl_buffer *buffer, uint32_t n, uint64_t *floor)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = s->run->ctx;
+    mpl_exact_part part = {0};
+    mpl_buffer *own = NULL;
+
+    MPL_TRY(mpl_new(ctx, own, n));
+    memcpy(own, buffer, n * sizeof *own);
+    part.ctx = ctx;
+    MPL_TRY(mpl_exact_part_init(ctx, s->p, own, n, &part));
+    for (uint32_t i = 0; i < n; i++) {
+        part.offset[i] = s->plan->offset[part.buffer[i]];
+        part.height = mpl_max_u64(part.height, part.offset[i] + part.item[i].bytes);
+    }
+    MPL_TRY(search_part(s, &part, *floor, s->p->pool_capacity[pool]));
+    *floor = mpl_max_u64(*floor, part.height);
+    for (uint32_t i = 0; i < n; i++)
+        s->plan->offset[part.buffer[i]] = part.offset[i];
+out:
+    mpl_exact_part_fini(&part);
+    return st;
+}
+
+/* All pools, cut where no buffer lives on. */
+static mpl_status improve_all(beams *s)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = s->run->ctx;
+    const mpl_problem *p = s->p;
+    mpl_buffer *order = NULL;
+    uint64_t *key = NULL, floor = 0;
+    uint32_t death = 0;
+
+    MPL_TRY(mpl_new(ctx, order, p->n));
+    MPL_TRY(mpl_new(ctx, key, p->n));
+    mpl_ids_ascending(p->n, order);
+    for (mpl_buffer b = 0; b < p->n; b++)
+        key[b] = (uint64_t)p->pool[b] << 32 | p->birth[b];
+    MPL_TRY(mpl_sort_ids(ctx, p->n, order, key));
+    for (uint32_t begin = 0, i; begin < p->n && !is_over(s); begin = i) {
+        uint32_t pool = p->pool[order[begin]];
+
+        death = p->death[order[begin]];
+        for (i = begin + 1; i < p->n && p->pool[order[i]] == pool && p->birth[order[i]] < death; i++)
+            death = p->death[order[i]] > death ? p->death[order[i]] : death;
+        if (begin == 0 || p->pool[order[begin - 1]] != pool)
+            floor = 0;
+        if (i - begin <= LARGEST_N)
+            MPL_TRY(improve(s, pool, order + begin, i - begin, &floor));
+    }
+out:
+    mpl_free(ctx, order);
+    mpl_free(ctx, key);
+    return st;
+}
+
+static uint64_t height_of(const mpl_problem *p, uint32_t pool, const uint64_t *offset, const uint32_t *into)
+{
+    uint64_t height = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == pool)
+            height = mpl_max_u64(height, offset[into[b]] + p->bytes[b]);
+    return height;
+}
+
+static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *folded = NULL;
+    uint32_t *into = NULL, *self = NULL;
+    beams s = {.run = run, .limit = run->budget_ticks};
+    int64_t minimise;
+
+    if (run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX)
+        s.limit = DEFAULT_TICKS;
+    MPL_TRY(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));
+    s.minimise = minimise != 0;
+    MPL_TRY(mpl_new(run->ctx, into, p->n));
+    MPL_TRY(mpl_new(run->ctx, self, p->n));
+    mpl_ids_ascending(p->n, self);
+    MPL_TRY(mpl_problem_fold(run->ctx, p, &folded, into));
+    MPL_TRY(mpl_plan_new(run->ctx, folded, &s.plan));
+    MPL_TRY(mpl_planner_greedy_size.plan(run, p, out));
+    MPL_TRY(mpl_planner_greedy_size.plan(run, folded, s.plan));
+    s.p = folded;
+    s.effort = (mpl_exact_effort){.seed = run->seed,
+                                  .deadline_ns = run->deadline_ns,
+                                  .watch = run->watch,
+                                  .n_threads = run->n_threads,
+                                  .ticks = run->ticks};
+    MPL_TRY(improve_all(&s));
+    for (uint32_t pool = 0; pool < p->n_pools; pool++) {
+        bool better = height_of(p, pool, s.plan->offset, into) < height_of(p, pool, out->offset, self);
+
+        for (mpl_buffer b = 0; better && b < p->n; b++)
+            if (p->pool[b] == pool)
+                out->offset[b] = s.plan->offset[into[b]];
+    }
+    run->ticks = s.effort.ticks;
+    run->stopped_by_clock = s.effort.by_clock;
+out:
+    mpl_plan_free(run->ctx, s.plan);
+    mpl_problem_free(run->ctx, folded);
+    mpl_free(run->ctx, into);
+    mpl_free(run->ctx, self);
+    return st;
+}
+
+const mpl_planner mpl_planner_beam = {
+    .name = "beam",
+    .about = "many unfinished plans side by side, the least wasteful kept",
+    .source = "this project",
+    .params = "minimise=0|1",
+    .traits = MPL_RANDOM | MPL_USES_IN_PLACE | MPL_SERIAL_ONLY,
+    .plan = plan,
+};

@@ -1,0 +1,342 @@
+/* portfolio.c -- the best of the quick planners, then as much search as the budget allows.
+ *
+ * Idea     Most problems are at the bound after the first placement. Where one is not, each search has a short turn, for one may
+ *          be at home where another is lost; what is left of the budget is the complete search's, which begins from
+ *          the best plan, until the bound, the budget or the clock ends it.
+ * Source   this project
+ * Members  Placements by size, breadth, best fit, birth; exact; local_search; under parallel nnc_arena; members=a+b+c leaves only
+ *          those. Where pairs are offered, all are asked with the pairs and with the pairs folded.
+ * Differs  Pools are judged one by one: each keeps the best that any member found for it.
+ * Cost     That of its members. What the complete search does in its short turn it does again later.
+ * Limits   Without budget and deadline it ends after DEFAULT_TICKS. */
+#include "graphs/problem/fold_pairs.h"
+#include "planners/planner.h"
+#include "planners/verify/verify.h"
+
+#define DEFAULT_TICKS UINT64_C(1000000000) /* a few seconds */
+#define SHORT_TURN    8                    /* one part in so many of the budget */
+
+extern const mpl_planner mpl_planner_greedy_size, mpl_planner_greedy_breadth, mpl_planner_best_fit,
+    mpl_planner_first_fit, mpl_planner_local_search, mpl_planner_exact, mpl_planner_nnc_arena;
+
+static const mpl_planner *const quick[] = {&mpl_planner_greedy_size, &mpl_planner_greedy_breadth,
+                                           &mpl_planner_best_fit, &mpl_planner_first_fit};
+
+static const struct turn {
+    const mpl_planner *planner;
+    bool last; /* begins from the best plan, and has all that is left */
+} turns[] = {
+    {&mpl_planner_exact, false}, {&mpl_planner_local_search, false}, {&mpl_planner_nnc_arena, false},
+    {&mpl_planner_exact, true},  {&mpl_planner_local_search, true},
+};
+
+enum { N_QUICK = sizeof quick / sizeof *quick, N_TURNS = sizeof turns / sizeof *turns };
+
+typedef struct contest {
+    mpl_run *run;
+    const mpl_problem *p;
+    mpl_problem *folded;  /* NULL: there are no pairs */
+    uint32_t *into;       /* [p->n] the buffer of the folded problem */
+    const char *minimise; /* its value as given, or NULL */
+    const char *members;  /* likewise */
+    uint64_t limit;       /* of ticks */
+    int64_t begin_ns;
+    mpl_plan *best_folded;   /* of the folded problem: the lowest of pool 0; NULL: none yet */
+    uint64_t *goal, *height; /* by pool; a height within the run's gap of its goal will do [byte] */
+    mpl_plan *out;
+    bool proved; /* that no plan fits the capacities */
+} contest;
+
+static bool is_over(contest *s)
+{
+    bool reached = true;
+
+    for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
+        reached = reached && s->height[pool] <= s->p->pool_capacity[pool] &&
+                  s->height[pool] <= mpl_run_enough(s->run, s->goal[pool]);
+    if (mpl_run_late(s->run))
+        s->run->stopped_by_clock = !reached;
+    return reached || s->proved || s->run->stopped_by_clock || s->run->ticks >= s->limit;
+}
+
+/* Takes over each pool that is lower in `plan`. */
+static mpl_status judge(contest *s, const mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = s->p;
+    uint64_t *height = NULL;
+
+    MPL_TRY(mpl_new(s->run->ctx, height, p->n_pools));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        height[p->pool[b]] = mpl_max_u64(height[p->pool[b]], plan->offset[b] + p->bytes[b]);
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (height[p->pool[b]] < s->height[p->pool[b]])
+            s->out->offset[b] = plan->offset[b];
+    for (uint32_t pool = 0; pool < p->n_pools; pool++)
+        s->height[pool] = mpl_min_u64(s->height[pool], height[pool]);
+    s->out->claim = MPL_FEASIBLE;
+out:
+    mpl_free(s->run->ctx, height);
+    return st;
+}
+
+/* The same for a plan where pairs are folded (folded: one of the folded problem). Pairs may be such that a chain of them is
+ * no place for all of its buffers, so it has to show that it holds. */
+static mpl_status judge_folded(contest *s, const mpl_plan *plan, bool folded)
+{
+    mpl_status st = MPL_OK;
+    mpl_plan *whole = NULL;
+
+    MPL_TRY(mpl_plan_new(s->run->ctx, s->p, &whole));
+    whole->claim = MPL_FEASIBLE;
+    for (mpl_buffer b = 0; b < s->p->n; b++)
+        whole->offset[b] = plan->offset[folded ? s->into[b] : b];
+    st = mpl_verify(s->run->ctx, s->p, whole);
+    if (st == MPL_EINVALID)
+        st = MPL_OK;
+    else if (st == MPL_OK)
+        MPL_TRY(judge(s, whole));
+out:
+    mpl_plan_free(s->run->ctx, whole);
+    return st;
+}
+
+/* What a complete search proved of the problem itself; folding is only one way to take pairs up. */
+static void take_proof(contest *s, mpl_plan *plan)
+{
+    s->out->bound_bytes = mpl_max_u64(s->out->bound_bytes, plan->bound_bytes);
+    s->goal[0] = mpl_max_u64(s->goal[0], plan->bound_bytes);
+    s->proved = plan->claim == MPL_INFEASIBLE;
+    if (s->proved)
+        s->out->claim = MPL_INFEASIBLE;
+    s->out->refutation.absent = plan->refutation.absent;
+    if (plan->refutation.steps != NULL) {
+        mpl_free(s->run->ctx, s->out->refutation.steps);
+        s->out->refutation = plan->refutation;
+        plan->refutation.steps = NULL;
+    }
+}
+
+static uint64_t height_of(const mpl_problem *p, const mpl_plan *plan)
+{
+    uint64_t height = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == 0)
+            height = mpl_max_u64(height, plan->offset[b] + p->bytes[b]);
+    return height;
+}
+
+/* What a member found: *plan may be taken over. */
+static mpl_status take_plan(contest *s, const mpl_planner *planner, bool folded, mpl_plan **plan)
+{
+    mpl_status st = MPL_OK;
+
+    if (planner == &mpl_planner_exact && !folded && (s->p->n_in_place == 0 || s->p->inside != NULL))
+        take_proof(s, *plan);
+    if ((*plan)->claim == MPL_INFEASIBLE)
+        goto out;
+    MPL_TRY(folded || planner == &mpl_planner_nnc_arena ? judge_folded(s, *plan, folded) : judge(s, *plan));
+    if (folded &&
+        (s->best_folded == NULL || height_of(s->folded, *plan) < height_of(s->folded, s->best_folded))) {
+        mpl_plan_free(s->run->ctx, s->best_folded);
+        s->best_folded = *plan;
+        *plan = NULL;
+    }
+out:
+    return st;
+}
+
+/* The best plan of the problem in hand; NULL: there is none. */
+static const uint64_t *start_of(const contest *s, bool folded)
+{
+    if (folded)
+        return s->best_folded != NULL ? s->best_folded->offset : NULL;
+    return s->out->claim == MPL_FEASIBLE ? s->out->offset : NULL;
+}
+
+static mpl_status ask(contest *s, const mpl_planner *planner, bool folded, const uint64_t *start,
+                      uint64_t ticks, int64_t deadline_ns)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = folded ? s->folded : s->p;
+    mpl_plan *plan = NULL;
+    mpl_run run = *s->run;
+    const char *key = "minimise";
+
+    run.ticks = 0;
+    run.stopped_by_clock = false;
+    run.budget_ticks = ticks;
+    run.deadline_ns = deadline_ns;
+    run.start_offsets = start;
+    run.n_params = s->minimise != NULL && planner->params != NULL && strstr(planner->params, key) != NULL;
+    run.param_key = &key;
+    run.param_value = &s->minimise;
+    MPL_TRY(mpl_plan_new(s->run->ctx, p, &plan));
+    st = planner->plan(&run, p, plan);
+    s->run->ticks += run.ticks > 0 ? run.ticks : 1;
+    if (st == MPL_ELIMIT || st == MPL_EUNAVAIL)
+        st = MPL_OK; /* nothing within the capacity, or too large for it: no failure */
+    else if (st == MPL_OK)
+        MPL_TRY(take_plan(s, planner, folded, &plan));
+out:
+    mpl_plan_free(s->run->ctx, plan);
+    return st;
+}
+
+/* Whether the user wants it. */
+static bool is_member(const contest *s, const mpl_planner *planner)
+{
+    size_t n = strlen(planner->name);
+
+    for (const char *at = s->members; at != NULL; at = strchr(at, '+') != NULL ? strchr(at, '+') + 1 : NULL)
+        if (strncmp(at, planner->name, n) == 0 && (at[n] == '+' || at[n] == '\0'))
+            return true;
+    return s->members == NULL;
+}
+
+/* Whether a search takes this problem. */
+static bool takes(const contest *s, const mpl_planner *planner, bool folded)
+{
+    const mpl_problem *p = folded ? s->folded : s->p;
+
+    if (planner->plan == NULL || !is_member(s, planner) ||
+        ((planner->traits & MPL_SERIAL_ONLY) != 0 && p->before != NULL))
+        return false;
+    if (s->p->inside != NULL) /* the others know no families */
+        return (planner == &mpl_planner_exact || planner == &mpl_planner_local_search) && !folded;
+    if (planner == &mpl_planner_nnc_arena) /* it folds by itself */
+        return p->before != NULL && folded == (s->folded != NULL);
+    return planner == &mpl_planner_local_search || p->n_in_place == 0;
+}
+
+static mpl_status take_turn(contest *s, const struct turn *turn, bool folded)
+{
+    const mpl_run *run = s->run;
+    uint64_t left = s->limit - run->ticks,
+             ticks = turn->last ? left : mpl_min_u64(s->limit / SHORT_TURN, left);
+    int64_t deadline = run->deadline_ns;
+
+    if (deadline != INT64_MAX && !turn->last)
+        deadline = mpl_clock_ns() + (deadline - s->begin_ns) / SHORT_TURN;
+    return ask(s, turn->planner, folded, turn->last ? start_of(s, folded) : NULL,
+               s->limit == UINT64_MAX ? UINT64_MAX : ticks,
+               deadline < run->deadline_ns ? deadline : run->deadline_ns);
+}
+
+static mpl_status hold(contest *s)
+{
+    mpl_status st = MPL_OK;
+    int n_problems = s->folded != NULL ? 2 : 1;
+
+    for (int i = 0; i < N_QUICK * n_problems && !is_over(s); i++)
+        if (is_member(s, quick[i % N_QUICK]))
+            MPL_TRY(ask(s, quick[i % N_QUICK], i >= N_QUICK, NULL, UINT64_MAX, s->run->deadline_ns));
+    for (int i = 0; i < N_TURNS * n_problems && !is_over(s); i++)
+        if (takes(s, turns[i / n_problems].planner, i % n_problems == 0 && n_problems == 2))
+            MPL_TRY(take_turn(s, &turns[i / n_problems], i % n_problems == 0 && n_problems == 2));
+out:
+    return st;
+}
+
+static mpl_status check_members(const contest *s)
+{
+    mpl_status st = MPL_OK;
+    const char *at = s->members;
+
+    while (at != NULL) {
+        size_t n = strcspn(at, "+");
+        bool known = false;
+
+        for (int i = 0; i < N_QUICK + N_TURNS; i++) {
+            const mpl_planner *one = i < N_QUICK ? quick[i] : turns[i - N_QUICK].planner;
+
+            known = known || (strlen(one->name) == n && strncmp(at, one->name, n) == 0);
+        }
+        if (!known)
+            MPL_FAIL(s->run->ctx, MPL_EINPUT,
+                     "parameter members=%.60s: '%.*s' is none of greedy_size, greedy_breadth, best_fit, "
+                     "first_fit, "
+                     "exact, local_search, nnc_arena",
+                     s->members, (int)(n < 40 ? n : 40), at);
+        at = at[n] == '+' ? at + n + 1 : NULL;
+    }
+out:
+    return st;
+}
+
+static mpl_status set_goals(contest *s, bool minimise)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = s->p;
+
+    MPL_TRY(mpl_new(s->run->ctx, s->goal, p->n_pools));
+    MPL_TRY(mpl_new(s->run->ctx, s->height, p->n_pools));
+    for (uint32_t pool = 0; pool < p->n_pools; pool++) {
+        uint64_t capacity = p->pool_capacity[pool];
+
+        MPL_TRY(mpl_lower_bound(s->run->ctx, p, pool, &s->goal[pool], NULL));
+        s->proved = s->proved || s->goal[pool] > capacity;
+        if (!minimise && capacity != MPL_NO_CAPACITY && capacity > s->goal[pool])
+            s->goal[pool] = capacity;
+        s->height[pool] = UINT64_MAX;
+    }
+    if (s->proved)
+        s->out->claim = MPL_INFEASIBLE;
+out:
+    return st;
+}
+
+/* Whether the plan meets what was proved, and all capacities. */
+static bool is_optimal(const contest *s)
+{
+    bool fits = s->p->n_pools > 0 && s->height[0] <= s->out->bound_bytes;
+
+    for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
+        fits = fits && s->height[pool] <= s->p->pool_capacity[pool];
+    return fits;
+}
+
+static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    contest s = {.run = run, .p = p, .out = out, .limit = run->budget_ticks};
+    int64_t minimise;
+
+    if (run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX)
+        s.limit = DEFAULT_TICKS;
+    s.begin_ns = mpl_clock_ns();
+    s.minimise = mpl_run_param(run, "minimise");
+    s.members = mpl_run_param(run, "members");
+    MPL_TRY(check_members(&s));
+    MPL_TRY(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));
+    MPL_TRY(set_goals(&s, minimise != 0));
+    if (s.proved)
+        goto out;
+    if (p->n_in_place > 0) {
+        MPL_TRY(mpl_new(run->ctx, s.into, p->n));
+        MPL_TRY(mpl_problem_fold(run->ctx, p, &s.folded, s.into));
+    }
+    MPL_TRY(hold(&s));
+    if (out->claim == MPL_FEASIBLE && is_optimal(&s))
+        out->claim = MPL_OPTIMAL;
+    if (out->claim == MPL_UNKNOWN)
+        MPL_FAIL(run->ctx, MPL_ELIMIT, "no member of the portfolio found a plan in %" PRIu64 " ticks",
+                 run->ticks);
+out:
+    mpl_plan_free(run->ctx, s.best_folded);
+    mpl_problem_free(run->ctx, s.folded);
+    mpl_free(run->ctx, s.into);
+    mpl_free(run->ctx, s.goal);
+    mpl_free(run->ctx, s.height);
+    return st;
+}
+
+const mpl_planner mpl_planner_portfolio = {
+    .name = "portfolio",
+    .about = "the best of the quick ones, then search",
+    .source = "this project",
+    .params = "minimise=0|1,members=A+B",
+    .traits = MPL_RANDOM | MPL_USES_IN_PLACE | MPL_EXACT | MPL_USES_GAPS | MPL_USES_FAMILIES,
+    .plan = plan,
+};

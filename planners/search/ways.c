@@ -1,0 +1,287 @@
+/* ways.c -- which way each operation is computed, for a limit of bytes. See ways.h.
+ *
+ * Idea    Only a workspace that is in the witness of the bound can be in the way: one of these must step down.
+ * Source  this project
+ * Limits  Under parallel, and for the rest that a planner leaves above the bound, the choice is greedy. */
+#include "planners/search/ways.h"
+
+typedef struct search {
+    mpl_ctx *ctx;
+    const mpl_ways_task *task;
+    const mpl_ways *ways;
+    uint32_t *way;       /* [n_ops] */
+    uint64_t *workspace; /* [n_ops] bytes of these ways */
+    mpl_problem *p;
+    mpl_value_map *map;
+    uint8_t *member; /* [p->n] the witness of the bound */
+    mpl_ways_point at;
+    bool witnessed; /* member says more than nothing */
+    mpl_op
+        at_peak; /* where it says nothing: the operation at the step of the peak, or MPL_NONE: that is not known */
+    bool free_choice; /* an operation stepped down though another one could have */
+} search;
+
+void mpl_ways_free(mpl_ctx *ctx, mpl_ways *ways)
+{
+    if (ways == NULL)
+        return;
+    mpl_free(ctx, ways->begin);
+    mpl_free(ctx, ways->bytes);
+    mpl_free(ctx, ways->cost);
+    mpl_free(ctx, ways->name);
+    mpl_free(ctx, ways);
+}
+
+static void forget(search *s)
+{
+    mpl_free(s->ctx, s->member);
+    mpl_value_map_free(s->ctx, s->map);
+    mpl_problem_free(s->ctx, s->p);
+    s->member = NULL, s->map = NULL, s->p = NULL;
+}
+
+static uint32_t way_index(const search *s, mpl_op op)
+{
+    return s->ways->begin[op] + s->way[op];
+}
+
+static bool can_step_down(const search *s, mpl_op op)
+{
+    return way_index(s, op) + 1 < s->ways->begin[op + 1];
+}
+
+/* What stands in for a witness, where there is none. Steps of graphs with blocks are not those of the order. */
+static mpl_status find_peak(search *s)
+{
+    mpl_status st = MPL_OK;
+    uint64_t peak = 0;
+    uint32_t step = 0;
+
+    s->witnessed = false;
+    s->at_peak = MPL_NONE;
+    for (mpl_buffer b = 0; b < s->p->n; b++)
+        s->witnessed |= s->member[b] != 0;
+    if (s->witnessed || s->p->before != NULL || s->task->g->n_blocks > 1)
+        return MPL_OK;
+    MPL_TRY(mpl_peak_live(s->ctx, s->p, 0, &peak, NULL, &step));
+    s->at_peak = step < s->task->g->n_ops ? s->task->order[step] : MPL_NONE;
+out:
+    return st;
+}
+
+/* The problem, its bound with its witness, the plan's bytes and the cost of the ways as they are. */
+static mpl_status evaluate(search *s)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem_options options = *s->task->options;
+    mpl_plan *plan = NULL;
+    mpl_run run;
+
+    forget(s);
+    s->at = (mpl_ways_point){0};
+    for (mpl_op op = 0; op < s->ways->n_ops; op++) {
+        s->workspace[op] = s->ways->bytes[way_index(s, op)];
+        s->at.n_slower += s->way[op] > 0;
+        if (__builtin_add_overflow(s->at.cost, s->ways->cost[way_index(s, op)], &s->at.cost))
+            s->at.cost = UINT64_MAX;
+    }
+    options.plan_workspaces = true;
+    options.op_workspace_bytes = s->workspace;
+    options.capacity = MPL_NO_CAPACITY;
+    MPL_TRY(mpl_problem_from_graph(s->ctx, s->task->g, s->task->order, &options, &s->p, &s->map));
+    MPL_TRY(mpl_new(s->ctx, s->member, s->p->n));
+    MPL_TRY(mpl_lower_bound(s->ctx, s->p, 0, &s->at.bound_bytes, s->member));
+    MPL_TRY(find_peak(s));
+    if (s->task->planner == NULL)
+        goto out;
+    mpl_run_init(&run, s->ctx);
+    MPL_TRY(mpl_planner_run(s->task->planner, &run, s->p, &plan));
+    s->at.planned_bytes = plan->pool_bytes[0];
+out:
+    mpl_plan_free(s->ctx, plan);
+    return st;
+}
+
+static bool keeps(const search *s, uint64_t limit)
+{
+    return s->at.bound_bytes <= limit && s->at.planned_bytes <= limit;
+}
+
+static bool in_witness(const search *s, mpl_op op)
+{
+    mpl_buffer b = s->map->op_workspace[op];
+
+    return op == s->at_peak || (b != MPL_NONE && s->member[b] != 0);
+}
+
+/* Whether a step of `a` costs less per byte that it saves than one of `b`; ties go to the lower id. */
+static bool cheaper_step(const search *s, mpl_op a, mpl_op b)
+{
+    const uint64_t *bytes = s->ways->bytes, *cost = s->ways->cost;
+    uint32_t i = way_index(s, a), k = way_index(s, b);
+    __extension__ typedef unsigned __int128 wide;
+    wide left = (wide)(cost[i + 1] - cost[i]) * (bytes[k] - bytes[k + 1]);
+    wide right = (wide)(cost[k + 1] - cost[k]) * (bytes[i] - bytes[i + 1]);
+
+    return left != right ? left < right : a < b;
+}
+
+/* The operation to step down: of the witness the cheapest step; beyond it, where it says no more, the largest workspace.
+ * MPL_NONE: there is none. */
+static mpl_op next_down(search *s, bool beyond)
+{
+    mpl_op best = MPL_NONE;
+    uint32_t n = 0;
+
+    for (mpl_op op = 0; op < s->ways->n_ops; op++) {
+        if (!can_step_down(s, op) || !in_witness(s, op))
+            continue;
+        n++;
+        if (best == MPL_NONE || cheaper_step(s, op, best))
+            best = op;
+    }
+    for (mpl_op op = 0; n == 0 && beyond && op < s->ways->n_ops; op++)
+        if (can_step_down(s, op) && (best == MPL_NONE || s->workspace[op] > s->workspace[best]))
+            best = op;
+    s->free_choice |= n > 1 || beyond;
+    return best;
+}
+
+/* Down until the limit holds. */
+static mpl_status step_down(search *s, uint64_t limit)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(evaluate(s));
+    while (!keeps(s, limit)) {
+        bool beyond = s->at.bound_bytes <= limit || (!s->witnessed && s->at_peak == MPL_NONE);
+        mpl_op op = next_down(s, beyond);
+
+        if (op == MPL_NONE)
+            MPL_FAIL(s->ctx, beyond ? MPL_ELIMIT : MPL_EINVALID,
+                     "graph '%s': %" PRIu64
+                     " bytes are allowed; with workspaces as small as they get it %s %" PRIu64,
+                     s->task->g->name, limit, beyond ? "was planned in" : "needs at least",
+                     beyond ? mpl_max_u64(s->at.planned_bytes, s->at.bound_bytes) : s->at.bound_bytes);
+        s->way[op]++;
+        MPL_TRY(evaluate(s));
+    }
+out:
+    return st;
+}
+
+/* Whether operation op can have way `way` and the limit still holds; as it was if not. */
+static mpl_status try_way(search *s, mpl_op op, uint32_t way, uint64_t limit)
+{
+    mpl_status st = MPL_OK;
+    uint32_t kept = s->way[op];
+
+    s->way[op] = way;
+    MPL_TRY(evaluate(s));
+    if (!keeps(s, limit))
+        s->way[op] = kept;
+out:
+    return st;
+}
+
+static mpl_status step_up(search *s, uint64_t limit)
+{
+    mpl_status st = MPL_OK;
+    bool any = true;
+
+    while (any) {
+        any = false;
+        for (mpl_op op = 0; op < s->ways->n_ops; op++)
+            for (uint32_t way = 0, kept = s->way[op]; way < s->way[op]; way++) {
+                MPL_TRY(try_way(s, op, way, limit));
+                any |= s->way[op] < kept;
+            }
+    }
+    MPL_TRY(evaluate(s));
+out:
+    return st;
+}
+
+static mpl_status begin(mpl_ctx *ctx, const mpl_ways_task *task, search *s)
+{
+    mpl_status st = MPL_OK;
+
+    *s = (search){.ctx = ctx, .task = task, .ways = task->ways};
+    mpl_assert(task->ways->n_ops == task->g->n_ops);
+    MPL_TRY(mpl_new(ctx, s->way, task->ways->n_ops));
+    MPL_TRY(mpl_new(ctx, s->workspace, task->ways->n_ops));
+out:
+    return st;
+}
+
+static void end(search *s)
+{
+    forget(s);
+    mpl_free(s->ctx, s->way);
+    mpl_free(s->ctx, s->workspace);
+}
+
+mpl_status mpl_ways_choose(mpl_ctx *ctx, const mpl_ways_task *task, uint64_t limit, uint32_t *way,
+                           mpl_ways_point *found)
+{
+    mpl_status st = MPL_OK;
+    search s;
+
+    MPL_TRY(begin(ctx, task, &s));
+    MPL_TRY(step_down(&s, limit));
+    if (s.free_choice)
+        MPL_TRY(step_up(&s, limit));
+    memcpy(way, s.way, task->ways->n_ops * sizeof *way);
+    *found = s.at;
+out:
+    end(&s);
+    return st;
+}
+
+mpl_status mpl_ways_least(mpl_ctx *ctx, const mpl_ways_task *task, uint32_t *way, mpl_ways_point *found)
+{
+    mpl_status st = MPL_OK;
+    uint64_t limit = 0;
+    search s;
+
+    MPL_TRY(begin(ctx, task, &s));
+    for (mpl_op op = 0; op < s.ways->n_ops; op++)
+        s.way[op] = s.ways->begin[op + 1] - s.ways->begin[op] - 1;
+    MPL_TRY(evaluate(&s));
+    limit = mpl_max_u64(s.at.bound_bytes, s.at.planned_bytes);
+    memset(s.way, 0, s.ways->n_ops * sizeof *s.way);
+    MPL_TRY(step_down(&s, limit));
+    if (s.free_choice)
+        MPL_TRY(step_up(&s, limit));
+    memcpy(way, s.way, task->ways->n_ops * sizeof *way);
+    *found = s.at;
+out:
+    end(&s);
+    return st;
+}
+
+mpl_status mpl_ways_curve(mpl_ctx *ctx, const mpl_ways_task *task, mpl_ways_point **point, uint32_t *n)
+{
+    mpl_status st = MPL_OK;
+    mpl_ways_point *p = NULL;
+    size_t room = 0;
+    uint32_t k = 0;
+    search s;
+
+    MPL_TRY(begin(ctx, task, &s));
+    for (mpl_op op = 0; op != MPL_NONE;) {
+        MPL_TRY(evaluate(&s));
+        if (k == 0 || s.at.bound_bytes < p[k - 1].bound_bytes) {
+            MPL_TRY(mpl_reserve(ctx, p, room, (size_t)k + 1));
+            p[k++] = s.at;
+        }
+        if ((op = next_down(&s, !s.witnessed && s.at_peak == MPL_NONE)) != MPL_NONE)
+            s.way[op]++;
+    }
+    *point = p, p = NULL;
+    *n = k;
+out:
+    mpl_free(ctx, p);
+    end(&s);
+    return st;
+}

@@ -1,0 +1,311 @@
+/* spill.c -- pool 0 over several memories, near and dear to come by to far and slow: who lies where, at the least cost.
+ *
+ * Idea     Each buffer lies in one memory and pays its price a byte; those in one memory must be packed within its
+ *          capacity. Buffers that conflicts do not connect are apart and share nothing but the prices. Each part has a bound from
+ *          the bytes alive at once, a complete search over assignments, in which every step is known to be packable (the exact
+ *          planner decides), and, in turns with it, a local search.
+ * Source   this project; the register allocator's spilling is the same question with buffers of one size
+ * Cost     Exponential; what the budget allows. Without budget and deadline the search ends after DEFAULT_TICKS.
+ * Limits   Moving a buffer between memories during its life is not thought of. A part has at most 4,096 buffers. Buffers of
+ *          the other pools are placed by greedy_size. Nothing may be fixed in pool 0. */
+#include "planners/spill/spill_priv.h"
+
+#include "graphs/core/size.h"
+#include "planners/place/sort.h"
+
+#include <stdlib.h>
+
+#define DEFAULT_TICKS UINT64_C(1000000000) /* some 5 seconds */
+#define LAP_TICKS     UINT64_C(1000000)    /* of the first search of a part; each lap has twice as many */
+
+enum { CALL_SHARE = 4 }; /* of a search, that one question to the exact planner may take */
+
+extern const mpl_planner mpl_planner_greedy_size;
+
+typedef struct solver {
+    mpl_spill s;
+    mpl_spill_part *part;
+    uint32_t n_parts, n_ready;
+    mpl_buffer *order; /* [p->n] scratch */
+} solver;
+
+/* ---- parameters ------------------------------------------------------------------------------------------ */
+
+/* "a/b/c" as numbers; '-' is MPL_NO_CAPACITY where `open` allows it. */
+static mpl_status parse_list(mpl_run *run, const char *key, bool open, uint64_t *value, uint32_t *n)
+{
+    mpl_status st = MPL_OK;
+    const char *at = mpl_run_param(run, key);
+
+    for (*n = 0; at != NULL; (*n)++) {
+        const char *end = at;
+
+        if (*n == MPL_SPILL_MEMORIES)
+            MPL_FAIL(run->ctx, MPL_EINPUT, "planner spill: %s=: more than %d memories", key,
+                     MPL_SPILL_MEMORIES);
+        if (open && at[0] == '-' && (at[1] == '\0' || at[1] == '/')) {
+            value[*n] = MPL_NO_CAPACITY;
+            at++;
+        } else {
+            if (!mpl_size_read(at, &end, &value[*n]) || (*end != '\0' && *end != '/'))
+                MPL_FAIL(
+                    run->ctx, MPL_EINPUT,
+                    "planner spill: %s=: '%.30s' is no whole number below 2^63 (KiB, MiB or GiB may follow)",
+                    key, at);
+            at = end;
+        }
+        at = *at == '/' ? at + 1 : NULL;
+    }
+out:
+    return st;
+}
+
+static mpl_status parse_memories(mpl_run *run, mpl_spill *s)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n_prices;
+
+    MPL_TRY(parse_list(run, "capacities", true, s->capacity, &s->n));
+    MPL_TRY(parse_list(run, "cost", false, s->price, &n_prices));
+    if (s->n == 0)
+        MPL_FAIL(run->ctx, MPL_EINPUT,
+                 "planner spill: which memories? capacities=64KiB/1MiB/- and cost=1/4/16, near ones first; "
+                 "'-': the last has no limit");
+    if (mpl_run_param(run, "cost") == NULL)
+        for (; n_prices < s->n; n_prices++)
+            s->price[n_prices] = n_prices;
+    if (n_prices != s->n)
+        MPL_FAIL(run->ctx, MPL_EINPUT, "planner spill: %u capacities and %u costs", s->n, n_prices);
+    for (uint32_t k = 0; k + 1 < s->n; k++) {
+        if (s->price[k] > s->price[k + 1])
+            MPL_FAIL(run->ctx, MPL_EINPUT,
+                     "planner spill: cost=: memory %u is cheaper than memory %u before it", k + 1, k);
+        if (s->capacity[k] == MPL_NO_CAPACITY)
+            MPL_FAIL(run->ctx, MPL_EINPUT,
+                     "planner spill: capacities=: only the last memory can be unlimited");
+    }
+out:
+    return st;
+}
+
+/* What this planner cannot take, and sums that would not be right. */
+static mpl_status check(mpl_run *run, const mpl_problem *p, const mpl_spill *s)
+{
+    mpl_status st = MPL_OK;
+    uint64_t sum = 0, cost;
+    char text[24];
+
+    if (p->pool_capacity[0] != MPL_NO_CAPACITY)
+        MPL_FAIL(run->ctx, MPL_EINPUT,
+                 "planner spill: a capacity for all of it, beside those of the memories");
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        if (p->pool[b] != 0)
+            continue;
+        if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED)
+            MPL_FAIL(run->ctx, MPL_EUNAVAIL,
+                     "planner spill cannot keep buffer '%.100s' at offset %" PRIu64 ": in which memory?",
+                     mpl_buffer_label(p, b, text), p->fixed[b]);
+        if (!mpl_add_bytes(sum, p->bytes[b], &sum))
+            sum = UINT64_MAX;
+    }
+    if (sum > INT64_MAX || !mpl_mul_bytes(sum, s->price[s->n - 1], &cost) || cost > INT64_MAX)
+        MPL_FAIL(run->ctx, MPL_EINPUT, "planner spill: the cost of all buffers passes 2^63");
+out:
+    return st;
+}
+
+/* ---- parts ----------------------------------------------------------------------------------------------- */
+
+static uint32_t root(uint32_t *up, uint32_t i)
+{
+    while (up[i] != i)
+        i = up[i] = up[up[i]];
+    return i;
+}
+
+static int by_birth(const void *a, const void *b, void *arg)
+{
+    const mpl_problem *p = arg;
+    mpl_buffer x = *(const mpl_buffer *)a, y = *(const mpl_buffer *)b;
+
+    if (p->birth[x] != p->birth[y])
+        return p->birth[x] > p->birth[y] ? 1 : -1;
+    return (x > y) - (x < y);
+}
+
+/* Joins what conflicts: up[] leads from each buffer of pool 0 to one that stands for its part. */
+static void connect(const mpl_problem *p, mpl_buffer *order, uint32_t n, uint32_t *up)
+{
+    uint32_t last = 0; /* serial: of those before, the one that dies last */
+
+    qsort_r(order, n, sizeof *order, by_birth, (void *)(uintptr_t)p);
+    for (uint32_t i = 0; i < n; i++) {
+        up[order[i]] = order[i];
+        for (uint32_t j = 0; p->before != NULL && j < i; j++)
+            if (mpl_conflict(p, order[j], order[i]))
+                up[root(up, order[j])] = order[i];
+        if (p->before == NULL && i > 0 && mpl_conflict(p, order[last], order[i]))
+            up[order[i]] = root(up, order[last]);
+        if (p->death[order[i]] > p->death[order[last]])
+            last = i;
+    }
+}
+
+static mpl_status make_parts(solver *v)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = v->s.p;
+    mpl_ctx *ctx = v->s.run->ctx;
+    uint32_t *up = NULL, n = 0;
+    uint64_t *key = NULL;
+
+    MPL_TRY(mpl_new(ctx, up, p->n));
+    MPL_TRY(mpl_new(ctx, key, p->n));
+    MPL_TRY(mpl_new(ctx, v->order, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == 0)
+            v->order[n++] = b;
+    connect(p, v->order, n, up);
+    for (uint32_t i = 0; i < n; i++) {
+        key[v->order[i]] = root(up, v->order[i]);
+        v->n_parts += up[v->order[i]] == v->order[i];
+    }
+    MPL_TRY(mpl_sort_ids(ctx, n, v->order, key));
+    MPL_TRY(mpl_new(ctx, v->part, v->n_parts));
+    for (uint32_t begin = 0, end; begin < n; begin = end) {
+        mpl_buffer *own = NULL;
+
+        for (end = begin + 1; end < n && key[v->order[end]] == key[v->order[begin]];)
+            end++;
+        MPL_TRY(mpl_new(ctx, own, end - begin));
+        memcpy(own, v->order + begin, (end - begin) * sizeof *own);
+        MPL_TRY(mpl_spill_part_init(&v->s, own, end - begin, &v->part[v->n_ready++]));
+    }
+out:
+    mpl_free(ctx, up);
+    mpl_free(ctx, key);
+    return st;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------- */
+
+static mpl_status solve(solver *v)
+{
+    mpl_status st = MPL_OK;
+    bool open = true, never = false;
+
+    for (uint32_t k = 0; k < v->n_parts; k++) {
+        MPL_TRY(mpl_spill_start(&v->part[k]));
+        never |= v->part[k].finished && !v->part[k].found;
+    }
+    for (uint32_t lap = 0; open && !never && !mpl_spill_over(&v->s); lap++) {
+        uint64_t ticks = LAP_TICKS << (lap < 40 ? lap : 40);
+
+        v->s.call_limit = ticks / CALL_SHARE;
+        open = false;
+        for (uint32_t k = 0; k < v->n_parts && !mpl_spill_over(&v->s); k++) {
+            mpl_spill_part *part = &v->part[k];
+
+            if (!part->finished)
+                MPL_TRY(mpl_spill_search(part, ticks));
+            MPL_TRY(mpl_spill_improve(part, ticks));
+            open |= !part->finished;
+            never |= part->finished && !part->found;
+        }
+    }
+out:
+    return st;
+}
+
+/* Offsets of the members of the memory without a limit: by size. */
+static mpl_status place_rest(solver *v, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = v->s.run->ctx;
+    uint32_t n = 0, k = v->s.n - 1;
+    mpl_problem *q = NULL;
+    mpl_plan *rest = NULL;
+
+    for (mpl_buffer b = 0; b < out->n; b++)
+        if (v->s.p->pool[b] == 0 && out->spread.memory[b] == k && v->s.capacity[k] == MPL_NO_CAPACITY)
+            v->order[n++] = b;
+    if (n == 0)
+        return MPL_OK;
+    MPL_TRY(mpl_spill_problem(ctx, v->s.p, v->order, n, MPL_NO_CAPACITY, &q));
+    MPL_TRY(mpl_plan_new(ctx, q, &rest));
+    MPL_TRY(mpl_planner_greedy_size.plan(v->s.run, q, rest));
+    for (uint32_t i = 0; i < n; i++)
+        out->offset[v->order[i]] = rest->offset[i];
+out:
+    mpl_problem_free(ctx, q);
+    mpl_plan_free(ctx, rest);
+    return st;
+}
+
+static mpl_status take_over(solver *v, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    bool unknown = false;
+
+    out->claim = MPL_OPTIMAL;
+    for (uint32_t k = 0; k < v->n_parts; k++) {
+        const mpl_spill_part *part = &v->part[k];
+
+        if (part->finished && !part->found)
+            out->claim = MPL_INFEASIBLE;
+        unknown |= !part->found;
+        for (uint32_t i = 0; i < part->n && part->found; i++) {
+            out->offset[part->buffer[i]] = part->best_offset[i];
+            out->spread.memory[part->buffer[i]] = part->best_memory[i];
+        }
+        out->spread.cost += part->found ? part->cost : 0;
+        out->spread.cost_bound += part->found ? part->bound : 0;
+    }
+    if (out->claim == MPL_INFEASIBLE)
+        return MPL_OK;
+    if (unknown)
+        MPL_FAIL(v->s.run->ctx, MPL_ELIMIT,
+                 "planner spill: no plan within the capacities was found, and none was refuted, in %" PRIu64
+                 " ticks",
+                 v->s.ticks);
+    if (out->spread.cost > out->spread.cost_bound)
+        out->claim = MPL_FEASIBLE;
+    MPL_TRY(place_rest(v, out));
+out:
+    return st;
+}
+
+static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    solver v = {.s = {.run = run, .p = p}};
+
+    v.s.tick_limit =
+        run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX ? DEFAULT_TICKS : run->budget_ticks;
+    MPL_TRY(parse_memories(run, &v.s));
+    MPL_TRY(check(run, p, &v.s));
+    MPL_TRY(mpl_planner_greedy_size.plan(run, p, out)); /* for the other pools */
+    MPL_TRY(mpl_plan_spread(run->ctx, out, v.s.n));
+    memcpy(out->spread.capacity, v.s.capacity, v.s.n * sizeof *v.s.capacity);
+    memcpy(out->spread.price, v.s.price, v.s.n * sizeof *v.s.price);
+    MPL_TRY(make_parts(&v));
+    MPL_TRY(solve(&v));
+    run->ticks = v.s.ticks;
+    run->stopped_by_clock = v.s.by_clock;
+    MPL_TRY(take_over(&v, out));
+out:
+    for (uint32_t k = 0; k < v.n_ready; k++)
+        mpl_spill_part_fini(&v.part[k]);
+    mpl_free(run->ctx, v.part);
+    mpl_free(run->ctx, v.order);
+    return st;
+}
+
+const mpl_planner mpl_planner_spill = {
+    .name = "spill",
+    .about = "pool 0 over several memories at the least cost",
+    .source = "this project",
+    .params = "capacities=BYTES/BYTES/..,cost=PRICE/PRICE/..",
+    .traits = MPL_EXACT | MPL_RANDOM | MPL_USES_IN_PLACE | MPL_SPREADS,
+    .plan = plan,
+};

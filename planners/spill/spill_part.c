@@ -1,0 +1,638 @@
+/* spill_part.c -- buffers that conflicts connect, and which memory has room for one more. See spill_priv.h.
+ *
+ * Idea     A memory keeps a packing of its members, which stays one when a member leaves. A newcomer takes the lowest free
+ *          place; is there none, all are packed anew, by size and at last by the exact planner, which may also prove that
+ *          there is no packing. A set that was refused refuses every set around it. */
+#include "planners/spill/spill_priv.h"
+
+#include "graphs/problem/before.h"
+#include "planners/place/placement.h"
+#include "planners/place/sort.h"
+
+extern const mpl_planner mpl_planner_exact;
+
+enum {
+    MAX_CLIQUES = 64,
+    MAX_SUMS = 1024,
+    PACK_TICKS = 32
+}; /* a member that is packed anew counts as so many looked at */
+
+static const uint64_t PROVED = UINT64_MAX;
+
+/* ---- problems of some buffers ---------------------------------------------------------------------------- */
+
+static mpl_status copy_before(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer, mpl_problem *out)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n_words = (out->n + 63) / 64;
+    mpl_before *before = NULL;
+    uint64_t *rows = NULL;
+
+    MPL_TRY(mpl_new(ctx, rows, (size_t)out->n * n_words));
+    for (uint32_t a = 0; a < out->n; a++)
+        for (uint32_t b = 0; b < out->n; b++)
+            if (mpl_is_before(p->before, buffer[a], buffer[b]))
+                mpl_bit_add(rows + (size_t)a * n_words, b);
+    MPL_TRY(mpl_before_from_rows_take(ctx, out->n, &rows, &before));
+    out->before = before;
+out:
+    mpl_free(ctx, rows);
+    return st;
+}
+
+/* Index of b in buffer[n], which ascends, or MPL_NONE. */
+static uint32_t find(const mpl_buffer *buffer, uint32_t n, mpl_buffer b)
+{
+    uint32_t low = mpl_rank_u32(buffer, n, b);
+
+    return low < n && buffer[low] == b ? low : MPL_NONE;
+}
+
+static mpl_status copy_pairs(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer, uint32_t first,
+                             mpl_problem *out)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_new(ctx, out->in_place_in, p->n_in_place));
+    MPL_TRY(mpl_new(ctx, out->in_place_out, p->n_in_place));
+    MPL_TRY(mpl_new(ctx, out->in_place_step, p->n_in_place));
+    for (uint32_t i = 0; i < p->n_in_place; i++) {
+        uint32_t from = find(buffer, out->n, p->in_place_in[i]),
+                 to = find(buffer, out->n, p->in_place_out[i]);
+
+        if (from == MPL_NONE || to == MPL_NONE)
+            continue;
+        out->in_place_in[out->n_in_place] = from;
+        out->in_place_out[out->n_in_place] = to;
+        out->in_place_step[out->n_in_place++] = p->in_place_step[i] - first;
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_spill_problem(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer, uint32_t n,
+                             uint64_t capacity, mpl_problem **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *q = NULL;
+    uint32_t first = UINT32_MAX; /* steps before the first birth are of no use */
+
+    MPL_TRY(mpl_problem_new(ctx, p->name, n, &q));
+    q->pool_capacity[0] = capacity;
+    for (uint32_t i = 0; i < n; i++)
+        first = p->birth[buffer[i]] < first ? p->birth[buffer[i]] : first;
+    for (uint32_t i = 0; i < n; i++) {
+        q->bytes[i] = p->bytes[buffer[i]];
+        q->align[i] = p->align[buffer[i]];
+        q->birth[i] = p->birth[buffer[i]] - first;
+        q->death[i] = p->before != NULL ? 0 : p->death[buffer[i]] - first;
+        q->n_steps = q->death[i] > q->n_steps ? q->death[i] : q->n_steps;
+    }
+    if (p->before != NULL)
+        MPL_TRY(copy_before(ctx, p, buffer, q));
+    if (p->n_in_place > 0)
+        MPL_TRY(copy_pairs(ctx, p, buffer, p->before != NULL ? 0 : first, q));
+    *out = q, q = NULL;
+out:
+    mpl_problem_free(ctx, q);
+    return st;
+}
+
+/* ---- parts ----------------------------------------------------------------------------------------------- */
+
+/* Large ones first, so that decisions come early; what may be twins side by side. */
+static mpl_status sort_members(mpl_spill_part *part)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = part->s->p;
+    mpl_ctx *ctx = part->s->run->ctx;
+    uint64_t *key = NULL;
+
+    MPL_TRY(mpl_new(ctx, key, p->n));
+    for (uint32_t i = 0; i < part->n; i++)
+        key[part->buffer[i]] = (uint64_t)p->birth[part->buffer[i]] << 32 | p->death[part->buffer[i]];
+    MPL_TRY(mpl_sort_ids(ctx, part->n, part->buffer, key));
+    for (uint32_t i = 0; i < part->n; i++)
+        key[part->buffer[i]] = p->align[part->buffer[i]];
+    MPL_TRY(mpl_sort_ids(ctx, part->n, part->buffer, key));
+    for (uint32_t i = 0; i < part->n; i++)
+        key[part->buffer[i]] = UINT64_MAX - p->bytes[part->buffer[i]];
+    MPL_TRY(mpl_sort_ids(ctx, part->n, part->buffer, key));
+    for (uint32_t i = 0; i < part->n; i++) {
+        key[i] = part->buffer[i];
+        part->bytes[i] = p->bytes[part->buffer[i]];
+        while (part->least[i] < part->s->n && part->bytes[i] > part->s->capacity[part->least[i]])
+            part->least[i]++;
+    }
+    mpl_ids_ascending(part->n, part->by_id);
+    MPL_TRY(mpl_sort_ids(ctx, part->n, part->by_id, key));
+out:
+    mpl_free(ctx, key);
+    return st;
+}
+
+static mpl_status list_rivals(mpl_spill_part *part)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = part->s->p;
+    mpl_ctx *ctx = part->s->run->ctx;
+    size_t room = 0;
+    uint32_t n = 0;
+
+    MPL_TRY(mpl_new(ctx, part->rival_begin, (size_t)part->n + 1));
+    for (uint32_t i = 0; i < part->n; i++) {
+        for (uint32_t j = 0; j < part->n; j++) {
+            if (i == j || !mpl_conflict(p, part->buffer[i], part->buffer[j]))
+                continue;
+            MPL_TRY(mpl_reserve(ctx, part->rival, room, (size_t)n + 1));
+            part->rival[n++] = j;
+        }
+        part->rival_begin[i + 1] = n;
+    }
+out:
+    return st;
+}
+
+/* Whether the members i - 1 and i can change places in every plan. */
+static bool are_twins(const mpl_spill_part *part, uint32_t i)
+{
+    const mpl_problem *p = part->s->p;
+    mpl_buffer a = part->buffer[i - 1], b = part->buffer[i];
+    uint32_t at = part->rival_begin[i - 1], n = part->rival_begin[i] - at, other = part->rival_begin[i];
+    uint32_t k = 0, m = 0;
+
+    if (p->bytes[a] != p->bytes[b] || p->align[a] != p->align[b] || part->paired[i - 1] || part->paired[i] ||
+        part->rival_begin[i + 1] - other != n || !mpl_conflict(p, a, b))
+        return false;
+    for (; k < n || m < n; k++, m++) { /* both ascend; each has the other, which is passed over */
+        k += k < n && part->rival[at + k] == i;
+        m += m < n && part->rival[other + m] == i - 1;
+        if ((k < n) != (m < n) || (k < n && part->rival[at + k] != part->rival[other + m]))
+            return false;
+    }
+    return true;
+}
+
+static void find_twins(mpl_spill_part *part)
+{
+    const mpl_problem *p = part->s->p;
+
+    for (uint32_t i = 0; i < part->n; i++)
+        for (uint32_t k = 0; k < p->n_in_place; k++)
+            part->paired[i] |= p->in_place_in[k] == part->buffer[i] || p->in_place_out[k] == part->buffer[i];
+    for (uint32_t i = 0; i < part->n; i++)
+        part->twin[i] = i > 0 && are_twins(part, i) ? i - 1 : MPL_NONE;
+}
+
+/* ---- sections -------------------------------------------------------------------------------------------- */
+
+/* Steps at which the live bytes may be the most. What may overwrite another counts only from its second step on. */
+static mpl_status cut_steps(mpl_spill_part *part)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = part->s->p;
+    mpl_ctx *ctx = part->s->run->ctx;
+    uint8_t *ends = NULL, *born = NULL;
+    uint32_t *rank = NULL, n_kept = 0, first = UINT32_MAX, last = 0;
+    bool open = false;
+
+    for (uint32_t i = 0; i < part->n; i++) {
+        part->begin[i] = p->birth[part->buffer[i]];
+        part->end[i] = p->death[part->buffer[i]];
+        first = part->begin[i] < first ? part->begin[i] : first;
+        last = part->end[i] > last ? part->end[i] : last;
+        for (uint32_t k = 0; part->paired[i] && k < p->n_in_place; k++)
+            if (p->in_place_out[k] == part->buffer[i])
+                part->begin[i] = p->birth[part->buffer[i]] + 1;
+    }
+    MPL_TRY(mpl_new(ctx, ends, (size_t)(last - first) + 1));
+    MPL_TRY(mpl_new(ctx, born, (size_t)(last - first) + 1));
+    MPL_TRY(mpl_new(ctx, rank, (size_t)(last - first) + 1));
+    for (uint32_t i = 0; i < part->n; i++)
+        if (part->begin[i] < part->end[i])
+            born[part->begin[i] - first] = ends[part->end[i] - first] = 1;
+    /* rank[t]: sections that are over at t; one is, where somebody dies who has been alive since a birth not yet counted */
+    for (uint32_t t = 0; t <= last - first; t++) {
+        if (ends[t] && open)
+            n_kept++, open = false;
+        open |= born[t];
+        rank[t] = n_kept;
+    }
+    for (uint32_t i = 0; i < part->n; i++) {
+        bool empty = part->begin[i] >= part->end[i];
+        uint32_t begin = part->begin[i], end = part->end[i];
+
+        part->begin[i] = empty ? 0 : rank[begin - first];
+        part->end[i] = empty ? 0 : rank[end - first];
+    }
+    part->n_sections = n_kept;
+out:
+    mpl_free(ctx, ends);
+    mpl_free(ctx, born);
+    mpl_free(ctx, rank);
+    return st;
+}
+
+/* Heaviest sets of members that are pairwise unordered, one after the other, of what those before left over. */
+static mpl_status cut_cliques(mpl_spill_part *part)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = part->s->run->ctx;
+    mpl_problem *rest = NULL;
+    mpl_buffer *buffer = NULL;
+    uint32_t *member = NULL, n = 0;
+    uint8_t *chosen = NULL;
+    uint64_t bytes, weight;
+
+    MPL_TRY(mpl_new(ctx, buffer, part->n));
+    MPL_TRY(mpl_new(ctx, member, part->n));
+    MPL_TRY(mpl_new(ctx, chosen, part->n));
+    for (uint32_t k = 0; k < part->n; k++) {
+        member[n] = part->by_id[k];
+        buffer[n++] = part->buffer[part->by_id[k]];
+    }
+    while (n > 0 && part->n_sections < MAX_CLIQUES) {
+        uint32_t n_left = 0;
+
+        mpl_problem_free(ctx, rest);
+        rest = NULL;
+        MPL_TRY(mpl_spill_problem(ctx, part->s->p, buffer, n, MPL_NO_CAPACITY, &rest));
+        MPL_TRY(mpl_antichain(ctx, rest, 0, &bytes, chosen));
+        weight = 0;
+        for (uint32_t k = 0; k < n; k++)
+            weight += chosen[k] ? part->bytes[member[k]] : 0;
+        if (weight <= part->s->capacity[0])
+            break; /* it constrains nothing */
+        for (uint32_t k = 0; k < n; k++) {
+            if (chosen[k]) {
+                part->begin[member[k]] = part->n_sections;
+                part->end[member[k]] = part->n_sections + 1;
+                continue;
+            }
+            member[n_left] = member[k];
+            buffer[n_left++] = buffer[k];
+        }
+        part->n_sections++;
+        n = n_left;
+    }
+out:
+    mpl_problem_free(ctx, rest);
+    mpl_free(ctx, buffer);
+    mpl_free(ctx, member);
+    mpl_free(ctx, chosen);
+    return st;
+}
+
+static mpl_status fill_sections(mpl_spill_part *part)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = part->s->run->ctx;
+    uint32_t *order = NULL;
+    uint64_t *key = NULL, n = 0;
+
+    MPL_TRY(mpl_new(ctx, order, part->n));
+    MPL_TRY(mpl_new(ctx, key, part->n));
+    MPL_TRY(mpl_new(ctx, part->section_begin, (size_t)part->n_sections + 1));
+    for (uint32_t i = 0; i < part->n; i++) {
+        key[i] = UINT64_MAX - part->end[i];
+        n += part->end[i] - part->begin[i];
+        for (uint32_t t = part->begin[i]; t < part->end[i]; t++)
+            part->section_begin[t + 1]++;
+    }
+    for (uint32_t t = 0; t < part->n_sections; t++)
+        part->section_begin[t + 1] += part->section_begin[t];
+    MPL_TRY(mpl_new(ctx, part->inside, n));
+    mpl_ids_ascending(part->n, order);
+    MPL_TRY(mpl_sort_ids(ctx, part->n, order, key));
+    for (uint32_t k = part->n; k-- > 0;)
+        for (uint32_t i = order[k], t = part->begin[i]; t < part->end[i]; t++)
+            part->inside[part->section_begin[t + 1] - 1 - (uint32_t)part->load[t]++] =
+                i; /* from the back; load counts, for once */
+    memset(part->load, 0, part->n_sections * sizeof *part->load);
+out:
+    mpl_free(ctx, order);
+    mpl_free(ctx, key);
+    return st;
+}
+
+/* The most bytes of section t that fit into memory k together: the largest sum of their sizes that is no more than its capacity.
+ * sum[2 * MAX_SUMS]: scratch. */
+static uint64_t largest_sum(const mpl_spill_part *part, uint32_t t, uint32_t k, uint64_t *sum)
+{
+    uint64_t capacity = part->s->capacity[k], all = 0, *next = sum + MAX_SUMS;
+    uint32_t n = 1;
+
+    sum[0] = 0;
+    for (uint32_t m = part->section_begin[t]; m < part->section_begin[t + 1]; m++) {
+        uint64_t bytes = part->bytes[part->inside[m]];
+        uint32_t n_next = 0;
+
+        if (bytes > capacity)
+            continue;
+        all += bytes;
+        for (uint32_t a = 0, b = 0;
+             a < n && n_next < MAX_SUMS;) { /* both ascend: with the member, and without */
+            uint64_t least = b < n && sum[b] + bytes < sum[a] ? sum[b] + bytes : sum[a];
+
+            a += least == sum[a];
+            b += b < n && least == sum[b] + bytes;
+            next[n_next++] = least;
+        }
+        for (uint32_t b = 0; b < n && n_next < MAX_SUMS; b++)
+            if (sum[b] + bytes > next[n_next - 1] && sum[b] + bytes <= capacity)
+                next[n_next++] = sum[b] + bytes;
+        if (n_next == MAX_SUMS) { /* too many to tell */
+            for (m++; m < part->section_begin[t + 1]; m++)
+                all += part->bytes[part->inside[m]];
+            return mpl_min_u64(all, capacity);
+        }
+        memcpy(sum, next, n_next * sizeof *sum);
+        n = n_next;
+    }
+    return sum[n - 1];
+}
+
+static mpl_status find_rooms(mpl_spill_part *part)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = part->s->run->ctx;
+    uint64_t *sum = NULL;
+
+    MPL_TRY(mpl_new(ctx, sum, 2 * MAX_SUMS));
+    for (uint32_t t = 0; t < part->n_sections; t++) {
+        uint64_t before = 0, all = 0;
+
+        for (uint32_t m = part->section_begin[t]; m < part->section_begin[t + 1]; m++)
+            all += part->bytes[part->inside[m]];
+        for (uint32_t k = 0; k < part->s->n; k++) {
+            before = mpl_min_u64(all, before + largest_sum(part, t, k, sum));
+            part->room[(size_t)k * part->n_sections + t] = before;
+        }
+    }
+out:
+    mpl_free(ctx, sum);
+    return st;
+}
+
+mpl_status mpl_spill_part_init(mpl_spill *s, mpl_buffer *buffer, uint32_t n, mpl_spill_part *part)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = s->run->ctx;
+
+    *part = (mpl_spill_part){.s = s, .n = n, .n_words = (n + 63) / 64, .buffer = buffer};
+    mpl_rng_init(&part->rng, s->run->seed);
+    if (n > MPL_SPILL_MEMBERS)
+        MPL_FAIL(ctx, MPL_ELIMIT, "planner spill: %u buffers depend on each other; %u are possible", n,
+                 MPL_SPILL_MEMBERS);
+    MPL_TRY(mpl_new(ctx, part->bytes, n));
+    MPL_TRY(mpl_new(ctx, part->by_id, n));
+    MPL_TRY(mpl_new(ctx, part->least, n));
+    MPL_TRY(mpl_new(ctx, part->twin, n));
+    MPL_TRY(mpl_new(ctx, part->paired, n));
+    MPL_TRY(mpl_new(ctx, part->begin, n));
+    MPL_TRY(mpl_new(ctx, part->end, n));
+    MPL_TRY(mpl_new(ctx, part->memory, n));
+    MPL_TRY(mpl_new(ctx, part->offset, n));
+    MPL_TRY(mpl_new(ctx, part->spare, n));
+    MPL_TRY(mpl_new(ctx, part->met, n));
+    MPL_TRY(mpl_new(ctx, part->best_memory, n));
+    MPL_TRY(mpl_new(ctx, part->best_offset, n));
+    MPL_TRY(mpl_new(ctx, part->wanted, part->n_words));
+    MPL_TRY(sort_members(part));
+    MPL_TRY(list_rivals(part));
+    find_twins(part);
+    MPL_TRY(s->p->before == NULL ? cut_steps(part) : cut_cliques(part));
+    MPL_TRY(mpl_new(ctx, part->load, (size_t)s->n * part->n_sections + 1));
+    MPL_TRY(fill_sections(part));
+    MPL_TRY(mpl_new(ctx, part->room, (size_t)s->n * part->n_sections + 1));
+    MPL_TRY(find_rooms(part));
+    for (uint32_t i = 0; i < n; i++)
+        part->memory[i] = MPL_NONE;
+out:
+    return st;
+}
+
+void mpl_spill_part_fini(mpl_spill_part *part)
+{
+    void *arrays[] = {part->buffer,      part->bytes,       part->by_id,          part->least,
+                      part->twin,        part->rival_begin, part->rival,          part->paired,
+                      part->begin,       part->end,         part->inside,         part->section_begin,
+                      part->room,        part->memory,      part->offset,         part->load,
+                      part->spare,       part->met,         part->wanted,         part->best_memory,
+                      part->best_offset, part->refused,     part->refused_within, part->refused_ticks};
+
+    for (size_t i = 0; part->s != NULL && i < sizeof arrays / sizeof *arrays; i++)
+        mpl_free(part->s->run->ctx, arrays[i]);
+    *part = (mpl_spill_part){0};
+}
+
+/* ---- room for one more ----------------------------------------------------------------------------------- */
+
+static void add_load(mpl_spill_part *part, uint32_t i, bool comes)
+{
+    uint64_t *load = part->load + (size_t)part->memory[i] * part->n_sections;
+
+    for (uint32_t t = part->begin[i]; t < part->end[i]; t++)
+        load[t] = comes ? load[t] + part->bytes[i] : load[t] - part->bytes[i];
+    part->s->ticks += part->end[i] - part->begin[i];
+}
+
+static bool load_fits(const mpl_spill_part *part, uint32_t i, uint32_t k)
+{
+    const uint64_t *load = part->load + (size_t)k * part->n_sections;
+
+    for (uint32_t t = part->begin[i]; t < part->end[i]; t++)
+        if (load[t] + part->bytes[i] > part->s->capacity[k])
+            return false;
+    return true;
+}
+
+/* The lowest free place among the packed members of memory k. */
+static bool place_lowest(mpl_spill_part *part, uint32_t i, uint32_t k)
+{
+    uint64_t at = 0, align = part->s->p->align[part->buffer[i]];
+    uint32_t n = 0;
+
+    part->s->ticks += part->rival_begin[i + 1] - part->rival_begin[i] + 1;
+    for (uint32_t r = part->rival_begin[i]; r < part->rival_begin[i + 1]; r++) {
+        uint32_t j = part->rival[r], m = n;
+
+        if (part->memory[j] != k)
+            continue;
+        for (n++; m > 0 && part->offset[part->met[m - 1]] > part->offset[j]; m--)
+            part->met[m] = part->met[m - 1];
+        part->met[m] = j;
+    }
+    for (uint32_t m = 0; m < n && part->offset[part->met[m]] < at + part->bytes[i]; m++)
+        at = mpl_max_u64(at, (part->offset[part->met[m]] + part->bytes[part->met[m]] + align - 1) / align *
+                                 align);
+    if (at + part->bytes[i] > part->s->capacity[k])
+        return false;
+    part->offset[i] = at;
+    return true;
+}
+
+/* What is known of the set in question. */
+static mpl_spill_verdict recall(const mpl_spill_part *part, uint64_t capacity)
+{
+    mpl_spill_verdict verdict = MPL_SPILL_FITS;
+
+    for (uint32_t k = 0; k < part->n_refused; k++) {
+        const uint64_t *set = part->refused + (size_t)k * part->n_words;
+        bool within = true, equal = true;
+
+        for (uint32_t w = 0; w < part->n_words && within; w++) {
+            within = (set[w] & ~part->wanted[w]) == 0;
+            equal &= set[w] == part->wanted[w];
+        }
+        if (within && part->refused_ticks[k] == PROVED && part->refused_within[k] >= capacity)
+            return MPL_SPILL_NEVER;
+        if (within && equal && part->refused_within[k] == capacity &&
+            part->refused_ticks[k] >= part->s->call_limit)
+            verdict = MPL_SPILL_UNKNOWN;
+    }
+    return verdict;
+}
+
+static mpl_status remember(mpl_spill_part *part, uint64_t capacity, uint64_t ticks)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = part->s->run->ctx;
+    uint32_t k = part->next_refused;
+
+    MPL_TRY(mpl_reserve(ctx, part->refused, part->refused_room[0], ((size_t)k + 1) * part->n_words));
+    MPL_TRY(mpl_reserve(ctx, part->refused_within, part->refused_room[1], (size_t)k + 1));
+    MPL_TRY(mpl_reserve(ctx, part->refused_ticks, part->refused_room[2], (size_t)k + 1));
+    memcpy(part->refused + (size_t)k * part->n_words, part->wanted, part->n_words * sizeof *part->wanted);
+    part->refused_within[k] = capacity;
+    part->refused_ticks[k] = ticks;
+    part->n_refused += part->n_refused == k;
+    part->next_refused = (k + 1) % MPL_SPILL_REFUSED;
+out:
+    return st;
+}
+
+/* Asks the exact planner. */
+static mpl_status decide(mpl_spill *s, const mpl_problem *q, mpl_plan *plan, mpl_spill_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    static const char *const no_proof[] = {"proof", "0"};
+    mpl_watch quiet = {.stop = s->run->watch != NULL ? s->run->watch->stop : NULL};
+    mpl_run run = *s->run;
+
+    run.watch = &quiet;
+    run.n_params = 1;
+    run.param_key = no_proof;
+    run.param_value = no_proof + 1;
+    run.n_threads = 1;
+    run.start_offsets = NULL; /* a plan of another problem */
+    run.ticks = 0;
+    run.stopped_by_clock = false;
+    run.budget_ticks = mpl_min_u64(s->call_limit, s->tick_limit - s->ticks);
+    st = mpl_planner_exact.plan(&run, q, plan);
+    s->ticks += run.ticks;
+    s->by_clock |= run.stopped_by_clock;
+    if (st == MPL_OK)
+        *verdict = plan->claim == MPL_INFEASIBLE ? MPL_SPILL_NEVER : MPL_SPILL_FITS;
+    else if (st == MPL_ELIMIT)
+        *verdict = MPL_SPILL_UNKNOWN, st = MPL_OK;
+    return st;
+}
+
+/* Packs the members of memory k and i anew. */
+static mpl_status pack(mpl_spill_part *part, uint32_t i, uint32_t k, bool search, mpl_spill_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    mpl_spill *s = part->s;
+    mpl_ctx *ctx = s->run->ctx;
+    mpl_buffer *buffer = NULL;
+    uint32_t *member = NULL, n = 0;
+    uint64_t *key = NULL, height = 0;
+    mpl_problem *q = NULL;
+    mpl_plan *plan = NULL;
+
+    MPL_TRY(mpl_new(ctx, buffer, part->n));
+    MPL_TRY(mpl_new(ctx, member, part->n));
+    MPL_TRY(mpl_new(ctx, key, part->n));
+    for (uint32_t m = 0; m < part->n; m++)
+        if (part->by_id[m] == i || part->memory[part->by_id[m]] == k) {
+            member[n] = part->by_id[m];
+            buffer[n++] = part->buffer[part->by_id[m]];
+        }
+    MPL_TRY(mpl_spill_problem(ctx, s->p, buffer, n, s->capacity[k], &q));
+    MPL_TRY(mpl_plan_new(ctx, q, &plan));
+    for (uint32_t m = 0; m < n; m++) { /* buffer[] is now an order by size */
+        buffer[m] = m;
+        key[m] = member[m];
+    }
+    MPL_TRY(mpl_sort_ids(ctx, n, buffer, key));
+    MPL_TRY(mpl_place_all(s->run, q, buffer, MPL_FIT_LOWEST, plan));
+    s->ticks += PACK_TICKS * (uint64_t)(n + PACK_TICKS);
+    for (uint32_t m = 0; m < n; m++)
+        height = mpl_max_u64(height, plan->offset[m] + q->bytes[m]);
+    *verdict = height <= s->capacity[k] ? MPL_SPILL_FITS : MPL_SPILL_UNKNOWN;
+    if (*verdict == MPL_SPILL_UNKNOWN && search && !mpl_spill_over(s))
+        MPL_TRY(decide(s, q, plan, verdict));
+    for (uint32_t m = 0; m < n && *verdict == MPL_SPILL_FITS; m++)
+        part->offset[member[m]] = plan->offset[m];
+out:
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, q);
+    mpl_free(ctx, buffer);
+    mpl_free(ctx, member);
+    mpl_free(ctx, key);
+    return st;
+}
+
+static mpl_status ask(mpl_spill_part *part, uint32_t i, uint32_t k, bool search, mpl_spill_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    uint64_t capacity = part->s->capacity[k];
+
+    *verdict = MPL_SPILL_NEVER;
+    if (k < part->least[i] || !load_fits(part, i, k))
+        return MPL_OK;
+    *verdict = MPL_SPILL_FITS;
+    if (capacity == MPL_NO_CAPACITY || place_lowest(part, i, k))
+        return MPL_OK;
+    memset(part->wanted, 0, part->n_words * sizeof *part->wanted);
+    for (uint32_t j = 0; j < part->n; j++)
+        if (j == i || part->memory[j] == k)
+            mpl_bit_add(part->wanted, j);
+    *verdict = recall(part, capacity);
+    if (*verdict == MPL_SPILL_NEVER || (*verdict == MPL_SPILL_UNKNOWN && search))
+        return MPL_OK;
+    MPL_TRY(pack(part, i, k, search, verdict));
+    if (*verdict != MPL_SPILL_FITS && search)
+        MPL_TRY(remember(part, capacity, *verdict == MPL_SPILL_NEVER ? PROVED : part->s->call_limit));
+out:
+    return st;
+}
+
+mpl_status mpl_spill_put(mpl_spill_part *part, uint32_t i, uint32_t k, bool search,
+                         mpl_spill_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+
+    mpl_assert(part->memory[i] == MPL_NONE);
+    MPL_TRY(ask(part, i, k, search, verdict));
+    if (*verdict == MPL_SPILL_FITS) {
+        part->memory[i] = k;
+        add_load(part, i, true);
+    }
+out:
+    return st;
+}
+
+void mpl_spill_leave(mpl_spill_part *part, uint32_t i)
+{
+    add_load(part, i, false);
+    part->memory[i] = MPL_NONE;
+}
+
+void mpl_spill_clear(mpl_spill_part *part)
+{
+    for (uint32_t i = 0; i < part->n; i++)
+        part->memory[i] = MPL_NONE;
+    memset(part->load, 0, (size_t)part->s->n * part->n_sections * sizeof *part->load);
+}

@@ -1,0 +1,303 @@
+/* spill_search.c -- which buffer goes to which memory: a bound, the complete search, the local one. See spill_priv.h.
+ *
+ * Bound    Of each set of buffers alive at once, a memory holds no more than the largest sum of whole buffers within its
+ *          capacity; what exceeds the first k memories lies in the others; each buffer that does is
+ *          alive at other steps, too. The fewest bytes, buffers cut at will, that do it for all sets: from the first step on,
+ *          those that live longest. That is the optimum of the linear program, since a step's constraint reaches into later ones
+ *          only through those alive then, and every byte counts the same. Each price paid beyond that of the memory before is
+ *          paid on what is beyond; the sum over k of both is the bound.
+ * Search   Large buffers decide first, near memories come first; of two buffers that differ in nothing the second does not
+ *          lie nearer, of two memories that differ in nothing the second is not used first.
+ * Local    A buffer moves nearer, if need be in exchange for a few that conflict with it; what costs no more is kept. */
+#include "planners/spill/spill_priv.h"
+
+#include "planners/place/sort.h"
+
+enum { EJECTED = 3, SEARCHED_MOVES = 8 };
+
+/* ---- the bound ------------------------------------------------------------------------------------------- */
+
+/* *beyond: the least bytes of all members beyond the memories below k > 0; false: these must hold more than they can. */
+static bool least_beyond(mpl_spill_part *part, uint32_t k, uint64_t *beyond)
+{
+    const uint64_t *room = part->room + (size_t)(k - 1) * part->n_sections;
+
+    *beyond = 0;
+    for (uint32_t i = 0; i < part->n; i++) {
+        uint32_t first = part->memory[i] != MPL_NONE ? part->memory[i] : part->least[i];
+
+        part->spare[i] = first >= k ? part->bytes[i] : 0;
+        *beyond += part->spare[i];
+    }
+    for (uint32_t t = 0; t < part->n_sections; t++) {
+        const uint32_t *inside = part->inside + part->section_begin[t];
+        uint32_t n = part->section_begin[t + 1] - part->section_begin[t];
+        uint64_t near = 0, excess;
+
+        for (uint32_t m = 0; m < n; m++)
+            near += part->bytes[inside[m]] - part->spare[inside[m]];
+        part->s->ticks += n;
+        excess = near > room[t] ? near - room[t] : 0;
+        for (uint32_t m = 0; m < n && excess > 0; m++)
+            if (part->memory[inside[m]] == MPL_NONE) {
+                uint64_t more = mpl_min_u64(excess, part->bytes[inside[m]] - part->spare[inside[m]]);
+
+                part->spare[inside[m]] += more;
+                *beyond += more;
+                excess -= more;
+            }
+        if (excess > 0)
+            return false;
+    }
+    return true;
+}
+
+/* No way to complete the node in hand costs less; UINT64_MAX: there is none. */
+static uint64_t node_bound(mpl_spill_part *part)
+{
+    const mpl_spill *s = part->s;
+    uint64_t bound = 0, beyond;
+
+    for (uint32_t i = 0; i < part->n; i++)
+        bound += part->bytes[i] * s->price[0];
+    for (uint32_t k = 0; k < s->n && s->capacity[k] != MPL_NO_CAPACITY; k++) {
+        if (!least_beyond(part, k + 1, &beyond) || (k + 1 == s->n && beyond > 0))
+            return UINT64_MAX;
+        if (k + 1 < s->n)
+            bound += beyond * (s->price[k + 1] - s->price[k]);
+    }
+    return bound;
+}
+
+/* ---- what was found -------------------------------------------------------------------------------------- */
+
+static uint64_t cost_of(const mpl_spill_part *part)
+{
+    uint64_t cost = 0;
+
+    for (uint32_t i = 0; i < part->n; i++)
+        cost += part->bytes[i] * part->s->price[part->memory[i]];
+    return cost;
+}
+
+static void keep(mpl_spill_part *part)
+{
+    part->found = true;
+    part->cost = cost_of(part);
+    part->finished |= part->cost == part->bound;
+    memcpy(part->best_memory, part->memory, part->n * sizeof *part->memory);
+    memcpy(part->best_offset, part->offset, part->n * sizeof *part->offset);
+}
+
+/* ---- first plans ----------------------------------------------------------------------------------------- */
+
+/* Each in turn into the nearest memory that has room. */
+static mpl_status dive(mpl_spill_part *part, const uint32_t *order)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = 0;
+
+    mpl_spill_clear(part);
+    for (; n < part->n && (n == 0 || part->memory[order[n - 1]] != MPL_NONE); n++) {
+        mpl_spill_verdict verdict = MPL_SPILL_NEVER;
+
+        for (uint32_t k = part->least[order[n]]; k < part->s->n && verdict != MPL_SPILL_FITS; k++)
+            MPL_TRY(mpl_spill_put(part, order[n], k, false, &verdict));
+    }
+    if (part->memory[order[n - 1]] != MPL_NONE && (!part->found || cost_of(part) < part->cost))
+        keep(part);
+out:
+    return st;
+}
+
+mpl_status mpl_spill_start(mpl_spill_part *part)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = part->s->run->ctx;
+    uint32_t *order = NULL;
+    uint64_t *key = NULL;
+
+    mpl_spill_clear(part);
+    part->bound = node_bound(part);
+    if (part->bound == UINT64_MAX) {
+        part->finished = true;
+        goto out;
+    }
+    MPL_TRY(mpl_new(ctx, order, part->n));
+    MPL_TRY(mpl_new(ctx, key, part->n));
+    mpl_ids_ascending(part->n, order);
+    MPL_TRY(dive(part, order));
+    for (uint32_t i = 0; i < part->n; i++)
+        key[i] = part->rival_begin[i + 1] - part->rival_begin[i];
+    MPL_TRY(mpl_sort_ids(ctx, part->n, order, key));
+    MPL_TRY(dive(part, order));
+out:
+    mpl_free(ctx, order);
+    mpl_free(ctx, key);
+    return st;
+}
+
+/* ---- the complete search --------------------------------------------------------------------------------- */
+
+/* The child that puts i into memory k is left out: nothing is known of it but its bound. */
+static void leave_out(mpl_spill_part *part, uint32_t i, uint32_t k)
+{
+    part->memory[i] = k;
+    part->open = mpl_min_u64(part->open, node_bound(part));
+    part->memory[i] = MPL_NONE;
+}
+
+static bool is_empty(const mpl_spill_part *part, uint32_t n, uint32_t k)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (part->memory[i] == k)
+            return false;
+    return true;
+}
+
+/* Whether memory k, as yet empty, is like the one before, empty too. */
+static bool is_copy(const mpl_spill_part *part, uint32_t i, uint32_t k)
+{
+    const mpl_spill *s = part->s;
+
+    return k > 0 && s->capacity[k] == s->capacity[k - 1] && s->price[k] == s->price[k - 1] &&
+           is_empty(part, i, k - 1);
+}
+
+static mpl_status decide_from(mpl_spill_part *part, uint32_t i)
+{
+    mpl_status st = MPL_OK;
+    uint64_t bound = node_bound(part);
+    uint32_t first;
+
+    if (bound == UINT64_MAX || (part->found && bound >= part->cost))
+        return MPL_OK;
+    if (i == part->n) {
+        keep(part);
+        return MPL_OK;
+    }
+    first = part->least[i];
+    if (part->twin[i] != MPL_NONE && part->memory[part->twin[i]] > first)
+        first = part->memory[part->twin[i]];
+    for (uint32_t k = first; k < part->s->n; k++) {
+        mpl_spill_verdict verdict = MPL_SPILL_UNKNOWN;
+
+        if (is_copy(part, i, k))
+            continue;
+        if (part->s->ticks < part->stop_ticks && !mpl_spill_over(part->s))
+            MPL_TRY(mpl_spill_put(part, i, k, true, &verdict));
+        if (verdict == MPL_SPILL_FITS) {
+            MPL_TRY(decide_from(part, i + 1));
+            mpl_spill_leave(part, i);
+        } else if (verdict == MPL_SPILL_UNKNOWN) {
+            leave_out(part, i, k);
+        }
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_spill_search(mpl_spill_part *part, uint64_t ticks)
+{
+    mpl_status st = MPL_OK;
+    uint64_t proved;
+
+    mpl_spill_clear(part);
+    part->open = UINT64_MAX;
+    part->stop_ticks = part->s->ticks + mpl_min_u64(ticks, UINT64_MAX - part->s->ticks);
+    MPL_TRY(decide_from(part, 0));
+    proved = part->found ? mpl_min_u64(part->cost, part->open) : part->open;
+    part->bound = mpl_max_u64(part->bound, proved);
+    part->finished = part->open >= (part->found ? part->cost : UINT64_MAX);
+out:
+    return st;
+}
+
+/* ---- the local search ------------------------------------------------------------------------------------ */
+
+/* The node in hand is the best one again. */
+static void go_back(mpl_spill_part *part)
+{
+    for (uint32_t i = 0; i < part->n; i++)
+        if (part->memory[i] != MPL_NONE && part->memory[i] != part->best_memory[i])
+            mpl_spill_leave(part, i);
+    memcpy(part->offset, part->best_offset, part->n * sizeof *part->offset);
+    for (uint32_t i = 0; i < part->n; i++)
+        if (part->memory[i] == MPL_NONE) {
+            uint64_t *load = part->load + (size_t)part->best_memory[i] * part->n_sections;
+
+            part->memory[i] = part->best_memory[i];
+            for (uint32_t t = part->begin[i]; t < part->end[i]; t++)
+                load[t] += part->bytes[i];
+        }
+    part->s->ticks += part->n;
+}
+
+/* Some rival of i in memory k leaves; MPL_NONE: there is none. */
+static uint32_t eject(mpl_spill_part *part, uint32_t i, uint32_t k)
+{
+    uint32_t begin = part->rival_begin[i], n = part->rival_begin[i + 1] - begin, start;
+
+    if (n == 0)
+        return MPL_NONE;
+    start = (uint32_t)mpl_rng_below(&part->rng, n);
+    for (uint32_t r = 0; r < n; r++) {
+        uint32_t j = part->rival[begin + (start + r) % n];
+
+        if (part->memory[j] == k) {
+            mpl_spill_leave(part, j);
+            return j;
+        }
+    }
+    return MPL_NONE;
+}
+
+static mpl_status move(mpl_spill_part *part, uint32_t i)
+{
+    mpl_status st = MPL_OK;
+    uint32_t near = part->memory[i] - part->least[i], out[EJECTED], n_out = 0;
+    uint32_t k = part->least[i] + (uint32_t)mpl_rng_below(&part->rng, near);
+    bool search = mpl_rng_below(&part->rng, SEARCHED_MOVES) == 0;
+    mpl_spill_verdict verdict;
+
+    mpl_spill_leave(part, i);
+    MPL_TRY(mpl_spill_put(part, i, k, search, &verdict));
+    while (verdict != MPL_SPILL_FITS && n_out < EJECTED && (out[n_out] = eject(part, i, k)) != MPL_NONE) {
+        n_out++;
+        MPL_TRY(mpl_spill_put(part, i, k, search, &verdict));
+    }
+    while (verdict == MPL_SPILL_FITS && n_out > 0) {
+        uint32_t j = out[--n_out];
+
+        verdict = MPL_SPILL_NEVER;
+        for (uint32_t m = part->least[j]; m < part->s->n && verdict != MPL_SPILL_FITS; m++)
+            MPL_TRY(mpl_spill_put(part, j, m, false, &verdict));
+    }
+    if (verdict == MPL_SPILL_FITS && cost_of(part) <= part->cost)
+        keep(part);
+    else
+        go_back(part);
+out:
+    return st;
+}
+
+mpl_status mpl_spill_improve(mpl_spill_part *part, uint64_t ticks)
+{
+    mpl_status st = MPL_OK;
+    mpl_spill *s = part->s;
+    uint64_t stop = s->ticks + mpl_min_u64(ticks, UINT64_MAX - s->ticks);
+
+    if (!part->found || part->finished)
+        return MPL_OK;
+    mpl_spill_clear(part);
+    go_back(part);
+    while (s->ticks < stop && !part->finished && !mpl_spill_over(s)) {
+        uint32_t i = (uint32_t)mpl_rng_below(&part->rng, part->n);
+
+        s->ticks++;
+        if (part->memory[i] > part->least[i])
+            MPL_TRY(move(part, i));
+    }
+out:
+    return st;
+}

@@ -1,0 +1,777 @@
+/* verify.c -- the independent verifier. See verify.h.
+ *
+ * Idea     Serial: sweep over time. The live buffers lie in disjoint ranges, so a newborn can only touch its two neighbours
+ *          by offset. Ranks by offset are fixed beforehand; a bitmap tree over them holds who is alive, and finds
+ *          neighbours in a few words. A buffer that overwrites another in place lies within it, and takes its place when
+ *          that one dies at the next step. A lifetime with gaps is swept
+ *          piece by piece, as if the buffer died and were born again at the same place. Parallel: sweep over offsets, and ask the partial order about each pair that
+ *          overlaps in memory.
+ *          Finding that a step has a conflict, and naming the first pair, are apart: naming is plain and runs once.
+ * Source   this project
+ * Cost     Serial: O(n log n) time, about 60 n bytes, n being buffers and gaps. Parallel: O(n log n + pairs that overlap in memory). */
+#include "planners/verify/verify.h"
+
+#include <stdlib.h>
+
+/* A set of numbers below n with its nearest members: level 0 has a bit a number, each level above a bit a word. */
+#define MAX_LEVELS 6
+
+#define MOST_COMPARED (UINT64_C(1) << 28) /* gaps of two buffers of a witness, in all */
+
+typedef struct bitset {
+    uint64_t *word[MAX_LEVELS];
+    uint32_t n_words[MAX_LEVELS];
+    uint32_t n_levels;
+} bitset;
+
+/* A buffer from one gap to the next. */
+typedef struct piece {
+    mpl_buffer b;
+    uint32_t from, to; /* [step] */
+} piece;
+
+typedef struct key {
+    uint64_t value;
+    uint32_t pool; /* compared first */
+    uint32_t id;   /* of a buffer or a piece; compared last */
+} key;
+
+typedef struct check {
+    mpl_ctx *ctx;
+    const mpl_problem *p;
+    const mpl_plan *plan;
+    key *by_offset; /* [n] */
+    uint32_t n_pieces;
+    piece *piece;             /* [n_pieces] of the lifetimes */
+    key *by_birth, *by_death; /* [n_pieces] */
+    uint32_t *rank;           /* [n] of each buffer in by_offset */
+    uint8_t *overwritten;     /* [n] 1: a buffer born at this step lies on it in place */
+    uint32_t *waiting;        /* [n_pieces] born in place at the last step, not yet in `live` */
+    uint32_t n_waiting;
+    bitset live;    /* ranks */
+    uint32_t *home; /* [n] the arena of each buffer: its pool; of pool 0 spread, first its memories */
+    uint32_t n_homes;
+    uint64_t *home_bytes; /* [n_homes] */
+} check;
+
+static int by_key(const void *a, const void *b)
+{
+    const key *x = a, *y = b;
+
+    if (x->pool != y->pool)
+        return x->pool > y->pool ? 1 : -1;
+    if (x->value != y->value)
+        return x->value > y->value ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static mpl_status bitset_init(mpl_ctx *ctx, bitset *set, uint32_t n)
+{
+    mpl_status st = MPL_OK;
+
+    do {
+        n = n / 64 + 1;
+        set->n_words[set->n_levels] = n;
+        MPL_TRY(mpl_new(ctx, set->word[set->n_levels], n));
+        set->n_levels++;
+    } while (n > 1);
+out:
+    return st;
+}
+
+static void bitset_add(bitset *set, uint32_t i)
+{
+    for (uint32_t level = 0; level < set->n_levels; level++, i /= 64)
+        set->word[level][i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+static void bitset_remove(bitset *set, uint32_t i)
+{
+    for (uint32_t level = 0; level < set->n_levels; level++, i /= 64) {
+        set->word[level][i / 64] &= ~(UINT64_C(1) << (i % 64));
+        if (set->word[level][i / 64] != 0)
+            return;
+    }
+}
+
+/* Smallest member above i, or MPL_NONE. */
+static uint32_t bitset_above(const bitset *set, uint32_t i)
+{
+    for (uint32_t level = 0; level < set->n_levels; level++, i /= 64) {
+        uint64_t rest = i % 64 == 63 ? 0 : set->word[level][i / 64] >> (i % 64 + 1) << (i % 64 + 1);
+
+        if (rest == 0)
+            continue;
+        i = i / 64 * 64 + (uint32_t)__builtin_ctzll(rest);
+        while (level-- > 0)
+            i = i * 64 + (uint32_t)__builtin_ctzll(set->word[level][i]);
+        return i;
+    }
+    return MPL_NONE;
+}
+
+/* Largest member below i, or MPL_NONE. */
+static uint32_t bitset_below(const bitset *set, uint32_t i)
+{
+    for (uint32_t level = 0; level < set->n_levels; level++, i /= 64) {
+        uint64_t rest = set->word[level][i / 64] & ((UINT64_C(1) << (i % 64)) - 1);
+
+        if (rest == 0)
+            continue;
+        i = i / 64 * 64 + 63 - (uint32_t)__builtin_clzll(rest);
+        while (level-- > 0)
+            i = i * 64 + 63 - (uint32_t)__builtin_clzll(set->word[level][i]);
+        return i;
+    }
+    return MPL_NONE;
+}
+
+static uint32_t n_gaps(const mpl_problem *p, mpl_buffer b)
+{
+    return p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0;
+}
+
+/* Whether b's bytes are its own at `step`: that is not in the first gap that ends behind it. */
+static bool is_needed(const mpl_problem *p, mpl_buffer b, uint32_t step)
+{
+    uint32_t low = p->gap_begin != NULL ? p->gap_begin[b] : 0, high = low + n_gaps(p, b), end = high;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+
+        if (p->gap_to[mid] <= step)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return p->birth[b] <= step && step < p->death[b] && (low == end || step < p->gap_from[low]);
+}
+
+/* Whether some step needs both: if so, one of them is born there, or is needed again there. */
+static bool needed_at_once(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    if (is_needed(p, b, p->birth[a]) || is_needed(p, a, p->birth[b]))
+        return true;
+    for (uint32_t i = 0; i < n_gaps(p, a); i++)
+        if (is_needed(p, b, p->gap_to[p->gap_begin[a] + i]))
+            return true;
+    for (uint32_t i = 0; i < n_gaps(p, b); i++)
+        if (is_needed(p, a, p->gap_to[p->gap_begin[b] + i]))
+            return true;
+    return false;
+}
+
+static uint64_t end_of(const check *c, mpl_buffer b)
+{
+    return c->plan->offset[b] + c->p->bytes[b];
+}
+
+static bool share_memory(const check *c, mpl_buffer a, mpl_buffer b)
+{
+    return c->home[a] == c->home[b] && c->plan->offset[a] < end_of(c, b) && c->plan->offset[b] < end_of(c, a);
+}
+
+/* Whether the problem offers (in, out) as an in-place pair. The pairs are sorted by (step, out, in) where steps exist;
+ * `step` is MPL_NONE under parallel, where they are looked through one by one. */
+static bool is_pair(const mpl_problem *p, mpl_buffer in, mpl_buffer out, uint32_t step)
+{
+    uint32_t low = 0, high = p->n_in_place;
+
+    while (step != MPL_NONE && low < high) {
+        uint32_t mid = low + (high - low) / 2;
+
+        if (p->in_place_step[mid] != step ? p->in_place_step[mid] < step : p->in_place_out[mid] < out)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (; low < p->n_in_place && (step == MPL_NONE || p->in_place_step[low] == step); low++) {
+        if (p->in_place_out[low] == out && p->in_place_in[low] == in)
+            return true;
+        if (step != MPL_NONE && p->in_place_out[low] != out)
+            return false;
+    }
+    return false;
+}
+
+/* Whether `out` may overwrite `in` where the plan has both: a pair, at the very same offset, within it. */
+static bool in_place(const check *c, mpl_buffer in, mpl_buffer out, uint32_t step)
+{
+    const mpl_problem *p = c->p;
+
+    if (c->plan->offset[in] != c->plan->offset[out] || p->bytes[out] > p->bytes[in])
+        return false;
+    if (step != MPL_NONE && (p->birth[out] != step || p->death[in] != step + 1 || p->birth[in] >= step))
+        return false;
+    return is_pair(p, in, out, step);
+}
+
+static bool is_before(const mpl_before *before, mpl_buffer a, mpl_buffer b)
+{
+    return before->row[(size_t)a * before->n_words + b / 64] >> (b % 64) & 1;
+}
+
+static const char *home_label(const check *c, mpl_buffer b, char text[80])
+{
+    if (c->plan->spread.n > 0 && c->p->pool[b] == 0)
+        snprintf(text, 80, "memory %u", c->home[b]);
+    else
+        snprintf(text, 80, "pool '%.60s'", c->p->pool_name[c->p->pool[b]]);
+    return text;
+}
+
+static mpl_status refuse_pair(const check *c, mpl_buffer a, mpl_buffer b, uint32_t step)
+{
+    char text_a[24], text_b[24], text[80], when[32] = "";
+    const mpl_problem *p = c->p;
+
+    if (step != MPL_NONE)
+        snprintf(when, sizeof when, " at step %u", step);
+    return mpl_fail(c->ctx, MPL_EINVALID, __FILE__, __LINE__,
+                    "buffers '%.100s' and '%.100s' overlap%s: bytes [%" PRIu64 ", %" PRIu64 ") and [%" PRIu64
+                    ", %" PRIu64 ") of %s",
+                    mpl_buffer_label(p, a, text_a), mpl_buffer_label(p, b, text_b), when, c->plan->offset[a],
+                    end_of(c, a), c->plan->offset[b], end_of(c, b), home_label(c, a, text));
+}
+
+/* ---- what holds of each buffer alone ------------------------------------------------------------------------- */
+
+static mpl_status check_place(check *c, mpl_buffer b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    const mpl_spread *spread = &c->plan->spread;
+    uint64_t offset = c->plan->offset[b], end, capacity = p->pool_capacity[p->pool[b]];
+    char text[24], other[24], home[80];
+    const char *label = mpl_buffer_label(p, b, text);
+
+    if (!mpl_add_bytes(offset, p->bytes[b], &end) || end > INT64_MAX)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' at offset %" PRIu64 " ends beyond 2^63 - 1 bytes",
+                 label, offset);
+    if (offset % p->align[b] != 0)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' at offset %" PRIu64 " is not aligned to %u bytes",
+                 label, offset, p->align[b]);
+    if (spread->n > 0 && p->pool[b] == 0)
+        capacity = mpl_min_u64(capacity, spread->capacity[spread->memory[b]]);
+    if (capacity != MPL_NO_CAPACITY && end > capacity)
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "buffer '%.100s' ends at byte %" PRIu64 ", beyond the %" PRIu64 " bytes of %s", label, end,
+                 capacity, home_label(c, b, home));
+    if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED && p->fixed[b] != offset)
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "buffer '%.100s' is fixed at offset %" PRIu64 ", and the plan has it at %" PRIu64, label,
+                 p->fixed[b], offset);
+    if (p->inside != NULL &&
+        (offset < p->inside_at[b] || offset - p->inside_at[b] != c->plan->offset[p->inside[b]] ||
+         c->home[p->inside[b]] != c->home[b]))
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "buffer '%.100s' at offset %" PRIu64 " of %s does not lie %" PRIu64
+                 " bytes behind buffer '%.100s', which is at offset %" PRIu64,
+                 label, offset, home_label(c, b, home), p->inside_at[b],
+                 mpl_buffer_label(p, p->inside[b], other), c->plan->offset[p->inside[b]]);
+    c->home_bytes[c->home[b]] = mpl_max_u64(c->home_bytes[c->home[b]], end);
+out:
+    return st;
+}
+
+/* Where each buffer is at home. */
+static mpl_status find_homes(check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_spread *spread = &c->plan->spread;
+    const uint32_t *pool = c->p->pool;
+    char text[24];
+
+    c->n_homes = spread->n > 0 ? spread->n + c->p->n_pools - 1 : c->p->n_pools;
+    MPL_TRY(mpl_new(c->ctx, c->home, c->p->n));
+    MPL_TRY(mpl_new(c->ctx, c->home_bytes, c->n_homes));
+    if (spread->n > 0 && c->plan->block != NULL)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "a plan has blocks or several memories, not both");
+    for (mpl_buffer b = 0; b < c->p->n; b++) {
+        if (spread->n > 0 && spread->memory[b] >= (pool[b] == 0 ? spread->n : 1))
+            MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' of pool %u is in memory %u of %u",
+                     mpl_buffer_label(c->p, b, text), pool[b], spread->memory[b], spread->n);
+        if (spread->n == 0)
+            c->home[b] = pool[b];
+        else
+            c->home[b] = pool[b] == 0 ? spread->memory[b] : spread->n + pool[b] - 1;
+    }
+out:
+    return st;
+}
+
+static mpl_status check_whole(check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_plan *plan = c->plan;
+
+    if (plan->n != c->p->n)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan has %u buffers, the problem %u", plan->n, c->p->n);
+    if (plan->n_pools != c->p->n_pools)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan has %u pools, the problem %u", plan->n_pools, c->p->n_pools);
+    if (plan->claim != MPL_FEASIBLE && plan->claim != MPL_OPTIMAL)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan claims '%s': it places nothing that could be checked",
+                 mpl_claim_name(plan->claim));
+    MPL_TRY(find_homes(c));
+    for (mpl_buffer b = 0; b < c->p->n; b++)
+        MPL_TRY(check_place(c, b));
+out:
+    return st;
+}
+
+/* ---- serial: a sweep over time ------------------------------------------------------------------------------- */
+
+/* Names the first conflict at `step`. Buffers that share memory with a neighbour by offset are the only candidates
+ * for the lower id; each is compared with everything alive. */
+static mpl_status name_conflict(check *c, uint32_t step)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    uint8_t *candidate = NULL;
+    mpl_buffer *alive = NULL, reach = MPL_NONE;
+    uint32_t n = 0;
+
+    MPL_TRY(mpl_new(c->ctx, candidate, p->n));
+    MPL_TRY(mpl_new(c->ctx, alive, p->n));
+    for (uint32_t i = 0; i < p->n; i++) { /* by offset; `reach` is the one that ends last so far */
+        mpl_buffer b = c->by_offset[i].id;
+
+        if (!is_needed(p, b, step))
+            continue;
+        if (reach != MPL_NONE && share_memory(c, reach, b))
+            candidate[reach] = candidate[b] = 1;
+        if (reach == MPL_NONE || c->home[reach] != c->home[b] || end_of(c, b) > end_of(c, reach))
+            reach = b;
+    }
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (is_needed(p, b, step))
+            alive[n++] = b;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = i + 1; candidate[alive[i]] && j < n; j++)
+            if (share_memory(c, alive[i], alive[j]) && !in_place(c, alive[i], alive[j], step) &&
+                !in_place(c, alive[j], alive[i], step)) {
+                st = refuse_pair(c, alive[i], alive[j], step);
+                goto out;
+            }
+    MPL_FAIL(c->ctx, MPL_EINVALID, "buffers overlap at step %u",
+             step); /* not reached: the sweep found a pair */
+out:
+    mpl_free(c->ctx, candidate);
+    mpl_free(c->ctx, alive);
+    return st;
+}
+
+/* Makes a piece, born at `step`, alive; false when it overlaps what it may not overwrite. */
+static bool be_born(check *c, uint32_t id, uint32_t step)
+{
+    mpl_buffer b = c->piece[id].b;
+    uint32_t below = bitset_below(&c->live, c->rank[b]), above = bitset_above(&c->live, c->rank[b]);
+    mpl_buffer met = MPL_NONE;
+
+    if (below != MPL_NONE && share_memory(c, c->by_offset[below].id, b))
+        met = c->by_offset[below].id;
+    if (above != MPL_NONE && share_memory(c, c->by_offset[above].id, b)) {
+        if (met != MPL_NONE)
+            return false;
+        met = c->by_offset[above].id;
+    }
+    if (met == MPL_NONE) {
+        bitset_add(&c->live, c->rank[b]);
+        return true;
+    }
+    if (c->overwritten[met] || !in_place(c, met, b, step))
+        return false;
+    c->overwritten[met] = 1;
+    c->waiting[c->n_waiting++] = id;
+    return true;
+}
+
+static mpl_status sweep_time(check *c)
+{
+    mpl_status st = MPL_OK;
+    const piece *pieces = c->piece;
+    uint32_t n_born = 0, n_dead = 0;
+
+    while (n_born < c->n_pieces) {
+        uint32_t step = (uint32_t)(c->by_birth[n_born].value / 2);
+
+        for (; n_dead < c->n_pieces && c->by_death[n_dead].value <= step; n_dead++)
+            bitset_remove(&c->live, c->rank[pieces[c->by_death[n_dead].id].b]);
+        /* Whom they overwrote died at or before this step. */
+        for (uint32_t i = 0; i < c->n_waiting; i++)
+            if (pieces[c->waiting[i]].to > step)
+                bitset_add(&c->live, c->rank[pieces[c->waiting[i]].b]);
+        c->n_waiting = 0;
+        for (; n_born < c->n_pieces && c->by_birth[n_born].value / 2 == step; n_born++)
+            if (!be_born(c, c->by_birth[n_born].id, step)) {
+                st = name_conflict(c, step);
+                goto out;
+            }
+    }
+out:
+    return st;
+}
+
+static mpl_status cut_lifetimes(check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+
+    MPL_TRY(mpl_new(c->ctx, c->piece, p->n + (size_t)(p->gap_begin != NULL ? p->gap_begin[p->n] : 0)));
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        c->piece[c->n_pieces] = (piece){b, p->birth[b], p->death[b]};
+        for (uint32_t i = 0; i < n_gaps(p, b); i++) {
+            c->piece[c->n_pieces++].to = p->gap_from[p->gap_begin[b] + i];
+            c->piece[c->n_pieces] = (piece){b, p->gap_to[p->gap_begin[b] + i], p->death[b]};
+        }
+        c->n_pieces++;
+    }
+out:
+    return st;
+}
+
+static mpl_status check_serial(check *c)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(cut_lifetimes(c));
+    MPL_TRY(mpl_new(c->ctx, c->by_birth, c->n_pieces));
+    MPL_TRY(mpl_new(c->ctx, c->by_death, c->n_pieces));
+    MPL_TRY(mpl_new(c->ctx, c->overwritten, c->p->n));
+    MPL_TRY(mpl_new(c->ctx, c->waiting, c->n_pieces));
+    MPL_TRY(bitset_init(c->ctx, &c->live, c->p->n));
+    for (uint32_t i = 0; i < c->n_pieces; i++) {
+        /* Who comes back from a gap goes first: a newborn may overwrite it in place at this very step. */
+        c->by_birth[i] =
+            (key){2 * (uint64_t)c->piece[i].from + (i == 0 || c->piece[i - 1].b != c->piece[i].b), 0, i};
+        c->by_death[i] = (key){c->piece[i].to, 0, i};
+    }
+    qsort(c->by_birth, c->n_pieces, sizeof *c->by_birth, by_key);
+    qsort(c->by_death, c->n_pieces, sizeof *c->by_death, by_key);
+    MPL_TRY(sweep_time(c));
+out:
+    return st;
+}
+
+/* ---- parallel: a sweep over offsets -------------------------------------------------------------------------- */
+
+static mpl_status check_parallel(check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    mpl_buffer *open = NULL, low = MPL_NONE, high = MPL_NONE;
+    uint32_t n_open = 0;
+
+    MPL_TRY(mpl_new(c->ctx, open, p->n));
+    for (uint32_t i = 0; i < p->n; i++) {
+        mpl_buffer b = c->by_offset[i].id;
+        uint32_t kept = 0;
+
+        for (uint32_t j = 0; j < n_open; j++) {
+            mpl_buffer a = open[j], first = a < b ? a : b, second = a < b ? b : a;
+
+            if (!share_memory(c, a, b))
+                continue;
+            open[kept++] = a;
+            if (is_before(p->before, a, b) || is_before(p->before, b, a) || in_place(c, a, b, MPL_NONE) ||
+                in_place(c, b, a, MPL_NONE))
+                continue;
+            if (low == MPL_NONE || first < low || (first == low && second < high))
+                low = first, high = second;
+        }
+        n_open = kept;
+        open[n_open++] = b;
+    }
+    if (low != MPL_NONE)
+        st = refuse_pair(c, low, high, MPL_NONE);
+out:
+    mpl_free(c->ctx, open);
+    return st;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------------- */
+
+/* Blocks are ranges of their own: two of one pool do not overlap, whenever their buffers live. */
+static mpl_status check_blocks(check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    mpl_buffer reach = MPL_NONE;
+    uint8_t *closed = NULL;
+    char text_a[24], text_b[24];
+
+    MPL_TRY(mpl_new(c->ctx, closed, p->n));
+    for (uint32_t i = 0; i < p->n; i++) {
+        mpl_buffer b = c->by_offset[i].id;
+        uint32_t block = c->plan->block[b];
+        bool same = reach != MPL_NONE && p->pool[reach] == p->pool[b] && c->plan->block[reach] == block;
+
+        if (block >= p->n)
+            MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' is in block %u of at most %u",
+                     mpl_buffer_label(p, b, text_a), block, p->n);
+        if (!same && closed[block])
+            MPL_FAIL(c->ctx, MPL_EINVALID, "block %u has buffer '%.100s' beyond another block", block,
+                     mpl_buffer_label(p, b, text_a));
+        if (!same && reach != MPL_NONE && share_memory(c, reach, b))
+            MPL_FAIL(c->ctx, MPL_EINVALID, "blocks %u and %u overlap: buffers '%.100s' and '%.100s'",
+                     c->plan->block[reach], block, mpl_buffer_label(p, reach, text_a),
+                     mpl_buffer_label(p, b, text_b));
+        closed[block] = 1;
+        if (!same || end_of(c, b) > end_of(c, reach))
+            reach = b;
+    }
+out:
+    mpl_free(c->ctx, closed);
+    return st;
+}
+
+bool mpl_verify_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    if (a == b || p->pool[a] != p->pool[b])
+        return false;
+    if (p->before != NULL)
+        return !is_before(p->before, a, b) && !is_before(p->before, b, a);
+    return needed_at_once(p, a, b);
+}
+
+/* Whether some step needs every buffer of the witness. */
+static mpl_status share_a_step(const check *c, bool *yes)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    key *event = NULL; /* one begins to be needed (1), or no longer is (0) */
+    size_t n = 0, room = 2 * (size_t)c->plan->n_witness;
+    uint32_t needed = 0;
+
+    for (uint32_t i = 0; i < c->plan->n_witness; i++)
+        room += 2 * (size_t)n_gaps(p, c->plan->witness[i]);
+    MPL_TRY(mpl_new(c->ctx, event, room));
+    for (uint32_t i = 0; i < c->plan->n_witness; i++) {
+        mpl_buffer b = c->plan->witness[i];
+
+        event[n++] = (key){p->birth[b], 0, 1};
+        event[n++] = (key){p->death[b], 0, 0};
+        for (uint32_t k = 0; k < n_gaps(p, b); k++) {
+            event[n++] = (key){p->gap_from[p->gap_begin[b] + k], 0, 0};
+            event[n++] = (key){p->gap_to[p->gap_begin[b] + k], 0, 1};
+        }
+    }
+    qsort(event, n, sizeof *event, by_key);
+    for (size_t i = 0; i < n && needed < c->plan->n_witness; i++)
+        needed = event[i].id == 1 ? needed + 1 : needed - 1;
+    *yes = needed == c->plan->n_witness;
+out:
+    mpl_free(c->ctx, event);
+    return st;
+}
+
+static mpl_status refuse_witness(const check *c, mpl_buffer a, mpl_buffer b)
+{
+    char text_a[24], text_b[24];
+
+    return mpl_fail(c->ctx, MPL_EINVALID, __FILE__, __LINE__,
+                    "the certificate names '%.100s' and '%.100s', which can share memory",
+                    mpl_buffer_label(c->p, a, text_a), mpl_buffer_label(c->p, b, text_b));
+}
+
+/* Under a partial order: whether none of members[] is before another. */
+static mpl_status check_antichain(const check *c, const uint64_t *members)
+{
+    mpl_status st = MPL_OK;
+    const mpl_before *before = c->p->before;
+
+    for (uint32_t i = 0; i < c->plan->n_witness; i++)
+        for (uint32_t w = 0; w < before->n_words; w++) {
+            mpl_buffer a = c->plan->witness[i];
+            uint64_t behind = before->row[(size_t)a * before->n_words + w] & members[w];
+
+            if (behind != 0)
+                MPL_TRY(refuse_witness(c, a, w * 64 + (uint32_t)__builtin_ctzll(behind)));
+        }
+out:
+    return st;
+}
+
+/* Serial: whether each two of the witness are needed at some step. */
+static mpl_status check_clique(const check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_buffer *b = c->plan->witness;
+    uint64_t n = c->plan->n_witness, n_pieces = 0;
+    bool at_once;
+
+    MPL_TRY(share_a_step(c, &at_once));
+    for (uint32_t i = 0; i < n; i++)
+        n_pieces += 1 + (uint64_t)n_gaps(c->p, b[i]);
+    if (!at_once && n_pieces > MOST_COMPARED / n)
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the certificate's %" PRIu64 " buffers, which no step needs all, take more than 2^28 "
+                 "comparisons",
+                 n);
+    for (uint32_t i = 0; i < n && !at_once; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (!needed_at_once(c->p, b[k], b[i]))
+                MPL_TRY(refuse_witness(c, b[k], b[i]));
+out:
+    return st;
+}
+
+/* Whether no two of the witness, which are members[], can ever share a byte: they conflict, and are no pair. */
+static mpl_status check_apart(const check *c, const uint64_t *members)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+
+    for (uint32_t k = 0; k < p->n_in_place; k++)
+        if (mpl_bit_has(members, p->in_place_in[k]) && mpl_bit_has(members, p->in_place_out[k]))
+            MPL_TRY(refuse_witness(c, p->in_place_in[k], p->in_place_out[k]));
+    st = p->before != NULL ? check_antichain(c, members) : check_clique(c);
+out:
+    return st;
+}
+
+/* Whether pool 0 can end at `bytes`, or anywhere from `low` up to it: with some buffer at a multiple of its alignment. */
+static bool ends_between(const mpl_problem *p, uint64_t low, uint64_t bytes)
+{
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        uint64_t above = low > p->bytes[b] ? low - p->bytes[b] : 0;
+
+        above += (p->align[b] - above % p->align[b]) % p->align[b];
+        if (p->pool[b] == 0 && p->bytes[b] + above <= bytes)
+            return true;
+    }
+    return false;
+}
+
+/* The witness of the bound: buffers of pool 0 that are pairwise kept apart and add up to it, counted in slots of the least
+ * alignment, less the largest rest of a last slot (the topmost buffer's is not needed). The bound may be above that, as long as
+ * the pool cannot end between the two. */
+static mpl_status check_witness(const check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = c->p;
+    uint64_t grain = UINT64_C(1) << 31, sum = 0, rest = 0, *members = NULL;
+    char text[24];
+
+    MPL_TRY(mpl_new(c->ctx, members, p->n / 64 + 1));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (p->pool[b] == 0 && p->align[b] < grain)
+            grain = p->align[b];
+    for (uint32_t i = 0; i < c->plan->n_witness; i++) {
+        mpl_buffer b = c->plan->witness[i];
+        uint64_t slots;
+
+        if (b >= p->n || (i > 0 && b <= c->plan->witness[i - 1]))
+            MPL_FAIL(c->ctx, MPL_EINVALID, "the certificate's buffers do not ascend below %u", p->n);
+        if (p->pool[b] != 0)
+            MPL_FAIL(c->ctx, MPL_EINVALID,
+                     "the certificate names '%.100s' of pool '%.60s', the bound is of pool '%.60s'",
+                     mpl_buffer_label(p, b, text), p->pool_name[p->pool[b]], p->pool_name[0]);
+        mpl_bit_add(members, b);
+        slots = (p->bytes[b] + grain - 1) / grain * grain;
+        sum += slots; /* the plan's own height, if they are apart */
+        rest = mpl_max_u64(rest, slots - p->bytes[b]);
+    }
+    MPL_TRY(check_apart(c, members));
+    if (c->plan->bound_bytes < sum - rest ||
+        (c->plan->bound_bytes > sum - rest && ends_between(p, sum - rest, c->plan->bound_bytes - 1)))
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the certificate's buffers prove %" PRIu64 " bytes, the plan claims %" PRIu64, sum - rest,
+                 c->plan->bound_bytes);
+out:
+    mpl_free(c->ctx, members);
+    return st;
+}
+
+/* What a plan over several memories says of its cost; it has nothing to say of bytes. */
+static mpl_status check_cost(const check *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_spread *spread = &c->plan->spread;
+    uint64_t cost = 0, one;
+
+    if (c->plan->bound_bytes != 0 || c->plan->n_witness != 0)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "a plan over several memories claims a bound on bytes");
+    for (mpl_buffer b = 0; b < c->p->n; b++)
+        if (c->p->pool[b] == 0 && (!mpl_mul_bytes(c->p->bytes[b], spread->price[spread->memory[b]], &one) ||
+                                   !mpl_add_bytes(cost, one, &cost)))
+            MPL_FAIL(c->ctx, MPL_EINVALID, "the plan's cost passes 2^64");
+    if (cost != spread->cost)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "the plan costs %" PRIu64 ", and claims to cost %" PRIu64, cost,
+                 spread->cost);
+    if (cost < spread->cost_bound || (c->plan->claim == MPL_OPTIMAL && cost != spread->cost_bound))
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the plan costs %" PRIu64 " and claims to be %s, and nobody to pay less than %" PRIu64, cost,
+                 mpl_claim_name(c->plan->claim), spread->cost_bound);
+out:
+    return st;
+}
+
+static mpl_status check_claims(const check *c)
+{
+    mpl_status st = MPL_OK;
+    uint64_t peak = c->home_bytes[0], bound = c->plan->bound_bytes;
+
+    if (c->plan->spread.n > 0)
+        return check_cost(c);
+    if (peak < bound)
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the plan needs %" PRIu64 " bytes, less than the %" PRIu64
+                 " that it claims nobody can do without",
+                 peak, bound);
+    if (c->plan->claim == MPL_OPTIMAL && peak != bound)
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "the plan claims to be optimal with %" PRIu64 " bytes, and its bound is %" PRIu64, peak,
+                 bound);
+out:
+    return st;
+}
+
+/* The only thing that the verifier writes. */
+static mpl_status put_bytes(const check *c, mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = plan->spread.n > 0 ? plan->spread.n : 1;
+    uint64_t sum = 0;
+
+    for (uint32_t k = 0; k < n; k++)
+        if (!mpl_add_bytes(sum, c->home_bytes[k], &sum) || sum > INT64_MAX)
+            MPL_FAIL(c->ctx, MPL_EINVALID, "the memories together pass 2^63 - 1 bytes");
+    if (plan->spread.n > 0)
+        memcpy(plan->spread.bytes, c->home_bytes, n * sizeof *plan->spread.bytes);
+    plan->peak_bytes = plan->pool_bytes[0] = sum;
+    for (uint32_t pool = 1; pool < c->p->n_pools; pool++)
+        plan->pool_bytes[pool] = c->home_bytes[n - 1 + pool];
+out:
+    return st;
+}
+
+mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    check c = {.ctx = ctx, .p = p, .plan = plan};
+
+    MPL_TRY(mpl_problem_check(ctx, p));
+    MPL_TRY(check_whole(&c));
+    MPL_TRY(mpl_new(ctx, c.by_offset, p->n));
+    MPL_TRY(mpl_new(ctx, c.rank, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        c.by_offset[b] = (key){plan->offset[b], c.home[b], b};
+    qsort(c.by_offset, p->n, sizeof *c.by_offset, by_key);
+    for (uint32_t i = 0; i < p->n; i++)
+        c.rank[c.by_offset[i].id] = i;
+    MPL_TRY(p->before == NULL ? check_serial(&c) : check_parallel(&c));
+    if (plan->block != NULL)
+        MPL_TRY(check_blocks(&c));
+    MPL_TRY(check_claims(&c));
+    if (plan->n_witness > 0)
+        MPL_TRY(check_witness(&c));
+    MPL_TRY(put_bytes(&c, plan));
+out:
+    for (uint32_t i = 0; i < c.live.n_levels; i++)
+        mpl_free(ctx, c.live.word[i]);
+    void *arrays[] = {c.by_offset,   c.by_birth, c.by_death, c.rank,      c.piece,
+                      c.overwritten, c.waiting,  c.home,     c.home_bytes};
+    MPL_FREE_ALL(ctx, arrays);
+    return st;
+}

@@ -1,0 +1,217 @@
+/* verify_graph.c -- the verifier of parallel safety: straight from the graph, by its own reachability. See verify.h.
+ *
+ * Cost     O(ops * edges / 64) for reachability, then a few bit tests for each pair of buffers that overlap in memory;
+ *          ops^2 / 8 bytes. */
+#include "planners/verify/verify.h"
+
+#include <stdlib.h>
+
+typedef struct checker {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    const mpl_value_map *map;
+    const mpl_problem *p;
+    const mpl_plan *plan;
+    uint32_t n_words;
+    uint64_t *later;       /* [n_ops * n_words] operations that can only run after this one */
+    uint32_t *touch_begin; /* [n + 1] into touch: operations that read or write the buffer */
+    mpl_op *touch;
+} checker;
+
+/* An operation whose results lie where it would put them runs nothing, so it touches nothing. */
+static bool runs(const checker *c, mpl_op op)
+{
+    return c->map->op_nothing == NULL || c->map->op_nothing[op] == 0;
+}
+
+static void mark_later(checker *c)
+{
+    const mpl_graph *g = c->g;
+
+    for (mpl_op op = g->n_ops; op-- > 0;)
+        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
+            mpl_value v = g->op_out[i];
+
+            for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0;
+                 v != MPL_NONE && k < g->value_use_begin[v + 1]; k++) {
+                mpl_op user = g->value_use[k];
+
+                c->later[(size_t)op * c->n_words + user / 64] |= UINT64_C(1) << (user % 64);
+                for (uint32_t w = 0; w < c->n_words; w++)
+                    c->later[(size_t)op * c->n_words + w] |= c->later[(size_t)user * c->n_words + w];
+            }
+        }
+}
+
+static bool is_later(const checker *c, mpl_op early, mpl_op late)
+{
+    return (c->later[(size_t)early * c->n_words + late / 64] >> (late % 64) & 1) != 0;
+}
+
+/* In how many buffers a value lies, from its first on. */
+static uint32_t n_buffers(const checker *c, mpl_value v)
+{
+    return c->map->value_buffers != NULL ? c->map->value_buffers[v] : 1;
+}
+
+/* Calls for every (buffer, operation) that touch: counts into begin[b + 2], or fills touch[] at begin[b + 1]. */
+static void visit_touches(checker *c, bool fill)
+{
+    const mpl_graph *g = c->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint32_t n_in = mpl_n_read(g, op);
+        uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
+
+        for (uint32_t i = 0; i <= n_in + n_out && runs(c, op); i++) {
+            mpl_buffer b = c->map->op_workspace != NULL ? c->map->op_workspace[op] : MPL_NONE;
+            uint32_t n = 1;
+
+            if (i < n_in + n_out) {
+                mpl_value v =
+                    i < n_in ? g->op_in[g->op_in_begin[op] + i] : g->op_out[g->op_out_begin[op] + i - n_in];
+
+                b = v != MPL_NONE ? c->map->value_buffer[v] : MPL_NONE;
+                n = v != MPL_NONE ? n_buffers(c, v) : 0;
+            }
+            for (; b != MPL_NONE && n > 0; b++, n--)
+                if (fill)
+                    c->touch[c->touch_begin[b + 1]++] = op;
+                else
+                    c->touch_begin[b + 2]++;
+        }
+    }
+}
+
+static mpl_status list_touches(checker *c)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_new(c->ctx, c->touch_begin, (size_t)c->p->n + 2));
+    visit_touches(c, false);
+    for (uint32_t b = 0; b < c->p->n; b++)
+        c->touch_begin[b + 2] += c->touch_begin[b + 1];
+    MPL_TRY(mpl_new(c->ctx, c->touch, c->touch_begin[c->p->n + 1]));
+    visit_touches(c, true);
+out:
+    return st;
+}
+
+/* Whether everything that touches a must have run before anything that touches b; *from, *to: two that need not. */
+static bool all_before(const checker *c, mpl_buffer a, mpl_buffer b, mpl_op *from, mpl_op *to)
+{
+    for (uint32_t i = c->touch_begin[a]; i < c->touch_begin[a + 1]; i++)
+        for (uint32_t k = c->touch_begin[b]; k < c->touch_begin[b + 1]; k++)
+            if (!is_later(c, c->touch[i], c->touch[k])) {
+                *from = c->touch[i];
+                *to = c->touch[k];
+                return false;
+            }
+    return true;
+}
+
+/* Whether `out`, which somebody touches, may overwrite `in`: one operation makes the first value of `out` from a value in
+ * `in`, its operator allows that for equal types and dims, and everything else that touches `in` must have run before it. */
+static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
+{
+    const mpl_graph *g = c->g;
+    mpl_op maker = c->touch[c->touch_begin[out]]; /* lists ascend: the first */
+    mpl_value made = g->op_out[g->op_out_begin[maker]];
+    uint64_t at = c->p->inside != NULL ? c->p->inside_at[in] : 0; /* of the buffer in its storage */
+    bool reads = false;
+
+    if (made == MPL_NONE || c->map->value_buffer[made] != out || n_buffers(c, made) != 1 ||
+        mpl_value_strided(c->map, made))
+        return false;
+    for (uint32_t i = g->op_in_begin[maker]; i < g->op_in_begin[maker + 1]; i++) {
+        mpl_value v = g->op_in[i];
+        unsigned traits = mpl_op_table[g->op_kind[maker]].traits;
+        bool allowed = (traits & MPL_IN_PLACE_ANY) != 0 ||
+                       ((traits & MPL_IN_PLACE_0) != 0 && i == g->op_in_begin[maker]);
+
+        reads |= v != MPL_NONE && c->map->value_buffer[v] == in && n_buffers(c, v) == 1 &&
+                 !mpl_value_strided(c->map, v) && c->map->value_offset[v] == at && allowed &&
+                 g->value_type[v] == g->value_type[made] && g->value_bytes[v] == g->value_bytes[made];
+    }
+    for (uint32_t i = c->touch_begin[out]; reads && i < c->touch_begin[out + 1]; i++)
+        reads = c->touch[i] == maker || is_later(c, maker, c->touch[i]);
+    for (uint32_t i = c->touch_begin[in]; reads && i < c->touch_begin[in + 1]; i++)
+        reads = c->touch[i] == maker || is_later(c, c->touch[i], maker);
+    return reads && c->p->bytes[out] <= c->p->bytes[in];
+}
+
+static mpl_status check_pair(const checker *c, mpl_buffer a, mpl_buffer b)
+{
+    mpl_status st = MPL_OK;
+    mpl_op from, to;
+    char one[24], other[24];
+
+    if (all_before(c, a, b, &from, &to) || all_before(c, b, a, &from, &to))
+        return MPL_OK;
+    if (c->plan->offset[a] == c->plan->offset[b] && (may_overwrite(c, a, b) || may_overwrite(c, b, a)))
+        return MPL_OK;
+    MPL_FAIL(c->ctx, MPL_EINVALID,
+             "buffers '%.80s' [%" PRIu64 ", %" PRIu64 ") and '%.80s' [%" PRIu64 ", %" PRIu64
+             ") overlap, but operation "
+             "'%.60s' need not run before '%.60s'",
+             mpl_buffer_label(c->p, a, one), c->plan->offset[a], c->plan->offset[a] + c->p->bytes[a],
+             mpl_buffer_label(c->p, b, other), c->plan->offset[b], c->plan->offset[b] + c->p->bytes[b],
+             c->g->op_name[from], c->g->op_name[to]);
+out:
+    return st;
+}
+
+typedef struct placed {
+    uint64_t begin, end;
+    uint32_t pool;
+    mpl_buffer b;
+} placed;
+
+static int by_place(const void *left, const void *right)
+{
+    const placed *x = left, *y = right;
+
+    if (x->pool != y->pool)
+        return x->pool < y->pool ? -1 : 1;
+    if (x->begin != y->begin)
+        return x->begin < y->begin ? -1 : 1;
+    return (x->b > y->b) - (x->b < y->b);
+}
+
+/* Every pair that overlaps in memory: by offset, each against those after it that begin before it ends. */
+static mpl_status check_overlaps(const checker *c)
+{
+    mpl_status st = MPL_OK;
+    placed *list = NULL;
+
+    MPL_TRY(mpl_new(c->ctx, list, c->p->n));
+    for (mpl_buffer b = 0; b < c->p->n; b++)
+        list[b] = (placed){c->plan->offset[b], c->plan->offset[b] + c->p->bytes[b],
+                           mpl_plan_arena(c->p, c->plan, b), b};
+    qsort(list, c->p->n, sizeof *list, by_place);
+    for (uint32_t i = 0; i < c->p->n; i++)
+        for (uint32_t k = i + 1; k < c->p->n && list[k].pool == list[i].pool && list[k].begin < list[i].end;
+             k++)
+            MPL_TRY(check_pair(c, list[i].b, list[k].b));
+out:
+    mpl_free(c->ctx, list);
+    return st;
+}
+
+mpl_status mpl_verify_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map, const mpl_problem *p,
+                            const mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    checker c = {.ctx = ctx, .g = g, .map = map, .p = p, .plan = plan};
+
+    c.n_words = g->n_ops / 64 + (g->n_ops % 64 != 0);
+    MPL_TRY(mpl_new(ctx, c.later, (size_t)g->n_ops * c.n_words));
+    mark_later(&c);
+    MPL_TRY(list_touches(&c));
+    MPL_TRY(check_overlaps(&c));
+out:
+    mpl_free(ctx, c.later);
+    mpl_free(ctx, c.touch_begin);
+    mpl_free(ctx, c.touch);
+    return st;
+}

@@ -1,0 +1,258 @@
+/* verify_units.c -- whether what may run at the same time keeps apart in memory, for the verifier of control flow. See
+ * mpl_verify_places in verify.h.
+ *
+ * Idea     A unit is an operation of the whole graph with all of its blocks. Two that need not run one after the other may neither write
+ *          what the other reads nor what it writes. Then they can change places in any order of the units, and every order, and every
+ *          run at the same time, does what the order does that was looked at step by step.
+ * Source   this project; the argument is that of traces of independent actions (Mazurkiewicz, 1977).
+ * Cost     O(units * reads / 64 + pairs of touches that overlap). */
+#include "planners/verify/verify_flow_priv.h"
+
+#include <stdlib.h>
+
+/* What one unit does to one range of memory. */
+typedef struct touch {
+    mpl_flow_spot spot;
+    mpl_op unit;
+    mpl_value value; /* MPL_NONE: none, what is copied crosswise, or a workspace */
+    bool writes;
+} touch;
+
+typedef struct units {
+    mpl_flow_map *m;
+    const mpl_graph *g;
+    mpl_op *unit;    /* [n_ops] the operation of the whole graph that one is, or is in */
+    uint32_t words;  /* of a set of operations */
+    uint64_t *later; /* [n_ops * words] units that run only after it */
+    touch *touch;
+    size_t n, room;
+    mpl_flow_spots spots; /* scratch */
+} units;
+
+/* ---- who is before whom ------------------------------------------------------------------------------------------- */
+
+static bool is_later(const units *u, mpl_op early, mpl_op late)
+{
+    return (u->later[(size_t)early * u->words + late / 64] >> (late % 64) & 1) != 0;
+}
+
+/* `reader` reads v in one of its operations. */
+static void note_read(units *u, mpl_value v, mpl_op reader)
+{
+    mpl_op maker = v != MPL_NONE && u->g->value_block[v] == 0 ? u->g->value_op[v] : MPL_NONE;
+
+    if (maker != MPL_NONE)
+        u->later[(size_t)maker * u->words + reader / 64] |= UINT64_C(1) << (reader % 64);
+}
+
+static mpl_status order_units(units *u)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = u->g;
+
+    u->words = g->n_ops / 64 + 1;
+    MPL_TRY(mpl_new(u->m->ctx, u->unit, g->n_ops));
+    MPL_TRY(mpl_new(u->m->ctx, u->later, (size_t)g->n_ops * u->words));
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        for (u->unit[op] = op; g->op_block[u->unit[op]] != 0;)
+            u->unit[op] = g->block_owner[g->op_block[u->unit[op]]];
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            note_read(u, g->op_in[i], u->unit[op]);
+    }
+    for (uint32_t b = 1; b < g->n_blocks; b++)
+        for (uint32_t i = g->block_result_begin[b]; i < g->block_result_begin[b] + g->block_n_results[b]; i++)
+            note_read(u, g->block_result[i], u->unit[g->block_owner[b]]);
+    for (mpl_op a = g->n_ops; a-- > 0;) /* what reads stands behind what it reads */
+        for (mpl_op b = a + 1; b < g->n_ops; b++)
+            for (uint32_t w = 0; is_later(u, a, b) && w < u->words; w++)
+                u->later[(size_t)a * u->words + w] |= u->later[(size_t)b * u->words + w];
+out:
+    return st;
+}
+
+/* ---- who touches what --------------------------------------------------------------------------------------------- */
+
+static mpl_status add(units *u, mpl_op op, mpl_value v, mpl_where w, uint64_t bytes, bool writes)
+{
+    mpl_status st = MPL_OK;
+
+    u->spots.n = 0;
+    MPL_TRY(mpl_where_spots(u->m, w, bytes, &u->spots));
+    MPL_TRY(mpl_reserve(u->m->ctx, u->touch, u->room, u->n + u->spots.n));
+    for (size_t i = 0; i < u->spots.n; i++)
+        u->touch[u->n++] = (touch){u->spots.at[i], u->unit[op], v, writes};
+out:
+    return st;
+}
+
+static mpl_status add_value(units *u, mpl_op op, mpl_value v, bool writes)
+{
+    return v != MPL_NONE ? add(u, op, v, mpl_flow_where(u->m, v), u->g->value_bytes[v], writes) : MPL_OK;
+}
+
+static mpl_status add_buffer(units *u, mpl_op op, mpl_buffer b)
+{
+    mpl_where w = {.kind = MPL_WHERE_BUFFER, .id = b};
+
+    return b != MPL_NONE ? add(u, op, MPL_NONE, w, u->m->p->bytes[b], true) : MPL_OK;
+}
+
+/* What a loop itself writes: round numbers, slices and carried values that are copied, rows. */
+static mpl_status add_loop(units *u, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = u->g;
+    const mpl_places *places = u->m->map->places;
+    uint32_t body = g->op_body[g->op_body_begin[op]], n = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
+    const mpl_value *param = g->block_param + g->block_param_begin[body];
+
+    MPL_TRY(add_value(u, op, param[0], true));
+    for (uint32_t i = 1; i < g->block_n_params[body]; i++) {
+        mpl_where w = mpl_flow_where(u->m, param[i]);
+        bool again = i <= n && places->result_copied[g->block_result_begin[body] + i];
+
+        if (!again && !places->in_copied[g->op_in_begin[op] + 1 + i])
+            continue;
+        if (!again && i <= n)
+            MPL_TRY(mpl_where_in_round(u->m, &w, body, 0));
+        MPL_TRY(add(u, op, param[i], w, g->value_bytes[param[i]], true));
+    }
+    for (uint32_t i = g->op_out_begin[op] + n; i < g->op_out_begin[op + 1]; i++)
+        MPL_TRY(add_value(u, op, g->op_out[i], true));
+    MPL_TRY(add_buffer(u, op, places->staging[body]));
+out:
+    return st;
+}
+
+/* What a case itself writes: outputs where they are copied. */
+static mpl_status add_case(units *u, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = u->g;
+    const mpl_places *places = u->m->map->places;
+    uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op];
+
+    for (uint32_t k = 0; k <= n; k++)
+        for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++) {
+            uint32_t bypass = g->op_in_begin[op] + 1 + i;
+            bool copied =
+                k == n
+                    ? bypass < g->op_in_begin[op + 1] && places->in_copied[bypass]
+                    : places->result_copied[g->block_result_begin[g->op_body[g->op_body_begin[op] + k]] + i];
+
+            u->m->taken[op] = k + 1;
+            st = copied ? add_value(u, op, g->op_out[g->op_out_begin[op] + i], true) : MPL_OK;
+            u->m->taken[op] = 0;
+            MPL_TRY(st);
+        }
+out:
+    return st;
+}
+
+static mpl_status list_touches(units *u)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = u->g;
+    const mpl_buffer *workspace = u->m->map->op_workspace;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        bool control = (mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) != 0;
+
+        if (!control && mpl_flow_idle(u->m, op))
+            continue;
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
+            MPL_TRY(add_value(u, op, g->op_in[i], false));
+        for (uint32_t i = g->op_out_begin[op]; !control && i < g->op_out_begin[op + 1]; i++)
+            if (g->op_out[i] != MPL_NONE) /* what a view hands on lies there already */
+                MPL_TRY(add_value(u, op, g->op_out[i], mpl_flow_holder(u->m, g->op_out[i]) == g->op_out[i]));
+        if (workspace != NULL)
+            MPL_TRY(add_buffer(u, op, workspace[op]));
+        if (g->op_kind[op] == MPL_OP_while)
+            MPL_TRY(add_loop(u, op));
+        if (g->op_kind[op] == MPL_OP_case)
+            MPL_TRY(add_case(u, op));
+    }
+    for (uint32_t b = 1; b < g->n_blocks; b++)
+        for (uint32_t i = g->block_result_begin[b]; i < g->block_result_begin[b] + g->block_n_results[b]; i++)
+            MPL_TRY(add_value(u, g->block_owner[b], g->block_result[i], false));
+out:
+    return st;
+}
+
+/* ---- whether they keep apart -------------------------------------------------------------------------------------- */
+
+static int by_place(const void *left, const void *right)
+{
+    const touch *x = left, *y = right;
+
+    if (x->spot.arena != y->spot.arena)
+        return x->spot.arena < y->spot.arena ? -1 : 1;
+    if (x->spot.begin != y->spot.begin)
+        return x->spot.begin < y->spot.begin ? -1 : 1;
+    if (x->spot.end != y->spot.end)
+        return x->spot.end < y->spot.end ? -1 : 1;
+    if (x->unit != y->unit)
+        return x->unit < y->unit ? -1 : 1;
+    if (x->writes != y->writes)
+        return x->writes ? -1 : 1; /* of a unit that writes, what it reads adds nothing */
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+/* Of what one unit does to one range, the first. */
+static void thin(units *u)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < u->n; i++) {
+        const touch *last = n > 0 ? &u->touch[n - 1] : NULL;
+
+        if (last == NULL || last->unit != u->touch[i].unit || last->spot.arena != u->touch[i].spot.arena ||
+            last->spot.begin != u->touch[i].spot.begin || last->spot.end != u->touch[i].spot.end)
+            u->touch[n++] = u->touch[i];
+    }
+    u->n = n;
+}
+
+static const char *value_name(const units *u, const touch *t)
+{
+    return t->value != MPL_NONE ? u->g->value_name[t->value] : "what it puts aside";
+}
+
+static mpl_status check_pair(const units *u, const touch *a, const touch *b)
+{
+    mpl_status st = MPL_OK;
+
+    if (a->unit == b->unit || (!a->writes && !b->writes) || is_later(u, a->unit, b->unit) ||
+        is_later(u, b->unit, a->unit))
+        goto out;
+    MPL_FAIL(u->m->ctx, MPL_EINVALID,
+             "'%.80s' %s '%.80s', and '%.80s', which need not run before or behind it, %s '%.80s' at the "
+             "same bytes",
+             u->g->op_name[a->unit], a->writes ? "writes" : "reads", value_name(u, a), u->g->op_name[b->unit],
+             b->writes ? "writes" : "reads", value_name(u, b));
+out:
+    return st;
+}
+
+mpl_status mpl_flow_units_apart(mpl_flow_map *m)
+{
+    mpl_status st = MPL_OK;
+    units u = {.m = m, .g = m->g};
+
+    MPL_TRY(order_units(&u));
+    MPL_TRY(list_touches(&u));
+    if (u.n > 0)
+        qsort(u.touch, u.n, sizeof *u.touch, by_place);
+    thin(&u);
+    for (size_t i = 0; i < u.n; i++)
+        for (size_t k = i + 1; k < u.n && u.touch[k].spot.arena == u.touch[i].spot.arena &&
+                               u.touch[k].spot.begin < u.touch[i].spot.end;
+             k++)
+            MPL_TRY(check_pair(&u, &u.touch[i], &u.touch[k]));
+out:
+    mpl_free(m->ctx, u.unit);
+    mpl_free(m->ctx, u.later);
+    mpl_free(m->ctx, u.touch);
+    mpl_free(m->ctx, u.spots.at);
+    return st;
+}

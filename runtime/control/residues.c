@@ -1,0 +1,183 @@
+/* residues.c -- rounds of loops that a device replays as a whole. See exec_priv.h.
+ *
+ * Where carried values are looked for in turns, operands are at the same places in all rounds of one residue, of this run and
+ * later ones. The first such round is put operation by operation, then captured as it stands; the others are one launch. So
+ * a loop costs neither copies nor a word from the host for each operation. Of a loop whose operands are elsewhere in
+ * each round (slices of scans) the first rounds are kept, and the others are put operation by operation. */
+#include "runtime/exec/exec_priv.h"
+
+#define MOST_OF_BLOCK 64 /* residues that are kept */
+
+typedef struct residue {
+    uint32_t block;
+    const void **at; /* of the operands of the block's operations */
+    mpl_sequence *sequence;
+} residue;
+
+struct mpl_residues {
+    uint32_t n;
+    size_t room;
+    residue *item;
+    uint32_t *n_of;     /* [n_blocks] */
+    uint8_t **skipped;  /* [n_blocks] of [n_ops]: all but the block's own operations; NULL: not replayed */
+    uint32_t *n_places; /* [n_blocks] operands of the block's operations */
+    const void **now;   /* [the most of them] */
+};
+
+/* Whether nothing but operations, one of them at least, stands in the block. */
+static bool is_plain(const mpl_exec *exec, uint32_t b)
+{
+    const mpl_program *program = exec->control->program;
+    uint32_t n = 0;
+
+    if (b == 0 || exec->g->op_kind[exec->g->block_owner[b]] != MPL_OP_while)
+        return false;
+    for (uint32_t step = program->begin_step[b] + 1; step < program->end_step[b]; step++) {
+        if (program->kind[step] != MPL_STEP_OP ||
+            (mpl_op_table[exec->g->op_kind[program->of[step]]].traits & MPL_CONTROL) != 0)
+            return false;
+        n += !exec->op_skipped[program->of[step]];
+    }
+    return n > 0;
+}
+
+static uint32_t places_of(const mpl_graph *g, mpl_op op)
+{
+    return mpl_op_n_in(g, op) + mpl_op_n_out(g, op);
+}
+
+static mpl_status add_block(mpl_exec *exec, mpl_residues *r, uint32_t b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_program *program = exec->control->program;
+
+    MPL_TRY(mpl_new(exec->ctx, r->skipped[b], exec->g->n_ops));
+    memset(r->skipped[b], 1, exec->g->n_ops);
+    for (uint32_t step = program->begin_step[b] + 1; step < program->end_step[b]; step++) {
+        r->skipped[b][program->of[step]] = exec->op_skipped[program->of[step]];
+        r->n_places[b] += places_of(exec->g, program->of[step]);
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_residues_new(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    mpl_residues *r = NULL;
+    uint32_t most = 0;
+
+    if (exec->control == NULL || exec->control->unshared || exec->options.checked || exec->n_arrivals > 0 ||
+        exec->backend->sequence_put == NULL || !exec->backend->captures(exec->dev))
+        return MPL_OK;
+    MPL_TRY(mpl_new(exec->ctx, r, 1));
+    exec->residues = r;
+    MPL_TRY(mpl_new(exec->ctx, r->skipped, exec->g->n_blocks));
+    MPL_TRY(mpl_new(exec->ctx, r->n_of, exec->g->n_blocks));
+    MPL_TRY(mpl_new(exec->ctx, r->n_places, exec->g->n_blocks));
+    for (uint32_t b = 0; b < exec->g->n_blocks; b++) {
+        if (is_plain(exec, b))
+            MPL_TRY(add_block(exec, r, b));
+        most = r->n_places[b] > most ? r->n_places[b] : most;
+    }
+    MPL_TRY(mpl_new(exec->ctx, r->now, most));
+out:
+    return st;
+}
+
+void mpl_residues_free(mpl_exec *exec)
+{
+    mpl_residues *r = exec->residues;
+
+    if (r == NULL)
+        return;
+    for (uint32_t i = 0; i < r->n; i++) {
+        exec->backend->sequence_free(exec->dev, r->item[i].sequence);
+        mpl_free(exec->ctx, r->item[i].at);
+    }
+    for (uint32_t b = 0; r->skipped != NULL && b < exec->g->n_blocks; b++)
+        mpl_free(exec->ctx, r->skipped[b]);
+    mpl_free(exec->ctx, r->item);
+    mpl_free(exec->ctx, r->skipped);
+    mpl_free(exec->ctx, r->n_of);
+    mpl_free(exec->ctx, r->n_places);
+    mpl_free(exec->ctx, r->now);
+    mpl_free(exec->ctx, r);
+    exec->residues = NULL;
+}
+
+/* Binds what the round makes, and notes where all operands are. */
+static void look_round(mpl_exec *exec, uint32_t b)
+{
+    const mpl_graph *g = exec->g;
+    const mpl_program *program = exec->control->program;
+    uint32_t n = 0;
+
+    for (uint32_t step = program->begin_step[b] + 1; step < program->end_step[b]; step++)
+        mpl_control_bind_outputs(exec, program->of[step]);
+    for (uint32_t step = program->begin_step[b] + 1; step < program->end_step[b]; step++) {
+        mpl_op op = program->of[step];
+
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            exec->residues->now[n++] = exec->in[i].data;
+        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+            exec->residues->now[n++] = exec->out[i].data;
+    }
+}
+
+/* The round just put, for those to come. */
+static mpl_status keep(mpl_exec *exec, uint32_t b)
+{
+    mpl_status st = MPL_OK;
+    mpl_residues *r = exec->residues;
+    residue new = {.block = b};
+    mpl_sequence_spec spec = {
+        .g = exec->g,
+        .order = exec->order,
+        .skipped = r->skipped[b],
+        .prepared = exec->op_prepared,
+        .call = exec->call,
+        .most_lanes = 1, /* plans let what stands in a block share memory in its order, parallel ones too */
+        .as_it_stands = true,
+    };
+
+    MPL_TRY(mpl_reserve(exec->ctx, r->item, r->room, (size_t)r->n + 1));
+    MPL_TRY(mpl_new(exec->ctx, new.at, r->n_places[b]));
+    memcpy(new.at, r->now, r->n_places[b] * sizeof *new.at);
+    MPL_TRY(exec->backend->sequence_new(exec->dev, &spec, &new.sequence));
+    r->item[r->n++] = new, new.at = NULL;
+    r->n_of[b]++;
+out:
+    mpl_free(exec->ctx, new.at);
+    return st;
+}
+
+mpl_status mpl_residues_round(mpl_exec *exec, uint32_t b, uint32_t *next)
+{
+    mpl_status st = MPL_OK;
+    mpl_residues *r = exec->residues;
+    mpl_control *c = exec->control;
+    const mpl_program *program = c->program;
+    uint32_t i = 0;
+
+    if (r == NULL || r->skipped[b] == NULL)
+        return MPL_OK;
+    look_round(exec, b);
+    while (i < r->n &&
+           (r->item[i].block != b || memcmp(r->item[i].at, r->now, r->n_places[b] * sizeof *r->now) != 0))
+        i++;
+    if (i == r->n && r->n_of[b] == MOST_OF_BLOCK)
+        return MPL_OK;
+    if (i < r->n)
+        MPL_TRY(exec->backend->sequence_put(exec->dev, r->item[i].sequence));
+    for (uint32_t step = program->begin_step[b] + 1; step < program->end_step[b]; step++) {
+        c->copied_bytes += c->op_copied_bytes[program->of[step]];
+        if (i == r->n)
+            MPL_TRY(mpl_exec_run_op(exec, program->of[step]));
+    }
+    if (i == r->n)
+        MPL_TRY(keep(exec, b));
+    *next = program->end_step[b];
+out:
+    return st;
+}

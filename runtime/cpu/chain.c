@@ -1,0 +1,588 @@
+/* chain.c -- see chain.h. */
+#include "runtime/cpu/chain.h"
+
+#include "graphs/ir/layout.h"
+#include "graphs/ops/fused.h"
+#include "graphs/ops/move/move_strided_priv.h"
+#include "runtime/cpu/chain_priv.h"
+
+#include <stdlib.h>
+
+/* Of libgomp, which oneDNN runs on: its threads wait for both. */
+void GOMP_parallel(void (*run)(void *), void *arg, unsigned n_threads, unsigned flags);
+int omp_get_thread_num(void);
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+    PIECE = 512,       /* elements */
+    LONG_ROW = 256,    /* from here on pieces do not go past the end of a row */
+    SHARE = 16 * 1024, /* elements that are worth a thread of their own */
+};
+
+struct mpl_chain {
+    mpl_fused f;
+    mpl_chain_step *step[MPL_FUSED_STEPS]; /* NULL: a load */
+    bool constant[MPL_FUSED_LOADS];        /* one element throughout */
+    int64_t n, row;                        /* elements; those of a row that all operands have in common */
+    bool has_base, overwrites_all;
+};
+
+/* ---- preparing ---------------------------------------------------------------------------------------------------- */
+
+static bool all_of(const mpl_graph *g, mpl_op op, bool f32)
+{
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        if (g->op_in[i] != MPL_NONE && (f32 ? g->value_type[g->op_in[i]] != MPL_TYPE_f32
+                                            : mpl_type_bytes((mpl_type)g->value_type[g->op_in[i]]) != 4))
+            return false;
+    return true;
+}
+
+static void add_load(mpl_fused *f, uint32_t input, const mpl_strided *from)
+{
+    f->load[f->n_loads] = (mpl_fused_load){input, *from};
+    f->step[f->n_steps].kind = MPL_N_OPS;
+    f->step[f->n_steps++].of = f->n_loads++;
+}
+
+/* Input i, of these dims, broadcast to those of the result. */
+static void add_input(mpl_fused *f, uint32_t i, const mpl_shape *dims)
+{
+    mpl_strided from = mpl_strided_all(dims);
+    bool fits = mpl_strided_expand(&from, &f->to.shape);
+
+    mpl_assert(fits);
+    (void)fits;
+    add_load(f, i, &from);
+}
+
+/* Whether input i of clip is left out, or a number that is known before the run. */
+static bool is_known_bound(const mpl_graph *g, mpl_op op, uint32_t i)
+{
+    mpl_value v = mpl_op_input(g, op, i);
+    float bound;
+
+    if (v == MPL_NONE)
+        return true;
+    if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL || g->value_type[v] != MPL_TYPE_f32)
+        return false;
+    memcpy(&bound, g->value_data[v], sizeof bound);
+    return bound == bound;
+}
+
+/* min(max(x, low), high). */
+static void read_clip(const mpl_graph *g, mpl_op op, mpl_fused *f)
+{
+    static const mpl_op_kind kind[] = {MPL_N_OPS, MPL_OP_max, MPL_OP_min};
+
+    for (uint32_t i = 0; i < 3; i++) {
+        if (mpl_op_input(g, op, i) == MPL_NONE)
+            continue;
+        add_input(f, i, i > 0 ? &(mpl_shape){0} : &f->to.shape);
+        if (i > 0)
+            f->step[f->n_steps++].kind = kind[i];
+    }
+}
+
+/* The operation as a chain; false: it is none. */
+static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_chain *c, bool *is_one)
+{
+    mpl_status st = MPL_OK;
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    uint32_t arity = mpl_fused_arity(kind);
+    const mpl_shape *out;
+    mpl_strided box;
+
+    *is_one = arity > 0 || kind == MPL_OP_fused || kind == MPL_OP_access || kind == MPL_OP_assign ||
+              (kind == MPL_OP_clip && is_known_bound(g, op, 1) && is_known_bound(g, op, 2));
+    if (!*is_one)
+        return MPL_OK;
+    out = &g->value_shape[g->op_out[g->op_out_begin[op]]];
+    if (kind == MPL_OP_fused && all_of(g, op, true)) {
+        c->has_base = mpl_op_input(g, op, 0) != MPL_NONE;
+        MPL_TRY(mpl_fused_read(ctx, g, op, &c->f));
+    } else if (kind == MPL_OP_access && all_of(g, op, false)) {
+        c->f.to = mpl_strided_all(out);
+        MPL_TRY(mpl_strided_of(ctx, g, op, &g->value_shape[mpl_op_input(g, op, 0)], &box));
+        add_load(&c->f, 0, &box);
+    } else if (kind == MPL_OP_assign && all_of(g, op, false)) {
+        c->has_base = true;
+        MPL_TRY(mpl_strided_of(ctx, g, op, out, &c->f.to));
+        add_input(&c->f, 1, &g->value_shape[mpl_op_input(g, op, 1)]);
+    } else if (arity > 0 && g->op_in_begin[op + 1] - g->op_in_begin[op] == arity && all_of(g, op, true) &&
+               g->op_attr_begin[op] == g->op_attr_begin[op + 1]) {
+        c->f.to = mpl_strided_all(out);
+        for (uint32_t i = 0; i < arity; i++)
+            add_input(&c->f, i, &g->value_shape[mpl_op_input(g, op, i)]);
+        c->f.step[c->f.n_steps++].kind = kind;
+    } else if (kind == MPL_OP_clip && all_of(g, op, true)) {
+        c->f.to = mpl_strided_all(out);
+        read_clip(g, op, &c->f);
+    } else {
+        *is_one = false;
+    }
+out:
+    return st;
+}
+
+/* How many elements at the end of each dim's walk all operands have in common: the dims from some one on that each of them walks by one
+ * stride. */
+static int64_t common_row(const mpl_chain *c)
+{
+    const mpl_shape *dims = &c->f.to.shape;
+    int64_t row = 1;
+    const mpl_strided *view[MPL_FUSED_LOADS + 1];
+    uint32_t n = 0;
+
+    view[n++] = &c->f.to;
+    for (uint32_t i = 0; i < c->f.n_loads; i++)
+        view[n++] = &c->f.load[i].from;
+    for (uint32_t i = dims->rank, last = dims->rank; i-- > 0;) {
+        if (dims->dim[i] == 1)
+            continue;
+        for (uint32_t k = 0; k < n && last < dims->rank; k++)
+            if (view[k]->stride[i] != view[k]->stride[last] * dims->dim[last])
+                return row;
+        row *= dims->dim[i];
+        last = i;
+    }
+    return row;
+}
+
+/* The view over as few dims as can be, at least two, so that there are rows; element k of its row-major order is the same. */
+static void join(mpl_strided *v)
+{
+    mpl_strided joined, out = {.shape = {2, {1, 1}}};
+    uint32_t lead;
+
+    mpl_strided_join(v, &joined);
+    lead = joined.shape.rank < 2 ? 2 - joined.shape.rank : 0;
+    out.offset = joined.offset;
+    out.shape.rank = joined.shape.rank + lead;
+    for (uint32_t i = 0; i < joined.shape.rank; i++) {
+        out.shape.dim[lead + i] = joined.shape.dim[i];
+        out.stride[lead + i] = joined.stride[i];
+    }
+    *v = out;
+}
+
+static bool is_constant(const mpl_strided *v)
+{
+    for (uint32_t i = 0; i < v->shape.rank; i++)
+        if (v->shape.dim[i] > 1 && v->stride[i] != 0)
+            return false;
+    return true;
+}
+
+/* View of a whole operand, as it lies: element by element of one result of dims `to`. */
+static void lay(mpl_strided *v, const mpl_shape *s, const int64_t *stride, bool last)
+{
+    static const uint32_t order[MPL_MAX_RANK] = {0, 2, 3, 1};
+    bool turned = true;
+
+    *v = mpl_strided_all(s);
+    if (last && stride == NULL) {
+        const mpl_shape lies = {4, {s->dim[0], s->dim[2], s->dim[3], s->dim[1]}};
+
+        *v = mpl_strided_all(&lies);
+        return;
+    }
+    if (stride != NULL)
+        memcpy(v->stride, stride, sizeof v->stride);
+    if (last)
+        turned = mpl_strided_permute(v, order);
+    mpl_assert(turned);
+    (void)turned;
+}
+
+/* How many operands of one operation are more than the bounds of a clip; 0: it is another chain, whose boxes stay as they are. */
+static uint32_t n_operands(const mpl_graph *g, mpl_op op)
+{
+    return g->op_kind[op] == MPL_OP_clip ? 1 : mpl_fused_arity((mpl_op_kind)g->op_kind[op]);
+}
+
+/* Whether nothing is repeated: element by element of operands of the same dims. */
+static bool is_even(const mpl_graph *g, mpl_op op)
+{
+    uint32_t n = n_operands(g, op);
+
+    for (uint32_t i = 0; i < n; i++)
+        if (!mpl_shape_equal(&g->value_shape[mpl_op_input(g, op, i)],
+                             &g->value_shape[mpl_op_output(g, op, 0)]))
+            return false;
+    return n > 0;
+}
+
+/* The chain over images that have their channels last, in the order of memory; a repeated operand may lie plain. False: it is more than
+ * one operation. */
+static bool turn_chain(const mpl_graph *g, mpl_op op, mpl_chain *c)
+{
+    static const uint32_t order[MPL_MAX_RANK] = {0, 2, 3, 1};
+    uint32_t n = n_operands(g, op);
+    bool fits = n > 0 && c->f.to.shape.rank == 4;
+
+    if (fits)
+        lay(&c->f.to, &g->value_shape[mpl_op_output(g, op, 0)], NULL, true);
+    for (uint32_t i = 0; i < c->f.n_loads && fits; i++) {
+        mpl_value v = mpl_op_input(g, op, c->f.load[i].input);
+
+        if (mpl_channels_last(g, v)) {
+            lay(&c->f.load[i].from, &g->value_shape[v], NULL, true);
+            fits = mpl_strided_expand(&c->f.load[i].from, &c->f.to.shape);
+        } else {
+            fits = mpl_strided_permute(&c->f.load[i].from, order);
+        }
+    }
+    return fits;
+}
+
+/* The chain over operands that lie strided; false: it is not even. */
+static bool stride_chain(const mpl_graph *g, mpl_op op, const int64_t *const *stride, bool last, mpl_chain *c)
+{
+    uint32_t n_in = mpl_op_n_in(g, op);
+    const mpl_shape *out = &g->value_shape[mpl_op_output(g, op, 0)];
+
+    if (!is_even(g, op) || (last && out->rank != 4))
+        return false;
+    for (uint32_t i = 0; i < n_operands(g, op); i++)
+        lay(&c->f.load[i].from, out, stride[i], last);
+    lay(&c->f.to, out, stride[n_in], last);
+    return true;
+}
+
+mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int64_t *const *stride, bool last,
+                         mpl_chain **out, const char **how)
+{
+    mpl_status st = MPL_OK;
+    mpl_chain *c = NULL;
+    bool is_one;
+
+    *out = NULL;
+    MPL_TRY(mpl_new(ctx, c, 1));
+    MPL_TRY(read_chain(ctx, g, op, c, &is_one));
+    for (uint32_t i = 0; i < c->f.n_steps; i++)
+        if (c->f.step[i].kind != MPL_N_OPS)
+            c->step[i] = mpl_chain_step_of(c->f.step[i].kind, mpl_chain_widest());
+    if (!is_one || (stride != NULL && !stride_chain(g, op, stride, last, c)) ||
+        (stride == NULL && last && !turn_chain(g, op, c)))
+        goto out;
+    c->n = mpl_count(&c->f.to.shape);
+    c->overwrites_all =
+        mpl_strided_whole(&c->f.to, (uint64_t)mpl_count(&g->value_shape[g->op_out[g->op_out_begin[op]]]));
+    if (c->n > 0) {
+        c->row = common_row(c);
+        join(&c->f.to);
+        for (uint32_t i = 0; i < c->f.n_loads; i++) {
+            join(&c->f.load[i].from);
+            c->constant[i] = is_constant(&c->f.load[i].from);
+        }
+    }
+    if (how != NULL)
+        *how = mpl_chain_how[mpl_chain_widest()];
+    *out = c, c = NULL;
+out:
+    mpl_free(ctx, c);
+    return st;
+}
+
+void mpl_chain_free(mpl_ctx *ctx, mpl_chain *chain)
+{
+    mpl_free(ctx, chain);
+}
+
+/* ---- elements between memory and pieces --------------------------------------------------------------------------- */
+
+/* How far a walk over a joined view has come. */
+typedef struct cursor {
+    const mpl_strided *v;
+    int64_t index[MPL_MAX_RANK], offset; /* of the next element */
+} cursor;
+
+static void cursor_set(cursor *c, const mpl_strided *v, int64_t at)
+{
+    c->v = v;
+    c->offset = v->offset;
+    for (uint32_t i = v->shape.rank; i-- > 0; at /= v->shape.dim[i]) {
+        c->index[i] = at % v->shape.dim[i];
+        c->offset += c->index[i] * v->stride[i];
+    }
+}
+
+/* Past n steps along dim i, at most to its end. */
+static void cursor_pass(cursor *c, uint32_t i, int64_t n)
+{
+    const mpl_strided *v = c->v;
+
+    c->index[i] += n;
+    c->offset += n * v->stride[i];
+    while (c->index[i] == v->shape.dim[i] && i > 0) {
+        c->offset += v->stride[i - 1] - c->index[i] * v->stride[i];
+        c->index[i] = 0;
+        c->index[--i]++;
+    }
+}
+
+/* The next n elements follow one another in memory. */
+static bool in_a_row(const cursor *c, int64_t n)
+{
+    uint32_t last = c->v->shape.rank - 1;
+
+    return c->v->stride[last] == 1 && c->v->shape.dim[last] - c->index[last] >= n;
+}
+
+/* One element after another; `into` is the piece. */
+#define MOVE_ONE(into, from)                                                                                 \
+    do {                                                                                                     \
+        if (out)                                                                                             \
+            from = into;                                                                                     \
+        else                                                                                                 \
+            into = from;                                                                                     \
+    } while (0)
+
+/* Rows of n elements, `row` apart in memory and one after the other in a piece. */
+INLINE void move_rows(float *restrict piece, float *restrict memory, int64_t row, int64_t n_rows, size_t n,
+                      bool out)
+{
+    for (int64_t r = 0; r < n_rows; r++)
+        memcpy(out ? memory + r * row : piece + r * (int64_t)n,
+               out ? piece + r * (int64_t)n : memory + r * row, n * sizeof *piece);
+}
+
+/* The same, where elements are `step` apart in memory. */
+INLINE void move_apart(float *restrict piece, float *restrict memory, int64_t row, int64_t step,
+                       int64_t n_rows, int64_t n, bool out)
+{
+    if (n_rows > 1 && (row == 1 || n < 8)) { /* along the rows */
+        for (int64_t k = 0; k < n; k++) {
+            float *column = memory + k * step;
+
+            if (row == 1) /* where the next rows begin; nobody else sees that columns are read side by side */
+                __builtin_prefetch(column + n_rows + 15);
+            for (int64_t r = 0; r < n_rows; r++)
+                MOVE_ONE(piece[r * n + k], column[r * row]);
+        }
+        return;
+    }
+    for (int64_t r = 0; r < n_rows; r++)
+        for (int64_t k = 0; k < n; k++)
+            MOVE_ONE(piece[r * n + k], memory[r * row + k * step]);
+}
+
+INLINE void move(float *restrict piece, float *restrict memory, int64_t row, int64_t step, int64_t n_rows,
+                 int64_t n, bool out)
+{
+    if (n == 1) {
+        move_apart(piece, memory, 0, row, 1, n_rows, out);
+    } else if (step != 1) {
+        move_apart(piece, memory, row, step, n_rows, n, out);
+    } else { /* a size that is known is one load and one store */
+        switch (n) {
+        case 2:
+            move_rows(piece, memory, row, n_rows, 2, out);
+            break;
+        case 4:
+            move_rows(piece, memory, row, n_rows, 4, out);
+            break;
+        default:
+            move_rows(piece, memory, row, n_rows, (size_t)n, out);
+        }
+    }
+}
+
+/* Moves the next n elements between a piece and where they lie: whole rows together. */
+INLINE void move_run(cursor *c, float *piece, float *data, int64_t n, bool out)
+{
+    const mpl_strided *v = c->v;
+    uint32_t last = v->shape.rank - 1;
+
+    while (n > 0) {
+        int64_t len = v->shape.dim[last], run = len - c->index[last] < n ? len - c->index[last] : n;
+        int64_t n_rows = 1, left = v->shape.dim[last - 1] - c->index[last - 1];
+
+        if (run == len)
+            n_rows = n / len < left ? n / len : left;
+        move(piece, data + c->offset, v->stride[last - 1], v->stride[last], n_rows, run, out);
+        if (run == len)
+            cursor_pass(c, last - 1, n_rows);
+        else
+            cursor_pass(c, last, run);
+        piece += n_rows * run;
+        n -= n_rows * run;
+    }
+}
+
+static void gather(cursor *c, float *piece, const float *data, int64_t n)
+{
+    move_run(c, piece, (float *)data, n, false);
+}
+
+static void scatter(cursor *c, float *piece, float *data, int64_t n)
+{
+    move_run(c, piece, data, n, true);
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------ */
+
+typedef struct job {
+    const mpl_chain *c;
+    const mpl_op_call *call;
+    uint32_t n_threads;
+    bool reads_result; /* a load is of the memory that the result goes to */
+} job;
+
+/* What one thread has at hand. */
+typedef struct desk {
+    float constant[MPL_FUSED_LOADS]
+                  [PIECE]; /* of loads that are one element throughout, where there are any */
+    float room[MPL_FUSED_DEPTH + 1][PIECE]; /* of each place on the stack, and one to spare */
+    cursor load[MPL_FUSED_LOADS], to;
+} desk;
+
+/* The next n elements. */
+static void do_piece(const job *j, desk *d, int64_t n)
+{
+    const mpl_chain *c = j->c;
+    float *own[MPL_FUSED_DEPTH + 1], *out = j->call->out[0].data, *straight = NULL;
+    const float *stack[MPL_FUSED_DEPTH] = {NULL};
+    uint32_t depth = 0;
+
+    for (uint32_t i = 0; i <= MPL_FUSED_DEPTH; i++)
+        own[i] = d->room[i];
+    if (!j->reads_result && in_a_row(&d->to, n))
+        straight = out + d->to.offset;
+    for (uint32_t i = 0; i < c->f.n_steps; i++) {
+        uint32_t load = c->f.step[i].of, arity;
+        const float *data;
+        float *made;
+
+        if (c->step[i] == NULL) {
+            data = j->call->in[c->f.load[load].input].data;
+            if (c->constant[load]) {
+                stack[depth] = d->constant[load];
+            } else if (in_a_row(&d->load[load], n)) {
+                stack[depth] = data + d->load[load].offset;
+                cursor_pass(&d->load[load], d->load[load].v->shape.rank - 1, n);
+            } else {
+                gather(&d->load[load], own[depth], data, n);
+                stack[depth] = own[depth];
+            }
+            depth++;
+            continue;
+        }
+        arity = mpl_fused_arity(c->f.step[i].kind);
+        depth -= arity;
+        made = straight != NULL && i + 1 == c->f.n_steps ? straight : own[MPL_FUSED_DEPTH];
+        c->step[i](made, stack[depth], stack[depth + arity - 1], n);
+        own[MPL_FUSED_DEPTH] = own[depth];
+        own[depth] = made;
+        stack[depth++] = made;
+    }
+    if (straight == NULL || stack[0] != straight)
+        scatter(&d->to, (float *)stack[0], out, n);
+    else
+        cursor_pass(&d->to, d->to.v->shape.rank - 1, n);
+}
+
+/* Elements [from, to). */
+static void do_range(const job *j, int64_t from, int64_t to)
+{
+    const mpl_chain *c = j->c;
+    desk d;
+
+    for (uint32_t i = 0; i < c->f.n_loads; i++) {
+        const float *data = j->call->in[c->f.load[i].input].data;
+
+        for (int64_t k = 0; k < PIECE && c->constant[i]; k++)
+            d.constant[i][k] = data[c->f.load[i].from.offset];
+        cursor_set(&d.load[i], &c->f.load[i].from, from);
+    }
+    cursor_set(&d.to, &c->f.to, from);
+    for (int64_t at = from, n; at < to; at += n) {
+        n = to - at < PIECE ? to - at : PIECE;
+        if (c->row >= LONG_ROW && c->row - at % c->row < n)
+            n = c->row - at % c->row;
+        do_piece(j, &d, n);
+    }
+}
+
+static void do_share(void *arg)
+{
+    const job *j = arg;
+    int64_t n = j->c->n, k = omp_get_thread_num(), share = (n / PIECE / j->n_threads + 1) * PIECE;
+    int64_t from = k * share, to = from + share;
+
+    if (from < n)
+        do_range(j, from, to < n ? to : n);
+}
+
+void mpl_chain_run(const mpl_chain *chain, const mpl_op_call *call, uint32_t n_threads)
+{
+    job j = {.c = chain, .call = call, .n_threads = n_threads};
+    const mpl_tensor *out = &call->out[0];
+
+    if (chain->has_base && call->in[0].data != out->data && !chain->overwrites_all)
+        memcpy(out->data, call->in[0].data, (size_t)mpl_count(&out->shape) * mpl_type_bytes(out->type));
+    if (chain->n == 0)
+        return;
+    for (uint32_t i = 0; i < chain->f.n_loads; i++)
+        j.reads_result = j.reads_result || call->in[chain->f.load[i].input].data == out->data;
+    if (chain->n / SHARE < j.n_threads)
+        j.n_threads = (uint32_t)(chain->n / SHARE);
+#if defined(__SANITIZE_THREAD__)
+    j.n_threads = 1; /* it does not see how libgomp's threads wait for one another */
+#endif
+    if (j.n_threads <= 1)
+        do_range(&j, 0, chain->n);
+    else
+        GOMP_parallel(do_share, &j, j.n_threads, 0);
+}
+
+/* ---- activations -------------------------------------------------------------------------------------------------- */
+
+typedef struct activation_job {
+    mpl_chain_step *relu, *min; /* min: NULL where there is no upper end */
+    float *y;
+    int64_t n;
+    uint32_t n_threads;
+} activation_job;
+
+static void activate_range(const activation_job *j, int64_t from, int64_t to)
+{
+    float piece[PIECE], six[PIECE];
+
+    for (int64_t k = 0; k < PIECE && j->min != NULL; k++)
+        six[k] = 6;
+    for (int64_t at = from, n; at < to; at += n) {
+        n = to - at < PIECE ? to - at : PIECE;
+        j->relu(piece, j->y + at, j->y + at, n);
+        if (j->min != NULL)
+            j->min(j->y + at, piece, six, n);
+        else
+            memcpy(j->y + at, piece, (size_t)n * sizeof *piece);
+    }
+}
+
+static void activate_share(void *arg)
+{
+    const activation_job *j = arg;
+    int64_t k = omp_get_thread_num();
+
+    activate_range(j, j->n * k / j->n_threads, j->n * (k + 1) / j->n_threads);
+}
+
+void mpl_chain_activate(mpl_activation activation, float *y, int64_t n, uint32_t n_threads)
+{
+    mpl_chain_width width = mpl_chain_widest();
+    activation_job j = {.relu = mpl_chain_step_of(MPL_OP_relu, width), .y = y, .n = n};
+
+    j.min = activation == MPL_ACT_RELU6 ? mpl_chain_step_of(MPL_OP_min, width) : NULL;
+    j.n_threads = n / SHARE < n_threads ? (uint32_t)(n / SHARE) : n_threads;
+#if defined(__SANITIZE_THREAD__)
+    j.n_threads = 1;
+#endif
+    if (j.n_threads <= 1)
+        activate_range(&j, 0, n);
+    else
+        GOMP_parallel(activate_share, &j, j.n_threads, 0);
+}

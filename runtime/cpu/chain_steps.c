@@ -1,0 +1,230 @@
+/* chain_steps.c -- the loops of single steps: each is written once and compiled for several widths of vectors. See chain_priv.h.
+ *
+ * exp, sigmoid, tanh, sin and cos are Taylor series about a whole multiple of ln 2 or pi / 2, which is subtracted in parts whose
+ * products are exact; within 3 units of the last place, or 1e-10 (tests/runtime/test_runtime_chain.c). The others are exact or
+ * libm's, element by element. Branches are selections, so that a compiler can take several elements at once. */
+#include "runtime/cpu/chain_priv.h"
+
+#include <math.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* 1.5 * 2^23: a float near 0 added to it is rounded to a whole number, that stands in the last bits of the sum. */
+#define ROUNDER 12582912.0f
+
+INLINE uint32_t bits(float x)
+{
+    uint32_t u;
+
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+INLINE float from_bits(uint32_t u)
+{
+    float x;
+
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* ---- exp ---------------------------------------------------------------------------------------------------------- */
+
+/* x = n ln 2 + *r, and exp(*r) = 1 + *grown; n + ROUNDER. */
+INLINE float split_exp(float x, float *grown)
+{
+    float t = x * 1.44269504f + ROUNDER, n = t - ROUNDER;
+    float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+    float q = 1.0f / 5040;
+
+    q = q * r + 1.0f / 720;
+    q = q * r + 1.0f / 120;
+    q = q * r + 1.0f / 24;
+    q = q * r + 1.0f / 6;
+    q = q * r + 0.5f;
+    *grown = r + r * r * q;
+    return t;
+}
+
+/* The power of two comes in two factors: one alone would not reach the least and the greatest floats. */
+INLINE float exp_of(float x)
+{
+    float low = x < -104 ? -104 : x, inside = low > 89 ? 89 : low, grown;
+    uint32_t n = bits(split_exp(inside, &grown)) - bits(ROUNDER) + 256, half = n >> 1;
+
+    return (1 + grown) * from_bits((half - 1) << 23) * from_bits((n - half - 1) << 23);
+}
+
+INLINE float sigmoid_of(float x)
+{
+    float e = exp_of(-fabsf(x));
+
+    return (x < 0 ? e : 1) / (1 + e);
+}
+
+/* By exp(2 |x|) - 1, which loses nothing near 0. */
+INLINE float tanh_of(float x)
+{
+    float twice = 2 * fabsf(x), grown, scale, less;
+
+    twice = twice > 20 ? 20 : twice;
+    scale = from_bits((bits(split_exp(twice, &grown)) + 127) << 23);
+    less = scale * grown + (scale - 1);
+    return from_bits(bits(less / (less + 2)) | (bits(x) & UINT32_C(0x80000000)));
+}
+
+/* ---- sin and cos -------------------------------------------------------------------------------------------------- */
+
+#define FAR 8192.0f /* beyond it the multiples of the parts of pi / 2 are no longer exact */
+
+/* sin(x + shift pi / 2), |x| <= FAR. */
+INLINE float sin_of(float x, uint32_t shift)
+{
+    float t = x * 0.636619772f + ROUNDER, n = t - ROUNDER;
+    float r = ((x - n * 1.5703125f) - n * 4.83751297e-4f) - n * 7.54978995e-8f, r2 = r * r;
+    uint32_t turn = bits(t) + shift;
+    float s = 1.0f / 362880, c = -1.0f / 3628800;
+
+    s = s * r2 - 1.0f / 5040;
+    s = s * r2 + 1.0f / 120;
+    s = s * r2 - 1.0f / 6;
+    s = r2 == 0 ? r : r + r * r2 * s; /* -0 stays what it is */
+    c = c * r2 + 1.0f / 40320;
+    c = c * r2 - 1.0f / 720;
+    c = c * r2 + 1.0f / 24;
+    c = (1 - 0.5f * r2) + r2 * r2 * c;
+    return from_bits(bits((turn & 1) != 0 ? c : s) ^ (turn & 2) << 30);
+}
+
+/* ---- loops -------------------------------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+#define WIDER(name)                                                                                          \
+    __attribute__((target("avx2"))) static void name##_avx2(float *restrict y, const float *a,               \
+                                                            const float *b, int64_t n)                       \
+    {                                                                                                        \
+        name##_body(y, a, b, n);                                                                             \
+    }                                                                                                        \
+    __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))) static void name##_avx512(                 \
+        float *restrict y, const float *a, const float *b, int64_t n)                                        \
+    {                                                                                                        \
+        name##_body(y, a, b, n);                                                                             \
+    }
+#define LOOPS(name)                                                                                          \
+    {                                                                                                        \
+        name##_plain, name##_avx2, name##_avx512                                                             \
+    }
+#else
+#define WIDER(name)
+#define LOOPS(name)                                                                                          \
+    {                                                                                                        \
+        name##_plain, name##_plain, name##_plain                                                             \
+    }
+#endif
+
+/* What is left of a loop's elements by `fix`, which may be empty, is put right behind it. */
+#define STEP_WITH(name, expr, fix)                                                                           \
+    INLINE void name##_body(float *restrict y, const float *restrict a, const float *restrict b, int64_t n)  \
+    {                                                                                                        \
+        (void)b;                                                                                             \
+        for (int64_t k = 0; k < n; k++) {                                                                    \
+            float x = a[k], z = b[k];                                                                        \
+            y[k] = expr;                                                                                     \
+            (void)x, (void)z;                                                                                \
+        }                                                                                                    \
+        fix                                                                                                  \
+    }                                                                                                        \
+    static void name##_plain(float *restrict y, const float *a, const float *b, int64_t n)                   \
+    {                                                                                                        \
+        name##_body(y, a, b, n);                                                                             \
+    }                                                                                                        \
+    WIDER(name)
+#define STEP(name, expr) STEP_WITH(name, expr, )
+
+/* Elements that are far, infinite or no numbers, by libm. */
+static void fix_far(float *restrict y, const float *restrict a, int64_t n, float (*exact)(float))
+{
+    for (int64_t k = 0; k < n; k++)
+        if (!(fabsf(a[k]) <= FAR))
+            y[k] = exact(a[k]);
+}
+
+INLINE bool any_far(const float *a, int64_t n)
+{
+    uint32_t far = 0;
+
+    for (int64_t k = 0; k < n; k++)
+        far |= !(fabsf(a[k]) <= FAR);
+    return far != 0;
+}
+
+STEP(relu, x < 0 ? 0 : x)
+STEP(sigmoid, sigmoid_of(x))
+STEP(tanh, tanh_of(x))
+STEP(exp, exp_of(x))
+STEP(log, logf(x))
+STEP(sqrt, sqrtf(x))
+STEP(neg, -x)
+STEP(abs, fabsf(x))
+STEP(reciprocal, 1 / x)
+STEP(floor, floorf(x))
+STEP(ceil, ceilf(x))
+STEP(round, rintf(x))
+STEP(sign, x > 0 ? 1 : x < 0 ? -1 : x)
+STEP(erf, erff(x))
+STEP_WITH(sin, sin_of(x, 0), if (any_far(a, n)) fix_far(y, a, n, sinf);)
+STEP_WITH(cos, sin_of(x, 1), if (any_far(a, n)) fix_far(y, a, n, cosf);)
+STEP(softplus, (x < 0 ? 0 : x) + log1pf(expf(-fabsf(x))))
+STEP(softsign, x / (1 + fabsf(x)))
+STEP(add, x + z)
+STEP(sub, x - z)
+STEP(mul, x *z)
+STEP(div, x / z)
+STEP(min, x < z || x != x ? x : z)
+STEP(max, x > z || x != x ? x : z)
+
+static mpl_chain_step *const step[MPL_N_OPS][MPL_N_CHAIN_WIDTHS] = {
+    [MPL_OP_relu] = LOOPS(relu),
+    [MPL_OP_sigmoid] = LOOPS(sigmoid),
+    [MPL_OP_tanh] = LOOPS(tanh),
+    [MPL_OP_exp] = LOOPS(exp),
+    [MPL_OP_log] = LOOPS(log),
+    [MPL_OP_sqrt] = LOOPS(sqrt),
+    [MPL_OP_neg] = LOOPS(neg),
+    [MPL_OP_abs] = LOOPS(abs),
+    [MPL_OP_reciprocal] = LOOPS(reciprocal),
+    [MPL_OP_floor] = LOOPS(floor),
+    [MPL_OP_ceil] = LOOPS(ceil),
+    [MPL_OP_round] = LOOPS(round),
+    [MPL_OP_sign] = LOOPS(sign),
+    [MPL_OP_erf] = LOOPS(erf),
+    [MPL_OP_sin] = LOOPS(sin),
+    [MPL_OP_cos] = LOOPS(cos),
+    [MPL_OP_softplus] = LOOPS(softplus),
+    [MPL_OP_softsign] = LOOPS(softsign),
+    [MPL_OP_add] = LOOPS(add),
+    [MPL_OP_sub] = LOOPS(sub),
+    [MPL_OP_mul] = LOOPS(mul),
+    [MPL_OP_div] = LOOPS(div),
+    [MPL_OP_min] = LOOPS(min),
+    [MPL_OP_max] = LOOPS(max),
+};
+
+const char *const mpl_chain_how[MPL_N_CHAIN_WIDTHS] = {"chain", "chain:avx2", "chain:avx512"};
+
+mpl_chain_width mpl_chain_widest(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+        return MPL_CHAIN_AVX512;
+    if (__builtin_cpu_supports("avx2"))
+        return MPL_CHAIN_AVX2;
+#endif
+    return MPL_CHAIN_PLAIN;
+}
+
+mpl_chain_step *mpl_chain_step_of(mpl_op_kind kind, mpl_chain_width width)
+{
+    return step[kind][width];
+}

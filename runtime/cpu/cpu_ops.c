@@ -1,0 +1,974 @@
+/* cpu_ops.c -- each operator that oneDNN computes, as oneDNN describes it. See cpu_priv.h.
+ *
+ * Layouts are the graph's: row-major, or images with their channels last; dims that behave alike are merged, because
+ * oneDNN has faster code for fewer. What oneDNN would compute by its own reference loops is left to ours,
+ * and so is what it approximates too coarsely (softplus is negative below -13, log is off by 4e-4 of
+ * itself near 1), and what loses a NaN: its greater of two is the other one (relu, clip, min, max), its exp of
+ * one infinite. Where that is part of more (max pools, softmax, reductions), drops_nan says so. */
+#include "graphs/ir/layout.h"
+#include "runtime/cpu/cpu_priv.h"
+
+#include <math.h>
+
+typedef mpl_cpu_recipe recipe;
+
+/* ---- pieces -------------------------------------------------------------------------------------------- */
+
+static dnnl_memory_desc_t strided(uint32_t rank, const int64_t *dim, const int64_t *stride)
+{
+    dnnl_memory_desc_t md;
+    dnnl_dims_t dims = {0}, strides = {0};
+
+    memcpy(dims, dim, rank * sizeof *dim);
+    memcpy(strides, stride, rank * sizeof *stride);
+    dnnl_memory_desc_init_by_strides(&md, (int)rank, dims, dnnl_f32, strides);
+    return md;
+}
+
+/* Row-major f32 of these dims; no dims: one element. */
+static dnnl_memory_desc_t plain(uint32_t rank, const int64_t *dim)
+{
+    static const int64_t one = 1;
+    int64_t stride[MPL_MAX_RANK + 1], n = 1;
+
+    if (rank == 0)
+        return strided(1, &one, &one);
+    for (uint32_t i = rank; i-- > 0;) {
+        stride[i] = n;
+        n *= dim[i];
+    }
+    return strided(rank, dim, stride);
+}
+
+static dnnl_memory_desc_t plain_shape(const mpl_shape *s)
+{
+    return plain(s->rank, s->dim);
+}
+
+/* An image, which may have its channels last. */
+static dnnl_memory_desc_t image(const recipe *r, const mpl_shape *s)
+{
+    const int64_t *dim = s->dim;
+
+    if (!r->last)
+        return plain_shape(s);
+    return strided(4, dim, (const int64_t[]){dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]});
+}
+
+static void arg(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from, uint32_t index)
+{
+    r->arg[r->n_args++] = (mpl_cpu_arg){name, *md, from, index};
+}
+
+static bool is_reference(const_dnnl_primitive_desc_t pd)
+{
+    const char *name = "";
+
+    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    return strncmp(name, "ref", 3) == 0;
+}
+
+/* The first implementation that is not a reference one. */
+static void choose_hinted(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
+                          const_dnnl_primitive_desc_t hint)
+{
+    dnnl_primitive_desc_iterator_t it;
+
+    if (dnnl_primitive_desc_iterator_create(&it, desc, attr, r->engine, hint) != dnnl_success)
+        return;
+    do {
+        r->pd = dnnl_primitive_desc_iterator_fetch(it);
+        if (r->pd != NULL && is_reference(r->pd) && !r->last) { /* our own loops know no layouts */
+            dnnl_primitive_desc_destroy(r->pd);
+            r->pd = NULL;
+        }
+    } while (r->pd == NULL && dnnl_primitive_desc_iterator_next(it) == dnnl_success);
+    dnnl_primitive_desc_iterator_destroy(it);
+}
+
+static void choose_with(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr)
+{
+    choose_hinted(r, desc, attr, NULL);
+}
+
+static void choose(recipe *r, const_dnnl_op_desc_t desc)
+{
+    choose_with(r, desc, r->attr);
+}
+
+/* Of what reads its first input and writes its first output. */
+static void choose_one_to_one(recipe *r, const_dnnl_op_desc_t desc, const dnnl_memory_desc_t *src,
+                              const dnnl_memory_desc_t *dst)
+{
+    choose(r, desc);
+    arg(r, DNNL_ARG_SRC, src, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
+}
+
+void mpl_cpu_choose(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_desc_t hint)
+{
+    choose_hinted(r, desc, r->attr, hint);
+}
+
+void mpl_cpu_arg_add(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from, uint32_t index)
+{
+    arg(r, name, md, from, index);
+}
+
+dnnl_memory_desc_t mpl_cpu_plain(uint32_t rank, const int64_t *dim)
+{
+    return plain(rank, dim);
+}
+
+static int64_t attr_int(const recipe *r, mpl_attr_key key, int64_t otherwise)
+{
+    return mpl_attr_int(r->g, r->op, key, otherwise);
+}
+
+static float attr_float(const recipe *r, mpl_attr_key key, double otherwise)
+{
+    return (float)mpl_attr_float(r->g, r->op, key, otherwise);
+}
+
+static uint32_t axis_of(const recipe *r, int64_t otherwise, uint32_t rank)
+{
+    int64_t axis = attr_int(r, MPL_ATTR_axis, otherwise);
+
+    return (uint32_t)(axis < 0 ? axis + rank : axis);
+}
+
+/* The number that input i is known to be before the run, for every element; false where it is not. */
+static bool known_number(const recipe *r, uint32_t i, float *out)
+{
+    const mpl_graph *g = r->g;
+    mpl_value v;
+
+    if (i >= r->n_in || r->in[i] == NULL)
+        return false;
+    v = g->op_in[g->op_in_begin[r->op] + i];
+    if (g->value_role[v] != MPL_WEIGHT || g->value_data[v] == NULL ||
+        mpl_count_dims(r->in[i], 0, r->in[i]->rank) != 1)
+        return false;
+    return memcpy(out, g->value_data[v], sizeof *out), true;
+}
+
+/* ---- element-wise -------------------------------------------------------------------------------------- */
+
+static void eltwise(recipe *r, dnnl_alg_kind_t algorithm, float alpha, float beta)
+{
+    dnnl_eltwise_desc_t desc;
+    int64_t n = mpl_count_dims(r->out[0], 0, r->out[0]->rank);
+    dnnl_memory_desc_t md = plain(1, &n);
+
+    if (dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &md, alpha, beta) !=
+        dnnl_success)
+        return;
+    choose_one_to_one(r, &desc, &md, &md);
+}
+
+static void gelu(recipe *r)
+{
+    if (strcmp(mpl_attr_text(r->g, r->op, MPL_ATTR_approximate, "none"), "tanh") == 0)
+        eltwise(r, dnnl_eltwise_gelu_tanh, 0, 0);
+    else
+        eltwise(r, dnnl_eltwise_gelu_erf, 0, 0);
+}
+
+static void power(recipe *r)
+{
+    float exponent;
+
+    if (known_number(r, 1, &exponent) && mpl_shape_equal(r->in[0], r->out[0]) &&
+        exponent != 0.5f) /* a root, which -infinity has none of; its power of 0.5 is infinite */
+        eltwise(r, dnnl_eltwise_pow, 1, exponent);
+}
+
+/* Functions of one element. */
+static const struct function {
+    dnnl_alg_kind_t algorithm;
+    float alpha;
+    bool given; /* the attribute alpha, where the operation has one, stands for it */
+} functions[MPL_N_OPS] = {
+    [MPL_OP_leaky_relu] = {dnnl_eltwise_relu, 0.01f, true},
+    [MPL_OP_elu] = {dnnl_eltwise_elu, 1, true},
+    [MPL_OP_sigmoid] = {dnnl_eltwise_logistic, 0, false},
+    [MPL_OP_hard_swish] = {dnnl_eltwise_hardswish, 0, false},
+    [MPL_OP_swish] = {dnnl_eltwise_swish, 1, true},
+    [MPL_OP_mish] = {dnnl_eltwise_mish, 0, false},
+    [MPL_OP_tanh] = {dnnl_eltwise_tanh, 0, false},
+    [MPL_OP_sqrt] = {dnnl_eltwise_sqrt, 0, false},
+    [MPL_OP_abs] = {dnnl_eltwise_abs, 0, false},
+    [MPL_OP_neg] = {dnnl_eltwise_linear, -1, false},
+    [MPL_OP_round] = {dnnl_eltwise_round, 0, false},
+};
+
+static void unary(recipe *r)
+{
+    const struct function *f = &functions[r->g->op_kind[r->op]];
+    float alpha = f->given ? attr_float(r, MPL_ATTR_alpha, (double)f->alpha) : f->alpha;
+
+    if (f->algorithm == dnnl_eltwise_relu && alpha == 0) /* the greater of x and 0: of a NaN it is 0 */
+        return;
+    eltwise(r, f->algorithm, alpha, 0);
+}
+
+/* Dim i of a shape that is broadcast to `rank` dims. */
+static int64_t dim_from_right(const mpl_shape *s, uint32_t rank, uint32_t i)
+{
+    return i + s->rank < rank ? 1 : s->dim[i + s->rank - rank];
+}
+
+/* The dims of `out`, and those of `in` along them, where neighbours that are both repeated or both not
+ * become one. */
+static uint32_t merge_broadcast(const mpl_shape *out, const mpl_shape *in, int64_t *out_dim, int64_t *in_dim)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < out->rank; i++) {
+        int64_t whole = out->dim[i], part = dim_from_right(in, out->rank, i);
+
+        if (whole == 1)
+            continue;
+        if (n > 0 && (part == 1) == (in_dim[n - 1] == 1)) {
+            out_dim[n - 1] *= whole;
+            in_dim[n - 1] *= part;
+        } else {
+            out_dim[n] = whole;
+            in_dim[n++] = part;
+        }
+    }
+    if (n == 0)
+        out_dim[n] = in_dim[n] = 1, n++;
+    return n;
+}
+
+/* The dims of an operand of an image as they lie in memory, the channels last. */
+static mpl_shape turned(const mpl_shape *s)
+{
+    static const uint32_t order[] = {0, 2, 3, 1};
+    mpl_shape out = {.rank = 4};
+
+    for (uint32_t i = 0; i < 4; i++)
+        out.dim[i] = dim_from_right(s, 4, order[i]);
+    return out;
+}
+
+/* Whether operand i, beside images that have their channels last, lies as `turned` says: it does so, too, or is the same either way. */
+static bool lies_turned(const recipe *r, uint32_t i)
+{
+    const mpl_shape *s = r->in[i];
+
+    return mpl_channels_last(r->g, mpl_op_input(r->g, r->op, i)) || dim_from_right(s, 4, 1) == 1 ||
+           (dim_from_right(s, 4, 2) == 1 && dim_from_right(s, 4, 3) == 1);
+}
+
+static void binary(recipe *r, dnnl_alg_kind_t algorithm, bool commutes)
+{
+    dnnl_binary_desc_t desc;
+    dnnl_memory_desc_t whole, part;
+    mpl_shape to, from;
+    int64_t whole_dim[MPL_MAX_RANK + 1], part_dim[MPL_MAX_RANK + 1];
+    uint32_t first = 0, rank;
+
+    if (r->n_in != 2)
+        return;
+    if (mpl_count_dims(r->in[0], 0, r->in[0]->rank) != mpl_count_dims(r->out[0], 0, r->out[0]->rank) &&
+        commutes)
+        first = 1;
+    if (mpl_count_dims(r->in[first], 0, r->in[first]->rank) != mpl_count_dims(r->out[0], 0, r->out[0]->rank))
+        return;
+    if (r->last && !(lies_turned(r, 0) && lies_turned(r, 1)))
+        return;
+    to = r->last ? turned(r->out[0]) : *r->out[0];
+    from = r->last ? turned(r->in[1 - first]) : *r->in[1 - first];
+    rank = merge_broadcast(&to, &from, whole_dim, part_dim);
+    whole = plain(rank, whole_dim);
+    part = plain(rank, part_dim);
+    if (dnnl_binary_desc_init(&desc, algorithm, &whole, &part, &whole) != dnnl_success)
+        return;
+    choose(r, &desc);
+    arg(r, DNNL_ARG_SRC_0, &whole, MPL_FROM_IN, first);
+    arg(r, DNNL_ARG_SRC_1, &part, MPL_FROM_IN, 1 - first);
+    arg(r, DNNL_ARG_DST, &whole, MPL_FROM_OUT, 0);
+}
+
+static const struct {
+    dnnl_alg_kind_t algorithm;
+    bool commutes;
+} of_two[MPL_N_OPS] = {
+    [MPL_OP_add] = {dnnl_binary_add, true},  [MPL_OP_sum] = {dnnl_binary_add, true},
+    [MPL_OP_sub] = {dnnl_binary_sub, false}, [MPL_OP_mul] = {dnnl_binary_mul, true},
+    [MPL_OP_div] = {dnnl_binary_div, false},
+};
+
+static void arithmetic(recipe *r)
+{
+    uint16_t kind = r->g->op_kind[r->op];
+
+    binary(r, of_two[kind].algorithm, of_two[kind].commutes);
+}
+
+/* ---- windows: convolution and pooling ------------------------------------------------------------------ */
+
+typedef mpl_cpu_window window;
+
+static void read_ints(const recipe *r, mpl_attr_key key, uint32_t n, int64_t otherwise, int64_t *out)
+{
+    uint32_t given;
+    const int64_t *ints = mpl_attr_ints(r->g, r->op, key, &given);
+
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = given == n ? ints[i] : otherwise;
+}
+
+static void read_window(const recipe *r, const int64_t *kernel, window *w)
+{
+    int64_t pads[2 * MPL_MAX_RANK];
+
+    w->n = r->in[0]->rank - 2;
+    read_ints(r, MPL_ATTR_strides, w->n, 1, w->stride);
+    read_ints(r, MPL_ATTR_dilations, w->n, 1, w->dilation);
+    read_ints(r, MPL_ATTR_pads, 2 * w->n, 0, pads);
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->kernel[i] = kernel[i];
+        w->dilation[i]--;
+        w->pad_begin[i] = pads[i];
+        w->pad_end[i] = pads[w->n + i];
+    }
+}
+
+static int64_t reach(const window *w, uint32_t i)
+{
+    return (w->kernel[i] - 1) * (w->dilation[i] + 1) + 1;
+}
+
+/* The dims of filters with their groups apart: (g, a / g, b, spatial ..) of (a, b, spatial ..); rank + 1
+ * dims. */
+static uint32_t split_groups(const mpl_shape *s, int64_t groups, int64_t *dim)
+{
+    if (groups == 1) {
+        memcpy(dim, s->dim, s->rank * sizeof *dim);
+        return s->rank;
+    }
+    dim[0] = groups;
+    dim[1] = s->dim[0] / groups;
+    memcpy(dim + 2, s->dim + 1, (s->rank - 1) * sizeof *dim);
+    return s->rank + 1;
+}
+
+void mpl_cpu_read_window(const recipe *r, const int64_t *kernel, window *w)
+{
+    read_window(r, kernel, w);
+}
+
+dnnl_memory_desc_t mpl_cpu_filter(const recipe *r, const mpl_shape *s)
+{
+    int64_t dim[MPL_MAX_RANK + 1];
+    uint32_t rank = split_groups(s, attr_int(r, MPL_ATTR_group, 1), dim);
+
+    return plain(rank, dim);
+}
+
+static bool window_rank_fits(const recipe *r)
+{
+    return r->in[0]->rank >= 3 && r->in[0]->rank <= 5;
+}
+
+/* first: which input is the source; weights and bias stand behind it. */
+static void weighted_args(recipe *r, uint32_t first, const dnnl_memory_desc_t *src,
+                          const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *bias,
+                          const dnnl_memory_desc_t *dst)
+{
+    arg(r, DNNL_ARG_SRC, src, MPL_FROM_IN, first);
+    arg(r, DNNL_ARG_WEIGHTS, weights, MPL_FROM_IN, first + 1);
+    if (bias != NULL)
+        arg(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, first + 2);
+    arg(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
+}
+
+/* Whether input i is a weight that no run changes. */
+static bool is_constant(const recipe *r, uint32_t i)
+{
+    const mpl_graph *g = r->g;
+    mpl_value v = g->op_in[g->op_in_begin[r->op] + i];
+
+    for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
+        if (mpl_n_updates((mpl_op_kind)g->op_kind[g->value_use[k]]) > 0)
+            return false;
+    return g->value_role[v] == MPL_WEIGHT;
+}
+
+/* oneDNN adds to what the destination has: by its sum, whether the plan has put the two in one place or not, so that plans change no
+ * bit. Partial sums pass through the destination, so its binary addition could not read from there. */
+static void copy_sum(const mpl_op_call *call)
+{
+    if (call->out[0].data != call->in[0].data)
+        memcpy(call->out[0].data, call->in[0].data,
+               call->graph->value_bytes[call->graph->op_out[call->graph->op_out_begin[call->op]]]);
+}
+
+/* Attributes of a convolution or product that adds to what its destination has; NULL: there is no memory. */
+static dnnl_primitive_attr_t summing_attr(const recipe *r)
+{
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t ops = NULL;
+    bool made = dnnl_primitive_attr_clone(&attr, r->attr) == dnnl_success &&
+                dnnl_post_ops_create(&ops) == dnnl_success &&
+                dnnl_post_ops_append_sum(ops, 1) == dnnl_success &&
+                dnnl_primitive_attr_set_post_ops(attr, ops) == dnnl_success;
+
+    if (ops != NULL)
+        dnnl_post_ops_destroy(ops);
+    if (!made && attr != NULL) {
+        dnnl_primitive_attr_destroy(attr);
+        attr = NULL;
+    }
+    return attr;
+}
+
+/* The same with what follows it. oneDNN's own activations take a NaN for a number, so ours come behind it. */
+static void choose_fused(recipe *r, const_dnnl_op_desc_t desc)
+{
+    mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
+    dnnl_primitive_attr_t attr = NULL;
+
+    if (mpl_fused_first(kind) == 0) {
+        choose(r, desc);
+    } else if ((attr = summing_attr(r)) != NULL) {
+        choose_with(r, desc, attr);
+        dnnl_primitive_attr_destroy(attr);
+        r->begin = copy_sum;
+    }
+    r->activation = mpl_activation_of(r->g, r->op);
+}
+
+static void conv(recipe *r)
+{
+    const uint32_t first = mpl_fused_first((mpl_op_kind)r->g->op_kind[r->op]);
+    const mpl_shape *const *in = r->in + first;
+    dnnl_convolution_desc_t desc;
+    dnnl_memory_desc_t src, filter, bias, dst, any;
+    const dnnl_memory_desc_t *chosen;
+    int64_t dim[MPL_MAX_RANK + 1];
+    bool has_bias = r->n_in > first + 2 && in[2] != NULL;
+    window w;
+
+    if (!window_rank_fits(r))
+        return;
+    read_window(r, in[1]->dim + 2, &w);
+    src = image(r, in[0]);
+    filter = plain(split_groups(in[1], attr_int(r, MPL_ATTR_group, 1), dim), dim);
+    bias = plain(1, &r->out[0]->dim[1]);
+    dst = image(r, r->out[0]);
+    any = filter;
+    if (r->last && is_constant(r, first + 1))
+        dnnl_memory_desc_init_by_tag(&any, filter.ndims, filter.dims, dnnl_f32, dnnl_format_tag_any);
+    if (dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct,
+                                                   &src, &any, has_bias ? &bias : NULL, &dst, w.stride,
+                                                   w.dilation, w.pad_begin, w.pad_end) != dnnl_success)
+        return;
+    choose_fused(r, &desc);
+    chosen = r->pd != NULL ? dnnl_primitive_desc_query_md(r->pd, dnnl_query_weights_md, 0) : &filter;
+    weighted_args(r, first, &src, chosen, has_bias ? &bias : NULL, &dst);
+    if (!dnnl_memory_desc_equal(chosen, &filter)) {
+        r->packed_from = filter;
+        r->arg[1].from = MPL_FROM_PACKED;
+    }
+}
+
+/* Filters of a transposed convolution lie as (in, out / g, spatial ..); oneDNN names them (g, out / g, in
+ * / g, ..). */
+static dnnl_memory_desc_t transposed_filter(const mpl_shape *s, int64_t groups)
+{
+    int64_t dim[MPL_MAX_RANK + 1], stride[MPL_MAX_RANK + 1];
+    int64_t kernel = mpl_count_dims(s, 2, s->rank), in = s->dim[0] / groups, out = s->dim[1];
+    uint32_t n = 0;
+
+    if (groups > 1)
+        dim[n] = groups, stride[n++] = in * out * kernel;
+    dim[n] = out, stride[n++] = kernel;
+    dim[n] = in, stride[n++] = out * kernel;
+    for (uint32_t i = 2; i < s->rank; i++)
+        dim[n] = s->dim[i], stride[n++] = mpl_count_dims(s, i + 1, s->rank);
+    return strided(n, dim, stride);
+}
+
+static void conv_transpose(recipe *r)
+{
+    dnnl_deconvolution_desc_t desc;
+    dnnl_memory_desc_t src, filter, bias, dst;
+    bool has_bias = r->n_in > 2 && r->in[2] != NULL;
+    mpl_attr given;
+    window w;
+
+    if (!window_rank_fits(r) || mpl_attr_get(r->g, r->op, MPL_ATTR_output_shape, &given))
+        return;
+    read_window(r, r->in[1]->dim + 2, &w);
+    for (uint32_t i = 0; i < w.n; i++) /* what is cut at the end, output_padding counted */
+        w.pad_end[i] =
+            (r->in[0]->dim[2 + i] - 1) * w.stride[i] + reach(&w, i) - r->out[0]->dim[2 + i] - w.pad_begin[i];
+    src = plain_shape(r->in[0]);
+    filter = transposed_filter(r->in[1], attr_int(r, MPL_ATTR_group, 1));
+    bias = plain(1, &r->out[0]->dim[1]);
+    dst = plain_shape(r->out[0]);
+    if (dnnl_dilated_deconvolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_deconvolution_direct,
+                                                     &src, &filter, has_bias ? &bias : NULL, &dst, w.stride,
+                                                     w.dilation, w.pad_begin, w.pad_end) != dnnl_success)
+        return;
+    choose(r, &desc);
+    weighted_args(r, 0, &src, &filter, has_bias ? &bias : NULL, &dst);
+}
+
+static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
+{
+    dnnl_pooling_v2_desc_t desc;
+    dnnl_memory_desc_t src = image(r, r->in[0]), dst = image(r, r->out[0]);
+
+    r->drops_nan = algorithm == dnnl_pooling_max;
+    if (r->drops_nan && r->last) /* images.h has it; plain loops know no layouts */
+        return;
+    if (dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &src, &dst, w->stride,
+                                          w->kernel, w->dilation, w->pad_begin, w->pad_end) != dnnl_success)
+        return;
+    choose_one_to_one(r, &desc, &src, &dst);
+}
+
+bool mpl_cpu_fit_pool(const recipe *r, const mpl_shape *x, const mpl_shape *y, window *w)
+{
+    bool average = r->g->op_kind[r->op] == MPL_OP_avg_pool || r->g->op_kind[r->op] == MPL_OP_avg_pool_grad;
+    bool counts_pads = attr_int(r, MPL_ATTR_count_include_pad, 0) != 0;
+
+    for (uint32_t i = 0; i < w->n; i++) {
+        int64_t end = (y->dim[2 + i] - 1) * w->stride[i] + reach(w, i) - x->dim[2 + i] - w->pad_begin[i];
+
+        if (end <= w->pad_end[i])
+            continue;
+        if (average &&
+            counts_pads) /* what ceil_mode reads beyond the pads does not count; oneDNN counts it */
+            return false;
+        w->pad_end[i] = end;
+    }
+    return true;
+}
+
+static void pool(recipe *r)
+{
+    bool average = r->g->op_kind[r->op] == MPL_OP_avg_pool;
+    bool counts_pads = attr_int(r, MPL_ATTR_count_include_pad, 0) != 0;
+    uint32_t n;
+    const int64_t *kernel = mpl_attr_ints(r->g, r->op, MPL_ATTR_kernel_shape, &n);
+    window w;
+
+    if (!window_rank_fits(r) || n != r->in[0]->rank - 2 || (r->n_out > 1 && r->out[1] != NULL))
+        return;
+    read_window(r, kernel, &w);
+    if (!mpl_cpu_fit_pool(r, r->in[0], r->out[0], &w))
+        return;
+    pool_with(r,
+              !average      ? dnnl_pooling_max
+              : counts_pads ? dnnl_pooling_avg_include_padding
+                            : dnnl_pooling_avg_exclude_padding,
+              &w);
+}
+
+static void global_pool(recipe *r)
+{
+    window w = {.n = r->in[0]->rank - 2};
+
+    if (!window_rank_fits(r))
+        return;
+    for (uint32_t i = 0; i < w.n; i++) {
+        w.kernel[i] = r->in[0]->dim[2 + i];
+        w.stride[i] = 1;
+    }
+    pool_with(r,
+              r->g->op_kind[r->op] == MPL_OP_global_max_pool ? dnnl_pooling_max
+                                                             : dnnl_pooling_avg_exclude_padding,
+              &w);
+}
+
+/* ---- products ------------------------------------------------------------------------------------------ */
+
+/* first: which input is a. */
+static void product(recipe *r, uint32_t first, const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b,
+                    const dnnl_memory_desc_t *bias, const dnnl_memory_desc_t *y)
+{
+    dnnl_matmul_desc_t desc;
+
+    if (dnnl_matmul_desc_init(&desc, a, b, bias, y) != dnnl_success)
+        return;
+    choose_fused(r, &desc);
+    weighted_args(r, first, a, b, bias, y);
+}
+
+/* Dims of operand 0 or 1 with `rank` dims; a vector becomes a row on the left, a column on the right. */
+static void product_dims(const mpl_shape *s, uint32_t operand, uint32_t rank, int64_t *dim)
+{
+    mpl_shape matrix = *s;
+
+    if (s->rank == 1)
+        matrix = (mpl_shape){2, {operand == 0 ? 1 : s->dim[0], operand == 0 ? s->dim[0] : 1}};
+    for (uint32_t i = 0; i < rank; i++)
+        dim[i] = dim_from_right(&matrix, rank, i);
+}
+
+static void matmul(recipe *r)
+{
+    uint32_t rank = 2;
+    int64_t a[MPL_MAX_RANK], b[MPL_MAX_RANK], y[MPL_MAX_RANK];
+    dnnl_memory_desc_t a_md, b_md, y_md;
+
+    for (uint32_t i = 0; i < 2; i++)
+        rank = r->in[i]->rank > rank ? r->in[i]->rank : rank;
+    product_dims(r->in[0], 0, rank, a);
+    product_dims(r->in[1], 1, rank, b);
+    for (uint32_t i = 0; i < rank; i++)
+        y[i] = i == rank - 1 ? b[i] : i == rank - 2 ? a[i] : a[i] > b[i] ? a[i] : b[i];
+    if (r->in[1]->rank <= 2 && rank > 2) { /* one matrix for all: the rows of the left side in one piece */
+        a[0] = y[0] = mpl_count_dims(r->in[0], 0, rank - 1);
+        a[1] = a[rank - 1], y[1] = y[rank - 1];
+        b[0] = b[rank - 2], b[1] = b[rank - 1];
+        rank = 2;
+    }
+    a_md = plain(rank, a);
+    b_md = plain(rank, b);
+    y_md = plain(rank, y);
+    product(r, 0, &a_md, &b_md, NULL, &y_md);
+}
+
+static dnnl_memory_desc_t matrix(const mpl_shape *s, bool turned)
+{
+    int64_t dim[2] = {s->dim[turned], s->dim[!turned]};
+    int64_t stride[2] = {turned ? 1 : s->dim[1], turned ? s->dim[1] : 1};
+
+    return strided(2, dim, stride);
+}
+
+dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *s, bool turned)
+{
+    return matrix(s, turned);
+}
+
+void mpl_cpu_product(recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in, const dnnl_memory_desc_t *b,
+                     uint32_t b_in, const dnnl_memory_desc_t *y, uint32_t y_out)
+{
+    dnnl_matmul_desc_t desc;
+
+    if (dnnl_matmul_desc_init(&desc, a, b, NULL, y) != dnnl_success)
+        return;
+    choose(r, &desc);
+    arg(r, DNNL_ARG_SRC, a, MPL_FROM_IN, a_in);
+    arg(r, DNNL_ARG_WEIGHTS, b, MPL_FROM_IN, b_in);
+    arg(r, DNNL_ARG_DST, y, MPL_FROM_OUT, y_out);
+}
+
+/* alpha A B + C with C read once for each row; then what gemm_act and gemm_sum do at the end. */
+static void gemm(recipe *r)
+{
+    const uint32_t first = mpl_fused_first((mpl_op_kind)r->g->op_kind[r->op]);
+    const mpl_shape *const *in = r->in + first;
+    dnnl_memory_desc_t a, b, c, y;
+    int64_t row[2] = {1, r->out[0]->dim[1]};
+    bool has_c = r->n_in > first + 2 && in[2] != NULL;
+
+    if (attr_float(r, MPL_ATTR_alpha, 1) != 1)
+        return;
+    if (has_c && (attr_float(r, MPL_ATTR_beta, 1) != 1 || in[2]->rank == 0 || in[2]->rank > 2 ||
+                  mpl_count_dims(in[2], 0, in[2]->rank) != row[1] || in[2]->dim[in[2]->rank - 1] != row[1]))
+        return;
+    a = matrix(in[0], attr_int(r, MPL_ATTR_trans_a, 0) != 0);
+    b = matrix(in[1], attr_int(r, MPL_ATTR_trans_b, 0) != 0);
+    c = plain(2, row);
+    y = plain_shape(r->out[0]);
+    product(r, first, &a, &b, has_c ? &c : NULL, &y);
+}
+
+/* ---- normalisation ------------------------------------------------------------------------------------- */
+
+static void batch_norm(recipe *r)
+{
+    dnnl_batch_normalization_desc_t desc;
+    const mpl_shape *x = r->in[0];
+    int64_t dim[4] = {x->dim[0], x->rank > 1 ? x->dim[1] : 1,
+                      mpl_count_dims(x, x->rank < 2 ? x->rank : 2, x->rank), 1};
+    dnnl_memory_desc_t data = plain(4, dim), per_channel = plain(1, &dim[1]);
+    static const int names[] = {DNNL_ARG_SCALE, DNNL_ARG_SHIFT, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE};
+
+    if (r->last)
+        data = strided(4, dim, (const int64_t[]){dim[1] * dim[2], 1, dim[1], dim[1]});
+    if (x->rank < 2 || dnnl_batch_normalization_forward_desc_init(
+                           &desc, dnnl_forward_inference, &data, attr_float(r, MPL_ATTR_epsilon, 1e-5),
+                           dnnl_use_global_stats | dnnl_use_scale | dnnl_use_shift) != dnnl_success)
+        return;
+    choose(r, &desc);
+    arg(r, DNNL_ARG_SRC, &data, MPL_FROM_IN, 0);
+    for (uint32_t i = 0; i < 4; i++)
+        arg(r, names[i], &per_channel, MPL_FROM_IN, i + 1);
+    arg(r, DNNL_ARG_DST, &data, MPL_FROM_OUT, 0);
+}
+
+/* oneDNN's window reaches equally far to both sides, ONNX's of even size does not. */
+static void lrn(recipe *r)
+{
+    dnnl_lrn_desc_t desc;
+    dnnl_memory_desc_t md;
+    int64_t size = attr_int(r, MPL_ATTR_size, 1);
+
+    if (size % 2 == 0 || r->in[0]->rank != 4)
+        return;
+    md = plain_shape(r->in[0]);
+    if (dnnl_lrn_forward_desc_init(&desc, dnnl_forward_inference, dnnl_lrn_across_channels, &md, size,
+                                   attr_float(r, MPL_ATTR_alpha, 1e-4), attr_float(r, MPL_ATTR_beta, 0.75),
+                                   attr_float(r, MPL_ATTR_bias, 1)) != dnnl_success)
+        return;
+    choose_one_to_one(r, &desc, &md, &md);
+}
+
+static void layer_norm(recipe *r)
+{
+    dnnl_layer_normalization_desc_t desc;
+    const mpl_shape *x = r->in[0];
+    uint32_t axis = axis_of(r, -1, x->rank);
+    int64_t dim[2] = {mpl_count_dims(x, 0, axis), mpl_count_dims(x, axis, x->rank)};
+    dnnl_memory_desc_t data = plain(2, dim), rows = plain(1, &dim[0]), columns = plain(1, &dim[1]);
+    bool has_bias = r->n_in > 2 && r->in[2] != NULL;
+
+    for (uint32_t i = 1; i < r->n_out; i++)
+        if (r->out[i] != NULL)
+            return;
+    if (mpl_count_dims(r->in[1], 0, r->in[1]->rank) != dim[1] ||
+        (has_bias && mpl_count_dims(r->in[2], 0, r->in[2]->rank) != dim[1]))
+        return;
+    if (dnnl_layer_normalization_forward_desc_init(
+            &desc, dnnl_forward_inference, &data, &rows, attr_float(r, MPL_ATTR_epsilon, 1e-5),
+            dnnl_use_scale | (has_bias ? dnnl_use_shift : 0u)) != dnnl_success)
+        return;
+    choose(r, &desc);
+    arg(r, DNNL_ARG_SRC, &data, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_SCALE, &columns, MPL_FROM_IN, 1);
+    if (has_bias)
+        arg(r, DNNL_ARG_SHIFT, &columns, MPL_FROM_IN, 2);
+    arg(r, DNNL_ARG_DST, &data, MPL_FROM_OUT, 0);
+}
+
+static void softmax(recipe *r)
+{
+    dnnl_softmax_v2_desc_t desc;
+    const mpl_shape *x = r->in[0];
+    uint32_t axis = axis_of(r, -1, x->rank);
+    dnnl_memory_desc_t md;
+    int64_t dim[3];
+
+    if (x->rank == 0)
+        return;
+    dim[0] = mpl_count_dims(x, 0, axis);
+    dim[1] = x->dim[axis];
+    dim[2] = mpl_count_dims(x, axis + 1, x->rank);
+    md = plain(dim[2] == 1 ? 2 : 3, dim);
+    if (dnnl_softmax_v2_forward_desc_init(&desc, dnnl_forward_inference,
+                                          r->g->op_kind[r->op] == MPL_OP_log_softmax ? dnnl_softmax_log
+                                                                                     : dnnl_softmax_accurate,
+                                          &md, &md, 1) != dnnl_success)
+        return;
+    choose_one_to_one(r, &desc, &md, &md);
+    r->drops_nan = true;
+}
+
+/* ---- reductions ---------------------------------------------------------------------------------------- */
+
+/* p: of a norm. */
+static const struct {
+    dnnl_alg_kind_t algorithm;
+    float p;
+} reductions[MPL_N_OPS] = {
+    [MPL_OP_reduce_sum] = {dnnl_reduction_sum, 0},
+    [MPL_OP_reduce_mean] = {dnnl_reduction_mean, 0},
+    [MPL_OP_reduce_max] = {dnnl_reduction_max, 0},
+    [MPL_OP_reduce_min] = {dnnl_reduction_min, 0},
+    [MPL_OP_reduce_prod] = {dnnl_reduction_mul, 0},
+    [MPL_OP_reduce_l1] = {dnnl_reduction_norm_lp_sum, 1},
+    [MPL_OP_reduce_l2] = {dnnl_reduction_norm_lp_sum, 2},
+    [MPL_OP_reduce_sum_square] = {dnnl_reduction_norm_lp_power_p_sum, 2},
+};
+
+static void reduce(recipe *r)
+{
+    dnnl_reduction_desc_t desc;
+    const mpl_shape *x = r->in[0];
+    uint16_t kind = r->g->op_kind[r->op];
+    uint32_t n_axes, n = 0, reduced = 0;
+    const int64_t *axes = mpl_attr_ints(r->g, r->op, MPL_ATTR_axes, &n_axes);
+    int64_t in[MPL_MAX_RANK + 1], out[MPL_MAX_RANK + 1];
+    dnnl_memory_desc_t src, dst;
+
+    if (n_axes == 0) /* all or none, which the counts of elements tell apart */
+        reduced = mpl_count_dims(r->out[0], 0, r->out[0]->rank) == 1 ? UINT32_MAX : 0;
+    for (uint32_t i = 0; i < n_axes; i++)
+        reduced |= 1u << (axes[i] < 0 ? axes[i] + x->rank : axes[i]);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        bool gone = (reduced >> i & 1) != 0;
+
+        if (x->dim[i] == 1)
+            continue;
+        if (n > 0 && gone == (out[n - 1] == 1)) {
+            in[n - 1] *= x->dim[i];
+            out[n - 1] = gone ? 1 : in[n - 1];
+        } else {
+            in[n] = x->dim[i];
+            out[n++] = gone ? 1 : x->dim[i];
+        }
+    }
+    if (n == 0)
+        return;
+    src = plain(n, in);
+    dst = plain(n, out);
+    if (dnnl_reduction_desc_init(&desc, reductions[kind].algorithm, &src, &dst, reductions[kind].p, 0) !=
+        dnnl_success)
+        return;
+    choose_one_to_one(r, &desc, &src, &dst);
+    r->drops_nan = kind == MPL_OP_reduce_max || kind == MPL_OP_reduce_min;
+}
+
+/* ---- elements moved ------------------------------------------------------------------------------------ */
+
+/* Operand k, images with their channels last, as pixels by channels. False: its pixels do not follow at one distance. */
+static bool pixels(const recipe *r, uint32_t k, const mpl_shape *s, dnnl_memory_desc_t *md)
+{
+    const int64_t *by = r->stride != NULL ? r->stride[k] : NULL;
+    int64_t dim[3] = {s->dim[0] * s->dim[2] * s->dim[3], s->dim[1], 1};
+    int64_t pitch = by == NULL ? s->dim[1] : s->dim[3] > 1 ? by[3] : s->dim[2] > 1 ? by[2] : by[0];
+
+    *md = strided(3, dim, (const int64_t[]){pitch, 1, 1});
+    return by == NULL || ((s->dim[2] == 1 || by[2] == pitch * s->dim[3]) &&
+                          (s->dim[0] == 1 || by[0] == pitch * s->dim[2] * s->dim[3]));
+}
+
+static void concat(recipe *r)
+{
+    uint32_t axis = axis_of(r, 0, r->out[0]->rank);
+    int64_t dim[3] = {mpl_count_dims(r->out[0], 0, axis), r->out[0]->dim[axis],
+                      mpl_count_dims(r->out[0], axis + 1, r->out[0]->rank)};
+    dnnl_memory_desc_t dst;
+
+    dst = plain(3, dim);
+    if (r->last && !pixels(r, r->n_in, r->out[0], &dst))
+        return;
+    for (uint32_t i = 0; i < r->n_in; i++) {
+        dim[1] = r->in[i]->dim[axis];
+        r->mds[i] = plain(3, dim);
+        if (r->last && !pixels(r, i, r->in[i], &r->mds[i]))
+            return;
+    }
+    if (dnnl_concat_primitive_desc_create(&r->pd, &dst, (int)r->n_in, 1, r->mds, r->attr, r->engine) !=
+        dnnl_success) {
+        r->pd = NULL;
+        return;
+    }
+    for (uint32_t i = 0; i < r->n_in; i++)
+        arg(r, DNNL_ARG_MULTIPLE_SRC + (int)i, &r->mds[i], MPL_FROM_IN, i);
+    arg(r, DNNL_ARG_DST, &dst, MPL_FROM_OUT, 0);
+}
+
+static void move(recipe *r, const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *dst)
+{
+    if (dnnl_reorder_primitive_desc_create(&r->pd, src, r->engine, dst, r->engine, r->attr) != dnnl_success) {
+        r->pd = NULL;
+        return;
+    }
+    arg(r, DNNL_ARG_FROM, src, MPL_FROM_IN, 0);
+    arg(r, DNNL_ARG_TO, dst, MPL_FROM_OUT, 0);
+}
+
+/* The output's dims with the strides that they have in the input: a reorder to row-major moves the
+ * elements. */
+static void transpose(recipe *r)
+{
+    const mpl_shape *x = r->in[0];
+    uint32_t n;
+    const int64_t *perm = mpl_attr_ints(r->g, r->op, MPL_ATTR_perm, &n);
+    int64_t stride[MPL_MAX_RANK];
+    dnnl_memory_desc_t src, dst = plain_shape(r->out[0]);
+
+    if (x->rank == 0)
+        return;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        uint32_t from = n == x->rank ? (uint32_t)perm[i] : x->rank - 1 - i;
+
+        stride[i] = mpl_count_dims(x, from + 1, x->rank);
+    }
+    src = strided(x->rank, r->out[0]->dim, stride);
+    move(r, &src, &dst);
+}
+
+static void reorder(recipe *r)
+{
+    dnnl_memory_desc_t src = image(r, r->in[0]), dst;
+
+    r->last = strcmp(mpl_attr_text(r->g, r->op, MPL_ATTR_mode, ""), "channels_last") == 0;
+    dst = image(r, r->out[0]);
+    if (r->stride != NULL && r->stride[0] != NULL)
+        src = strided(r->in[0]->rank, r->in[0]->dim, r->stride[0]);
+    if (r->stride != NULL && r->stride[1] != NULL)
+        dst = strided(r->out[0]->rank, r->out[0]->dim, r->stride[1]);
+    move(r, &src, &dst);
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------- */
+
+static void (*const describe[MPL_N_OPS])(recipe *r) = {
+    [MPL_OP_leaky_relu] = unary,
+    [MPL_OP_elu] = unary,
+    [MPL_OP_sigmoid] = unary,
+    [MPL_OP_hard_swish] = unary,
+    [MPL_OP_swish] = unary,
+    [MPL_OP_mish] = unary,
+    [MPL_OP_tanh] = unary,
+    [MPL_OP_sqrt] = unary,
+    [MPL_OP_abs] = unary,
+    [MPL_OP_neg] = unary,
+    [MPL_OP_round] = unary,
+    [MPL_OP_gelu] = gelu,
+    [MPL_OP_pow] = power,
+    [MPL_OP_add] = arithmetic,
+    [MPL_OP_sub] = arithmetic,
+    [MPL_OP_mul] = arithmetic,
+    [MPL_OP_div] = arithmetic,
+    [MPL_OP_sum] = arithmetic,
+    [MPL_OP_conv] = conv,
+    [MPL_OP_conv_act] = conv,
+    [MPL_OP_conv_sum] = conv,
+    [MPL_OP_conv_transpose] = conv_transpose,
+    [MPL_OP_max_pool] = pool,
+    [MPL_OP_avg_pool] = pool,
+    [MPL_OP_global_avg_pool] = global_pool,
+    [MPL_OP_global_max_pool] = global_pool,
+    [MPL_OP_matmul] = matmul,
+    [MPL_OP_gemm] = gemm,
+    [MPL_OP_gemm_act] = gemm,
+    [MPL_OP_gemm_sum] = gemm,
+    [MPL_OP_batch_norm] = batch_norm,
+    [MPL_OP_lrn] = lrn,
+    [MPL_OP_layer_norm] = layer_norm,
+    [MPL_OP_softmax] = softmax,
+    [MPL_OP_log_softmax] = softmax,
+    [MPL_OP_reduce_sum] = reduce,
+    [MPL_OP_reduce_mean] = reduce,
+    [MPL_OP_reduce_max] = reduce,
+    [MPL_OP_reduce_min] = reduce,
+    [MPL_OP_reduce_prod] = reduce,
+    [MPL_OP_reduce_l1] = reduce,
+    [MPL_OP_reduce_l2] = reduce,
+    [MPL_OP_reduce_sum_square] = reduce,
+    [MPL_OP_concat] = concat,
+    [MPL_OP_transpose] = transpose,
+    [MPL_OP_reorder] = reorder,
+};
+
+void mpl_cpu_describe(recipe *r)
+{
+    mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
+    mpl_cpu_describer *how = describe[kind] != NULL ? describe[kind] : mpl_cpu_gradient(kind);
+
+    if (how != NULL)
+        how(r);
+}

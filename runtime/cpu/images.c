@@ -1,0 +1,419 @@
+/* images.c -- see images.h. */
+#include "runtime/cpu/images.h"
+
+#include "graphs/ops/matrix/conv.h"
+#include "runtime/cpu/chain_priv.h"
+
+#include <math.h>
+
+/* Of libgomp, which oneDNN runs on: its threads wait for both. */
+void GOMP_parallel(void (*run)(void *), void *arg, unsigned n_threads, unsigned flags);
+int omp_get_thread_num(void);
+
+enum { SHARE = 32 * 1024 }; /* multiplications that are worth a thread of their own */
+
+typedef void worker(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to);
+typedef void channel_loop(float *restrict y, const float *restrict x, const float *restrict k,
+                          const float *restrict l, int64_t n);
+
+struct mpl_images {
+    mpl_image_window w;
+    worker *work;                     /* pixels [from, to) of the result */
+    channel_loop *loop;               /* of pools and batch norm */
+    const mpl_image_kernels *kernels; /* of a convolution; else NULL */
+    double epsilon;
+    mpl_op_kind kind;
+    uint32_t first; /* input that is x */
+    bool has_bias;
+    float low, high;
+    float *
+        filter; /* of a convolution, as tiles read it, once it is packed; of a batch norm factor and term of each channel */
+    bool is_packed;
+    float *nothing; /* [channels of x] zeros */
+};
+
+/* ---- preparing ---------------------------------------------------------------------------------------------------- */
+
+/* Elements from pixel to pixel of operand k; 0: they do not follow one another at one distance. */
+static int64_t pitch_of(const mpl_shape *s, const int64_t *const *stride, uint32_t k)
+{
+    const int64_t *by = stride != NULL ? stride[k] : NULL;
+    int64_t pitch;
+
+    if (by == NULL)
+        return s->dim[1];
+    pitch = s->dim[3] > 1 ? by[3] : s->dim[2] > 1 ? by[2] : s->dim[0] > 1 ? by[0] : s->dim[1];
+    if ((s->dim[1] > 1 && by[1] != 1) || (s->dim[2] > 1 && by[2] != pitch * s->dim[3]) ||
+        (s->dim[0] > 1 && by[0] != pitch * s->dim[2] * s->dim[3]))
+        return 0;
+    return pitch;
+}
+
+static bool is_image(const mpl_graph *g, mpl_value v)
+{
+    return v != MPL_NONE && g->value_type[v] == MPL_TYPE_f32 && g->value_shape[v].rank == 4 &&
+           g->value_bytes[v] > 0;
+}
+
+/* x and y, and whether they are such that there is a kernel. */
+static bool read_images(mpl_images *m, const mpl_graph *g, mpl_op op, const int64_t *const *stride)
+{
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+    mpl_value x = mpl_op_input(g, op, m->first), y = g->op_out[g->op_out_begin[op]];
+    const mpl_shape *xs, *ys;
+
+    if (!is_image(g, x) || !is_image(g, y))
+        return false;
+    for (uint32_t i = 1; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
+        if (g->op_out[g->op_out_begin[op] + i] != MPL_NONE)
+            return false;
+    for (uint32_t i = 0; i < n_in; i++)
+        if (stride != NULL && stride[i] != NULL && i > m->first)
+            return false;
+    xs = &g->value_shape[x];
+    ys = &g->value_shape[y];
+    m->w = (mpl_image_window){
+        .n = xs->dim[0],
+        .high = xs->dim[2],
+        .wide = xs->dim[3],
+        .channels = xs->dim[1],
+        .out_high = ys->dim[2],
+        .out_wide = ys->dim[3],
+        .out_channels = ys->dim[1],
+        .x_pitch = pitch_of(xs, stride, m->first),
+        .y_pitch = pitch_of(ys, stride, n_in),
+        .sum_pitch = pitch_of(ys, stride, 0),
+    };
+    return m->w.x_pitch > 0 && m->w.y_pitch > 0 && (m->first == 0 || m->w.sum_pitch > 0);
+}
+
+static void read_pair(const mpl_graph *g, mpl_op op, mpl_attr_key key, int64_t otherwise, int64_t out[2])
+{
+    uint32_t n;
+    const int64_t *ints = mpl_attr_ints(g, op, key, &n);
+
+    for (uint32_t i = 0; i < 2; i++)
+        out[i] = n >= 2 ? ints[i] : otherwise;
+}
+
+static void read_window(mpl_images *m, const mpl_graph *g, mpl_op op, const int64_t kernel[2])
+{
+    memcpy(m->w.kernel, kernel, sizeof m->w.kernel);
+    read_pair(g, op, MPL_ATTR_strides, 1, m->w.stride);
+    read_pair(g, op, MPL_ATTR_pads, 0, m->w.pad);
+    read_pair(g, op, MPL_ATTR_dilations, 1, m->w.dilation);
+}
+
+static void read_activation(mpl_images *m, mpl_activation a)
+{
+    m->low = a == MPL_ACT_NONE ? -INFINITY : 0;
+    m->high = a == MPL_ACT_RELU6 ? 6 : INFINITY;
+}
+
+/* A weight that no run changes. */
+static bool is_constant(const mpl_graph *g, mpl_value v)
+{
+    if (v == MPL_NONE || g->value_role[v] != MPL_WEIGHT)
+        return false;
+    for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
+        if (mpl_n_updates((mpl_op_kind)g->op_kind[g->value_use[k]]) > 0)
+            return false;
+    return true;
+}
+
+/* Vectors of channels in the tiles that begin with vector `at`, of n. */
+static uint32_t vectors_at(const mpl_image_kernels *k, uint32_t at, uint32_t n)
+{
+    uint32_t left = n - at;
+
+    if (left == k->most_vectors + 1 && left > 2) /* rather than leaving one alone */
+        return (left + 1) / 2;
+    return left < k->most_vectors ? left : k->most_vectors;
+}
+
+static uint32_t n_vectors(const mpl_images *m)
+{
+    return (uint32_t)((m->w.out_channels + m->kernels->lanes - 1) / m->kernels->lanes);
+}
+
+/* Filters (out, in, high, wide) as tiles read them: channels of the result in vectors, behind one another for each element of x. */
+static void pack(mpl_images *m, const float *from)
+{
+    int64_t n_in = m->w.channels, taps = m->w.kernel[0] * m->w.kernel[1];
+    int64_t lanes = m->kernels->lanes;
+    float *to = m->filter;
+
+    for (uint32_t at = 0, n; at < n_vectors(m); at += n) {
+        n = vectors_at(m->kernels, at, n_vectors(m));
+        for (int64_t i = 0; i < taps * n_in; i++)
+            for (int64_t k = at * lanes; k < (at + n) * lanes; k++)
+                *to++ = k < m->w.out_channels ? from[(k * n_in + i % n_in) * taps + i / n_in] : 0;
+    }
+    m->is_packed = true;
+}
+
+static void run_conv(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to)
+{
+    mpl_image_tile t = {
+        .window = &m->w,
+        .x = call->in[m->first].data,
+        .bias = m->has_bias ? call->in[m->first + 2].data : NULL,
+        .sum = m->first > 0 ? call->in[0].data : NULL,
+        .nothing = m->nothing,
+        .y = call->out[0].data,
+        .low = m->low,
+        .high = m->high,
+    };
+    const float *filter = m->filter;
+
+    for (uint32_t at = 0, n; at < n_vectors(m); at += n) {
+        int64_t most, n_tiles;
+
+        n = vectors_at(m->kernels, at, n_vectors(m));
+        most = m->kernels->most_pixels[n];
+        n_tiles = (to - from + most - 1) / most;
+        t.filter = filter;
+        t.channel = (int64_t)at * m->kernels->lanes;
+        for (int64_t i = 0; i < n_tiles; i++) { /* nearly equal ones: none is small */
+            t.from = from + (to - from) * i / n_tiles;
+            t.to = from + (to - from) * (i + 1) / n_tiles;
+            m->kernels->kernel[n][t.to - t.from](&t);
+        }
+        filter += (int64_t)n * m->kernels->lanes * m->w.channels * m->w.kernel[0] * m->w.kernel[1];
+    }
+}
+
+static mpl_status make_conv(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_images *m, bool *made)
+{
+    mpl_status st = MPL_OK;
+    mpl_value filter = mpl_op_input(g, op, m->first + 1), bias = mpl_op_input(g, op, m->first + 2);
+
+    m->kernels = mpl_image_kernels_here();
+    if (m->kernels == NULL || mpl_attr_int(g, op, MPL_ATTR_group, 1) != 1 || !is_constant(g, filter) ||
+        g->value_type[filter] != MPL_TYPE_f32)
+        goto out;
+    read_window(m, g, op, g->value_shape[filter].dim + 2);
+    read_activation(m, mpl_activation_of(g, op));
+    m->has_bias = bias != MPL_NONE;
+    m->work = run_conv;
+    MPL_TRY(mpl_new(ctx, m->nothing, m->w.channels));
+    MPL_TRY(mpl_new(ctx, m->filter,
+                    (size_t)n_vectors(m) * m->kernels->lanes * (size_t)m->w.channels *
+                        (size_t)(m->w.kernel[0] * m->w.kernel[1])));
+    *made = true;
+out:
+    return st;
+}
+
+/* ---- pools, batch norm: loops over a pixel's channels --------------------------------------------------------------- */
+
+/* y[c] = expr of a, what is there, and b, c and d, what x, k and l have; compiled for several widths of vectors. */
+#define BODY(name, expr)                                                                                     \
+    static inline __attribute__((always_inline)) void name##_body(                                           \
+        float *restrict y, const float *restrict x, const float *restrict k, const float *restrict l,        \
+        int64_t n)                                                                                           \
+    {                                                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            float a = y[i], b = x[i], c = k[i], d = l[i];                                                    \
+                                                                                                             \
+            y[i] = expr;                                                                                     \
+            (void)a, (void)c, (void)d;                                                                       \
+        }                                                                                                    \
+    }
+#define MADE_FOR(name, width)                                                                                \
+    static void name##_##width(float *restrict y, const float *restrict x, const float *restrict k,          \
+                               const float *restrict l, int64_t n)                                           \
+    {                                                                                                        \
+        name##_body(y, x, k, l, n);                                                                          \
+    }
+#if defined(__x86_64__)
+#define LOOP(name, expr)                                                                                     \
+    BODY(name, expr)                                                                                         \
+    MADE_FOR(name, plain)                                                                                    \
+    __attribute__((target("avx2"))) MADE_FOR(name, avx2)                                                     \
+        __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))) MADE_FOR(name, avx512)
+#define WIDTHS(name)                                                                                         \
+    {                                                                                                        \
+        name##_plain, name##_avx2, name##_avx512                                                             \
+    }
+#else
+#define LOOP(name, expr) BODY(name, expr) MADE_FOR(name, plain)
+#define WIDTHS(name)                                                                                         \
+    {                                                                                                        \
+        name##_plain, name##_plain, name##_plain                                                             \
+    }
+#endif
+
+LOOP(greater, b > a || b != b ? b : a)
+LOOP(add_up, a + b)
+LOOP(scale, b *c + d)
+LOOP(scale_cut, b *c + d > 0 || b * c + d != b * c + d ? b * c + d : 0)
+
+static channel_loop *const loops[][MPL_N_CHAIN_WIDTHS] = {WIDTHS(greater), WIDTHS(add_up), WIDTHS(scale),
+                                                          WIDTHS(scale_cut)};
+enum { GREATER, ADD_UP, SCALE, SCALE_CUT };
+
+static void run_pool(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to)
+{
+    const mpl_image_window *w = &m->w;
+    bool average = m->kind == MPL_OP_avg_pool;
+
+    for (int64_t pixel = from; pixel < to; pixel++) {
+        int64_t plane = w->out_high * w->out_wide, at = pixel % plane, n = 0;
+        const float *x = (const float *)call->in[0].data + pixel / plane * w->high * w->wide * w->x_pitch;
+        float *y = (float *)call->out[0].data + pixel * w->y_pitch;
+
+        for (int64_t c = 0; c < w->channels; c++)
+            y[c] = average ? 0 : -INFINITY;
+        for (int64_t i = 0; i < w->kernel[0] * w->kernel[1]; i++) {
+            int64_t row = at / w->out_wide * w->stride[0] - w->pad[0] + i / w->kernel[1] * w->dilation[0];
+            int64_t column = at % w->out_wide * w->stride[1] - w->pad[1] + i % w->kernel[1] * w->dilation[1];
+            const float *here = x + (row * w->wide + column) * w->x_pitch;
+
+            if (row < 0 || row >= w->high || column < 0 || column >= w->wide)
+                continue;
+            m->loop(y, here, here, here, w->channels);
+            n++;
+        }
+        for (int64_t c = 0; c < w->channels && average; c++)
+            y[c] /= (float)n;
+    }
+}
+
+static bool make_pool(const mpl_graph *g, mpl_op op, mpl_images *m)
+{
+    uint32_t n;
+    const int64_t plane[2] = {m->w.high, m->w.wide}, *kernel;
+
+    kernel = mpl_attr_ints(g, op, MPL_ATTR_kernel_shape, &n);
+    if (m->kind == MPL_OP_global_max_pool)
+        kernel = plane, n = 2;
+    if (n != 2 || (m->kind == MPL_OP_avg_pool && mpl_attr_int(g, op, MPL_ATTR_count_include_pad, 0) != 0))
+        return false;
+    read_window(m, g, op, kernel);
+    m->loop = loops[m->kind == MPL_OP_avg_pool ? ADD_UP : GREATER][mpl_chain_widest()];
+    m->work = run_pool;
+    return true;
+}
+
+/* ---- batch norm --------------------------------------------------------------------------------------------------- */
+
+static void run_norm(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to)
+{
+    const mpl_image_window *w = &m->w;
+
+    for (int64_t pixel = from; pixel < to; pixel++)
+        m->loop((float *)call->out[0].data + pixel * w->y_pitch,
+                (const float *)call->in[0].data + pixel * w->x_pitch, m->filter, m->filter + w->channels,
+                w->channels);
+}
+
+/* Factor and term of each channel, from scale, bias, mean and variance. */
+static void find_factors(mpl_images *m, const mpl_op_call *call)
+{
+    const float *of[4];
+
+    for (uint32_t i = 0; i < 4; i++)
+        of[i] = call->in[1 + i].data;
+    for (int64_t c = 0; c < m->w.channels; c++) {
+        double factor = (double)of[0][c] / sqrt((double)of[3][c] + m->epsilon);
+
+        m->filter[c] = (float)factor;
+        m->filter[m->w.channels + c] = (float)((double)of[1][c] - (double)of[2][c] * factor);
+    }
+}
+
+static mpl_status make_norm(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_images *m, bool *made)
+{
+    mpl_status st = MPL_OK;
+    bool cut = mpl_activation_of(g, op) == MPL_ACT_RELU;
+
+    if (!cut && mpl_activation_of(g, op) != MPL_ACT_NONE)
+        goto out;
+    m->epsilon = mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5);
+    m->loop = loops[cut ? SCALE_CUT : SCALE][mpl_chain_widest()];
+    m->work = run_norm;
+    MPL_TRY(mpl_new(ctx, m->filter, 2 * (size_t)m->w.channels));
+    *made = true;
+out:
+    return st;
+}
+
+/* ---- all ---------------------------------------------------------------------------------------------------------- */
+
+mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int64_t *const *stride,
+                          mpl_images **out, const char **how)
+{
+    mpl_status st = MPL_OK;
+    mpl_images *m = NULL;
+    bool made = false;
+
+    *out = NULL;
+    MPL_TRY(mpl_new(ctx, m, 1));
+    m->kind = (mpl_op_kind)g->op_kind[op];
+    m->first = mpl_fused_first(m->kind);
+    if (!read_images(m, g, op, stride))
+        goto out;
+    if (mpl_is_conv(m->kind))
+        MPL_TRY(make_conv(ctx, g, op, m, &made));
+    else if (m->kind == MPL_OP_max_pool || m->kind == MPL_OP_avg_pool || m->kind == MPL_OP_global_max_pool)
+        made = make_pool(g, op, m);
+    else if (m->kind == MPL_OP_batch_norm)
+        MPL_TRY(make_norm(ctx, g, op, m, &made));
+    if (!made)
+        goto out;
+    if (how != NULL)
+        *how = m->kernels != NULL ? m->kernels->how : "images";
+    *out = m, m = NULL;
+out:
+    mpl_images_free(ctx, m);
+    return st;
+}
+
+void mpl_images_free(mpl_ctx *ctx, mpl_images *m)
+{
+    if (m == NULL)
+        return;
+    mpl_free(ctx, m->filter);
+    mpl_free(ctx, m->nothing);
+    mpl_free(ctx, m);
+}
+
+typedef struct job {
+    const mpl_images *m;
+    const mpl_op_call *call;
+    uint32_t n_threads;
+} job;
+
+static int64_t n_pixels(const mpl_images *m)
+{
+    return m->w.n * m->w.out_high * m->w.out_wide;
+}
+
+static void do_share(void *arg)
+{
+    const job *j = arg;
+    int64_t n = n_pixels(j->m), k = omp_get_thread_num();
+
+    j->m->work(j->m, j->call, n * k / j->n_threads, n * (k + 1) / j->n_threads);
+}
+
+void mpl_images_run(mpl_images *m, const mpl_op_call *call, uint32_t n_threads)
+{
+    job j = {m, call, n_threads};
+    int64_t each = m->w.out_channels * (m->kernels != NULL ? m->w.channels : 1);
+
+    if (m->kind == MPL_OP_batch_norm)
+        find_factors(m, call);
+    else if (m->kernels != NULL && !m->is_packed)
+        pack(m, call->in[m->first + 1].data);
+    if (n_pixels(m) * each / SHARE < j.n_threads)
+        j.n_threads = (uint32_t)(n_pixels(m) * each / SHARE);
+#if defined(__SANITIZE_THREAD__)
+    j.n_threads = 1; /* it does not see how libgomp's threads wait for one another */
+#endif
+    if (j.n_threads <= 1)
+        m->work(m, call, 0, n_pixels(m));
+    else
+        GOMP_parallel(do_share, &j, j.n_threads, 0);
+}

@@ -1,0 +1,751 @@
+/* exec.c -- binds a graph to a device inside a plan's arenas, and runs it. See exec.h. */
+#include "runtime/exec/exec_priv.h"
+
+#include <stdlib.h>
+
+/* ---- binding ------------------------------------------------------------------------------------------- */
+
+/* order[] must be a permutation of the operations that respects the graph, and the one the problem was
+ * made for. */
+static mpl_status check_made(mpl_exec *exec, const uint8_t *done, mpl_value v, uint32_t s, mpl_op op)
+{
+    const mpl_graph *g = exec->g;
+
+    if (v == MPL_NONE || g->value_op[v] == MPL_NONE || done[g->value_op[v]])
+        return MPL_OK;
+    return mpl_fail(exec->ctx, MPL_EINPUT, __FILE__, __LINE__,
+                    "graph '%s': step %u, operation '%s' comes before what makes '%s'", g->name, s,
+                    g->op_name[op], g->value_name[v]);
+}
+
+/* All that `op` reads, and that its blocks hand on, is there. */
+static mpl_status check_reads(mpl_exec *exec, const uint8_t *done, uint32_t s, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        MPL_TRY(check_made(exec, done, g->op_in[i], s, op));
+    for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
+        for (uint32_t i = 0; i < g->block_n_results[g->op_body[k]]; i++)
+            MPL_TRY(check_made(exec, done, g->block_result[g->block_result_begin[g->op_body[k]] + i], s, op));
+out:
+    return st;
+}
+
+/* What stands in blocks is run as it was planned, by `step_of`: by one worker, in one order. */
+static mpl_status check_blocks(mpl_exec *exec, const mpl_program *program, const uint32_t *step_of)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_op owner = g->op_block[op] != 0 ? g->block_owner[g->op_block[op]] : op;
+
+        if (program->op_step[owner] - program->op_step[op] != step_of[owner] - step_of[op])
+            MPL_FAIL(exec->ctx, MPL_EINPUT,
+                     "graph '%s': operation '%s' stands elsewhere in its block than planned; only outermost "
+                     "operations can change places",
+                     g->name, g->op_name[op]);
+    }
+out:
+    return st;
+}
+
+static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_problem *p,
+                             const mpl_value_map *map)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    mpl_program *program = NULL;
+    uint8_t *done = NULL;
+
+    if (exec->order == NULL)
+        MPL_TRY(mpl_new(exec->ctx, exec->order, g->n_ops));
+    MPL_TRY(mpl_new(exec->ctx, done, g->n_ops));
+    if (g->n_blocks > 1) {
+        MPL_TRY(mpl_program_new(exec->ctx, g, order, &program));
+        if (map != NULL || exec->control->program != NULL)
+            st = check_blocks(exec, program, map != NULL ? map->step_of : exec->control->program->op_step);
+        mpl_program_free(exec->ctx, exec->control->program);
+        exec->control->program = program;
+        MPL_TRY(st);
+    }
+    for (uint32_t s = 0; s < g->n_ops; s++) {
+        mpl_op op = order[s];
+        uint32_t step;
+
+        if (op >= g->n_ops || done[op])
+            MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s': the order is no permutation at step %u", g->name, s);
+        MPL_TRY(check_reads(exec, done, s, op));
+        step = program != NULL ? program->op_step[op] : s;
+        if (p != NULL && p->before == NULL && map->step_of[op] != step)
+            MPL_FAIL(exec->ctx, MPL_EINPUT,
+                     "graph '%s': operation '%s' stands at step %u; it was planned for step %u", g->name,
+                     g->op_name[op], step, map->step_of[op]);
+        done[op] = 1;
+        exec->order[s] = op;
+    }
+out:
+    mpl_free(exec->ctx, done);
+    return st;
+}
+
+bool mpl_exec_hands_on(const mpl_exec *exec, mpl_op op)
+{
+    const mpl_graph *g = exec->g;
+    mpl_value in, out;
+
+    if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0)
+        return false;
+    in = g->op_in[g->op_in_begin[op]];
+    out = g->op_out[g->op_out_begin[op]];
+    if (g->value_bytes[out] == 0)
+        return true;
+    if (mpl_control_moves(exec, in) || mpl_control_moves(exec, out))
+        return mpl_control_moves(exec, in) && mpl_control_moves(exec, out) &&
+               exec->control->holder[in] == exec->control->holder[out];
+    return exec->value_slab[in] == exec->value_slab[out] && exec->value_offset[in] == exec->value_offset[out];
+}
+
+static bool runs_nothing(const mpl_exec *exec, mpl_op op)
+{
+    if (exec->op_nothing != NULL && exec->op_nothing[op] &&
+        (mpl_op_table[exec->g->op_kind[op]].traits & MPL_VIEW) == 0)
+        return true;
+    return mpl_op_lone_output(exec->g, op) && mpl_exec_hands_on(exec, op);
+}
+
+/* Bytes that operation `op` only moves: of concats, splits, accesses and copied views all, of what writes a box into another value
+ * the box, and the other value where it lies elsewhere. A box that is computed while it is written is not moved. */
+static uint64_t moved_bytes(const mpl_exec *exec, mpl_op op)
+{
+    const mpl_graph *g = exec->g;
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    bool view = (mpl_op_table[kind].traits & MPL_VIEW) != 0;
+    uint32_t n_out = view ? 1 : g->op_out_begin[op + 1] - g->op_out_begin[op];
+    mpl_value in = g->op_in_begin[op] < g->op_in_begin[op + 1] ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
+    mpl_value out = n_out > 0 ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
+    uint64_t bytes = 0, box;
+
+    if (kind == MPL_OP_assign || kind == MPL_OP_fused) {
+        box = mpl_box_bytes(g, op);
+        if (in == MPL_NONE || out == MPL_NONE)
+            return 0;
+        if (exec->value_slab[in] != exec->value_slab[out] ||
+            exec->value_offset[in] != exec->value_offset[out])
+            bytes += kind == MPL_OP_fused && box == g->value_bytes[out] ? 0 : g->value_bytes[out];
+        return kind == MPL_OP_assign ? bytes + box : bytes;
+    }
+    if (kind != MPL_OP_concat && kind != MPL_OP_split && kind != MPL_OP_access && !view)
+        return 0;
+    for (uint32_t i = 0; i < n_out; i++)
+        if (g->op_out[g->op_out_begin[op] + i] != MPL_NONE)
+            bytes += g->value_bytes[g->op_out[g->op_out_begin[op] + i]];
+    return bytes;
+}
+
+static mpl_status prepare_op(mpl_exec *exec, mpl_op op)
+{
+    const mpl_graph *g = exec->g;
+
+    if (mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) {
+        exec->op_how[op] = "control flow";
+        return MPL_OK;
+    }
+    exec->op_skipped[op] = runs_nothing(exec, op);
+    if (exec->op_skipped[op]) {
+        exec->op_how[op] = g->op_kind[op] == MPL_OP_concat ? "nothing: made in place" : "nothing: a view";
+        return MPL_OK;
+    }
+    if (g->op_kind[op] == MPL_OP_reorder)
+        exec->reordered_bytes += g->value_bytes[g->op_out[g->op_out_begin[op]]];
+    *(g->op_block[op] == 0 ? &exec->copied_bytes : &exec->control->op_copied_bytes[op]) +=
+        moved_bytes(exec, op);
+    if (exec->options.op_workspace_limit != NULL && exec->backend->limit_workspace != NULL)
+        exec->backend->limit_workspace(exec->dev, exec->options.op_workspace_limit[op]);
+    return mpl_stage_prepare(exec, op);
+}
+
+static mpl_status prepare_all(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    MPL_TRY(mpl_new(exec->ctx, exec->op_skipped, g->n_ops));
+    MPL_TRY(mpl_new(exec->ctx, exec->op_block, g->n_ops));
+    MPL_TRY(mpl_new(exec->ctx, exec->op_workspace_bytes, g->n_ops));
+    MPL_TRY(mpl_new(exec->ctx, exec->op_prepared, g->n_ops));
+    MPL_TRY(mpl_new(exec->ctx, exec->op_how, g->n_ops));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        MPL_TRY(prepare_op(exec, op));
+out:
+    if (exec->backend->limit_workspace != NULL)
+        exec->backend->limit_workspace(exec->dev, UINT64_MAX);
+    exec->options.op_workspace_limit = NULL;
+    return st;
+}
+
+static mpl_status allocate(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    uint64_t guard = exec->options.checked ? MPL_GUARD_BYTES : 0;
+
+    for (uint32_t i = 0; i < exec->n_slabs; i++) {
+        mpl_slab *s = &exec->slab[i];
+        uint64_t bytes;
+
+        if (!mpl_add_bytes(s->bytes, 2 * guard, &bytes))
+            MPL_FAIL(exec->ctx, MPL_EMEM, "out of memory: an arena of %" PRIu64 " bytes", s->bytes);
+        MPL_TRY(exec->backend->arena_new(exec->dev, bytes, &s->memory));
+        s->guard = guard;
+        s->base = (char *)s->memory + guard;
+    }
+out:
+    return st;
+}
+
+static mpl_tensor tensor_of(const mpl_exec *exec, mpl_value v)
+{
+    if (v == MPL_NONE)
+        return (mpl_tensor){0};
+    return (mpl_tensor){(mpl_type)exec->g->value_type[v], exec->g->value_shape[v],
+                        mpl_exec_value_at(exec, v)};
+}
+
+static mpl_status make_calls(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    MPL_TRY(mpl_new(exec->ctx, exec->in, g->op_in_begin[g->n_ops]));
+    MPL_TRY(mpl_new(exec->ctx, exec->out, g->op_out_begin[g->n_ops]));
+    MPL_TRY(mpl_new(exec->ctx, exec->call, g->n_ops));
+    for (uint32_t i = 0; i < g->op_in_begin[g->n_ops]; i++)
+        exec->in[i] = tensor_of(exec, g->op_in[i]);
+    for (uint32_t i = 0; i < g->op_out_begin[g->n_ops]; i++)
+        exec->out[i] = tensor_of(exec, g->op_out[i]);
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        const mpl_block *b = exec->op_block[op] != MPL_NONE ? &exec->block[exec->op_block[op]] : NULL;
+
+        exec->call[op] = (mpl_op_call){
+            .graph = g,
+            .op = op,
+            .n_in = g->op_in_begin[op + 1] - g->op_in_begin[op],
+            .n_out = g->op_out_begin[op + 1] - g->op_out_begin[op],
+            .in = exec->in + g->op_in_begin[op],
+            .out = exec->out + g->op_out_begin[op],
+            .workspace = b != NULL ? mpl_exec_at(exec, b->slab, b->offset) : NULL,
+        };
+    }
+    mpl_stage_bind(exec);
+out:
+    return st;
+}
+
+/* Inputs and weights that lie in an arena keep their contents at home; the arena's bytes are theirs only
+ * for a time. */
+static mpl_status make_arrivals(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    MPL_TRY(mpl_new(exec->ctx, exec->arrival_value, g->n_values));
+    MPL_TRY(mpl_new(exec->ctx, exec->arrival_home, g->n_values));
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        if ((g->value_role[v] != MPL_INPUT && g->value_role[v] != MPL_WEIGHT) ||
+            exec->value_slab[v] >= exec->n_pools)
+            continue;
+        exec->arrival_value[exec->n_arrivals] = v;
+        MPL_TRY(mpl_new(exec->ctx, exec->arrival_home[exec->n_arrivals], g->value_bytes[v]));
+        exec->n_arrivals++;
+    }
+    if (exec->control != NULL)
+        MPL_TRY(mpl_control_list_arrivals(exec));
+out:
+    return st;
+}
+
+static char *home_of(const mpl_exec *exec, mpl_value v)
+{
+    for (uint32_t i = 0; i < exec->n_arrivals; i++)
+        if (exec->arrival_value[i] == v)
+            return exec->arrival_home[i];
+    return NULL;
+}
+
+static mpl_status put_value(void *arg, mpl_value v, uint64_t offset, const void *data, uint64_t bytes)
+{
+    mpl_exec *exec = arg;
+    char *home = home_of(exec, v);
+
+    if (bytes == 0)
+        return MPL_OK;
+    if (home == NULL)
+        return exec->backend->upload(exec->dev, mpl_exec_value_at(exec, v) + offset, data, bytes);
+    memcpy(home + offset, data, bytes);
+    return MPL_OK;
+}
+
+static mpl_status fill_weights(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+
+    for (mpl_value v = 0; v < exec->g->n_values; v++)
+        if (exec->g->value_role[v] == MPL_WEIGHT)
+            MPL_TRY(mpl_weights_make(exec->g, &exec->options, v, put_value, exec));
+    exec->fresh = true;
+out:
+    return st;
+}
+
+/* What is carried on from run to run, but lies in an arena, goes home behind each run. */
+mpl_status mpl_exec_depart(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; exec->options.iterate && i < exec->n_arrivals; i++) {
+        mpl_value v = exec->arrival_value[i];
+
+        if (exec->value_state[v] == v)
+            MPL_TRY(exec->backend->download(exec->dev, exec->arrival_home[i], mpl_exec_value_at(exec, v),
+                                            exec->g->value_bytes[v]));
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_exec_renew(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+
+    for (mpl_value v = 0; !exec->fresh && !exec->options.iterate && v < exec->g->n_values; v++)
+        if (exec->value_state[v] == v)
+            MPL_TRY(mpl_weights_make(exec->g, &exec->options, v, put_value, exec));
+    exec->fresh = false;
+out:
+    return st;
+}
+
+/* Checks look at each step, and what arrives at its step under a serial plan must do so between two. */
+bool mpl_exec_takes_whole(const mpl_exec *exec)
+{
+    return exec->backend->sequence_new != NULL && !exec->options.checked && exec->control == NULL &&
+           exec->n_staged == 0 && (exec->n_arrivals == 0 || exec->parallel);
+}
+
+/* What runs change and carry on, one after the other; in host memory, or back from there. */
+static mpl_status copy_state(mpl_exec *exec, char *host, bool back)
+{
+    mpl_status st = MPL_OK;
+
+    for (mpl_value v = 0; v < exec->g->n_values; v++) {
+        uint64_t bytes = exec->g->value_bytes[v];
+
+        if (exec->value_state[v] != v || home_of(exec, v) != NULL)
+            continue;
+        MPL_TRY(back ? exec->backend->upload(exec->dev, mpl_exec_value_at(exec, v), host, bytes)
+                     : exec->backend->download(exec->dev, host, mpl_exec_value_at(exec, v), bytes));
+        host += bytes;
+    }
+out:
+    return st;
+}
+
+static uint64_t state_bytes(const mpl_exec *exec)
+{
+    uint64_t bytes = 0;
+
+    for (mpl_value v = 0; v < exec->g->n_values; v++)
+        bytes += exec->value_state[v] == v ? exec->g->value_bytes[v] : 0;
+    return bytes;
+}
+
+/* A device that captures runs once on the way: what that changed is put back. */
+static mpl_status make_sequence(mpl_exec *exec, uint32_t lanes)
+{
+    mpl_status st = MPL_OK;
+    bool runs = exec->backend->captures != NULL && exec->backend->captures(exec->dev);
+    char *state = NULL;
+    mpl_sequence_spec spec = {
+        .g = exec->g,
+        .order = exec->order,
+        .skipped = exec->op_skipped,
+        .prepared = exec->op_prepared,
+        .call = exec->call,
+        .most_lanes = lanes,
+    };
+
+    if (exec->sequence != NULL)
+        exec->backend->sequence_free(exec->dev, exec->sequence);
+    exec->sequence = NULL;
+    if (runs && (state = mpl_alloc(exec->ctx, state_bytes(exec), 1)) == NULL)
+        MPL_TRY(MPL_EMEM);
+    if (runs)
+        MPL_TRY(copy_state(exec, state, false));
+    MPL_TRY(exec->backend->sequence_new(exec->dev, &spec, &exec->sequence));
+    exec->sequence_lanes = lanes;
+    if (runs)
+        MPL_TRY(copy_state(exec, state, true));
+out:
+    mpl_free(exec->ctx, state);
+    return st;
+}
+
+mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
+                        const mpl_op *order, const mpl_problem *p, const mpl_value_map *map,
+                        const mpl_plan *plan, const mpl_exec_options *options, mpl_exec **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_exec *exec = NULL;
+
+    mpl_assert((p == NULL) == (map == NULL) && (p == NULL) == (plan == NULL));
+    MPL_TRY(mpl_graph_check_ssa(ctx, g));
+    MPL_TRY(mpl_new(ctx, exec, 1));
+    exec->ctx = ctx;
+    exec->backend = backend;
+    exec->dev = dev;
+    exec->g = g;
+    exec->options = *options;
+    exec->parallel = p != NULL && p->before != NULL;
+    if (g->n_blocks > 1)
+        MPL_TRY(mpl_new(ctx, exec->control, 1));
+    MPL_TRY(mpl_control_count_work(exec));
+    MPL_TRY(take_order(exec, order, p, map));
+    MPL_TRY(mpl_layout_values(exec, p, map, plan));
+    MPL_TRY(mpl_control_bind_slots(exec));
+    exec->op_nothing = map != NULL ? map->op_nothing : NULL;
+    MPL_TRY(prepare_all(exec));
+    exec->op_nothing = NULL;
+    MPL_TRY(mpl_layout_workspaces(exec, map));
+    mpl_layout_lifetimes(exec, p);
+    MPL_TRY(allocate(exec));
+    MPL_TRY(make_calls(exec));
+    MPL_TRY(make_arrivals(exec));
+    MPL_TRY(fill_weights(exec));
+    if (exec->options.checked)
+        MPL_TRY(mpl_checked_init(exec));
+    if (options->checked && exec->control != NULL)
+        MPL_TRY(mpl_witness_new(exec, p));
+    if (mpl_exec_takes_whole(exec))
+        MPL_TRY(make_sequence(exec, exec->parallel ? 0 : 1));
+    MPL_TRY(mpl_residues_new(exec));
+    *out = exec, exec = NULL;
+out:
+    mpl_exec_free(ctx, exec);
+    return st;
+}
+
+void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
+{
+    if (exec == NULL)
+        return;
+    if (exec->sequence != NULL)
+        exec->backend->sequence_free(exec->dev, exec->sequence);
+    mpl_residues_free(exec);
+    for (mpl_op op = 0; exec->op_prepared != NULL && op < exec->g->n_ops; op++)
+        exec->backend->release(exec->dev, exec->op_prepared[op]);
+    for (uint32_t i = 0; exec->slab != NULL && i < exec->n_slabs; i++)
+        if (exec->slab[i].memory != NULL)
+            exec->backend->arena_free(exec->dev, exec->slab[i].memory,
+                                      exec->slab[i].bytes + 2 * exec->slab[i].guard);
+    for (uint32_t i = 0; i < exec->n_arrivals; i++)
+        mpl_free(ctx, exec->arrival_home[i]);
+    mpl_control_free(ctx, exec->control);
+    mpl_witness_free(ctx, exec->witness);
+    void *arrays[] = {exec->order,
+                      exec->slab,
+                      exec->block,
+                      exec->value_slab,
+                      exec->value_offset,
+                      exec->value_block,
+                      exec->value_blocks,
+                      exec->value_home,
+                      exec->value_lay,
+                      exec->staged,
+                      exec->op_staged,
+                      exec->op_block,
+                      exec->op_skipped,
+                      exec->op_workspace_bytes,
+                      exec->op_prepared,
+                      exec->op_how,
+                      exec->in,
+                      exec->out,
+                      exec->call,
+                      exec->arrival_value,
+                      exec->arrival_home,
+                      exec->value_state,
+                      exec->by_place,
+                      exec->stage,
+                      exec};
+    MPL_FREE_ALL(ctx, arrays);
+}
+
+mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const mpl_graph *g,
+                               uint64_t *op_workspace_bytes)
+{
+    mpl_status st = MPL_OK;
+
+    (void)ctx;
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_prepared *prepared = NULL;
+
+        if (mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) {
+            op_workspace_bytes[op] = 0;
+            continue;
+        }
+        MPL_TRY(backend->prepare(dev, g, op, &prepared, &op_workspace_bytes[op], NULL));
+        backend->release(dev, prepared);
+    }
+out:
+    return st;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------- */
+
+mpl_status mpl_exec_set_input(mpl_exec *exec, uint32_t i, const void *data)
+{
+    mpl_status st = MPL_OK;
+
+    if (i >= exec->g->n_inputs)
+        MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s' has %u inputs; there is no input %u", exec->g->name,
+                 exec->g->n_inputs, i);
+    MPL_TRY(put_value(exec, exec->g->input[i], 0, data, exec->g->value_bytes[exec->g->input[i]]));
+out:
+    return st;
+}
+
+mpl_status mpl_exec_arrive_one(mpl_exec *exec, uint32_t arrival)
+{
+    mpl_value v = exec->arrival_value[arrival];
+
+    return exec->backend->upload(exec->dev, mpl_exec_value_at(exec, v), exec->arrival_home[arrival],
+                                 exec->g->value_bytes[v]);
+}
+
+static mpl_status arrive(mpl_exec *exec, uint32_t step)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < exec->n_arrivals; i++)
+        if (exec->block[exec->value_block[exec->arrival_value[i]]].birth == step)
+            MPL_TRY(mpl_exec_arrive_one(exec, i));
+out:
+    return st;
+}
+
+mpl_status mpl_exec_arrive_all(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; i < exec->n_arrivals; i++)
+        MPL_TRY(mpl_exec_arrive_one(exec, i));
+out:
+    return st;
+}
+
+mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op)
+{
+    if (exec->op_skipped[op])
+        return MPL_OK;
+    if (exec->op_staged != NULL && exec->op_staged[op] < exec->op_staged[op + 1])
+        return mpl_stage_run(exec, op);
+    return exec->backend->run_op(exec->dev, exec->op_prepared[op], &exec->call[op]);
+}
+
+/* What stands around a step but is not the graph's own work; *apart_ns grows by its time. */
+static mpl_status prepare_step(mpl_exec *exec, uint32_t step, int64_t *apart_ns)
+{
+    mpl_status st = MPL_OK;
+    int64_t begin = mpl_clock_ns();
+
+    MPL_TRY(arrive(exec, step));
+    if (exec->options.checked)
+        MPL_TRY(mpl_checked_before(exec, step));
+    *apart_ns += mpl_clock_ns() - begin;
+out:
+    return st;
+}
+
+static mpl_status check_step(mpl_exec *exec, uint32_t step, int64_t *apart_ns)
+{
+    mpl_status st = MPL_OK;
+    int64_t begin;
+
+    MPL_TRY(exec->backend->wait(exec->dev));
+    begin = mpl_clock_ns();
+    MPL_TRY(mpl_checked_after(exec, step));
+    *apart_ns += mpl_clock_ns() - begin;
+out:
+    return st;
+}
+
+mpl_status mpl_exec_run_whole(mpl_exec *exec, uint32_t lanes, int64_t *ns)
+{
+    mpl_status st = MPL_OK;
+
+    if (exec->sequence == NULL || exec->sequence_lanes != lanes)
+        MPL_TRY(make_sequence(exec, lanes));
+    MPL_TRY(mpl_exec_arrive_all(exec));
+    MPL_TRY(exec->backend->sequence_run(exec->dev, exec->sequence, ns));
+    MPL_TRY(mpl_exec_depart(exec));
+out:
+    return st;
+}
+
+/* Pages stay resident once touched: later runs add nothing but what others left. */
+static mpl_status measure(mpl_exec *exec)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; !exec->ran && i < exec->n_memories; i++) {
+        uint64_t bytes = 0;
+
+        MPL_TRY(exec->backend->resident(exec->dev, exec->slab[i].base, exec->slab[i].bytes, &bytes));
+        exec->measured_bytes += bytes;
+    }
+    exec->ran = true;
+out:
+    return st;
+}
+
+mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
+{
+    mpl_status st = MPL_OK;
+    int64_t begin, apart_ns = 0;
+
+    MPL_TRY(mpl_exec_renew(exec));
+    if (mpl_exec_takes_whole(exec)) {
+        MPL_TRY(mpl_exec_run_whole(exec, exec->parallel ? 0 : 1, ns));
+        return measure(exec);
+    }
+    if (exec->options.checked)
+        MPL_TRY(mpl_checked_begin(exec));
+    mpl_control_reset(exec);
+    begin = mpl_clock_ns();
+    if (exec->control != NULL)
+        MPL_TRY(mpl_control_run(exec, 0, exec->control->program->n_steps, &apart_ns));
+    for (uint32_t s = 0; exec->control == NULL && s < mpl_exec_n_steps(exec); s++) {
+        if (exec->n_arrivals > 0 || exec->options.checked)
+            MPL_TRY(prepare_step(exec, s, &apart_ns));
+        if (mpl_exec_op_of(exec, s) != MPL_NONE)
+            MPL_TRY(mpl_exec_run_op(exec, exec->order[s]));
+        if (exec->options.checked)
+            MPL_TRY(check_step(exec, s, &apart_ns));
+    }
+    MPL_TRY(exec->backend->wait(exec->dev));
+    if (ns != NULL)
+        *ns = mpl_clock_ns() - begin - apart_ns;
+    MPL_TRY(mpl_exec_depart(exec));
+    if (exec->options.checked)
+        MPL_TRY(mpl_checked_end(exec));
+    MPL_TRY(measure(exec));
+out:
+    return st;
+}
+
+mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+
+    if (!exec->parallel || exec->options.checked)
+        MPL_FAIL(exec->ctx, MPL_EINPUT,
+                 "graph '%s': only an unchecked plan of safety parallel can change its order", exec->g->name);
+    MPL_TRY(take_order(exec, order, NULL, NULL));
+    for (uint32_t b = 0; b < exec->n_blocks; b++) {
+        exec->block[b].birth = MPL_NONE;
+        exec->block[b].death = 0;
+    }
+    mpl_layout_lifetimes(exec, NULL);
+    if (exec->control != NULL)
+        MPL_TRY(mpl_control_list_arrivals(exec));
+    if (mpl_exec_takes_whole(exec))
+        MPL_TRY(make_sequence(exec, 0));
+out:
+    return st;
+}
+
+mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data)
+{
+    mpl_status st = MPL_OK;
+    mpl_value v;
+
+    if (i >= exec->g->n_outputs)
+        MPL_FAIL(exec->ctx, MPL_EINPUT, "graph '%s' has %u outputs; there is no output %u", exec->g->name,
+                 exec->g->n_outputs, i);
+    v = exec->g->output[i];
+    if (exec->g->value_bytes[v] > 0)
+        MPL_TRY(
+            exec->backend->download(exec->dev, data, mpl_exec_value_at(exec, v), exec->g->value_bytes[v]));
+out:
+    return st;
+}
+
+const char *mpl_exec_how(const mpl_exec *exec, mpl_op op)
+{
+    return exec->op_how[op];
+}
+
+static void count_how(mpl_exec_facts *facts, const char *how)
+{
+    uint32_t i = 0;
+
+    while (i < facts->n_hows && strncmp(facts->how[i].name, how, sizeof facts->how[i].name - 1) != 0)
+        i++;
+    if (i == MPL_MOST_HOWS)
+        i--;
+    if (i == facts->n_hows) {
+        snprintf(facts->how[i].name, sizeof facts->how[i].name, "%s", i + 1 < MPL_MOST_HOWS ? how : "others");
+        facts->n_hows++;
+    }
+    facts->how[i].n++;
+}
+
+static void device_facts(const mpl_exec *exec, mpl_exec_facts *facts)
+{
+    mpl_device_facts device = {0};
+
+    exec->backend->facts(exec->dev, &device);
+    snprintf(facts->device, sizeof facts->device, "%s", device.about);
+    snprintf(facts->math, sizeof facts->math, "%s", device.math);
+    facts->tolerance = device.tolerance;
+    facts->device_allocations = device.n_while_running;
+    facts->device_before = device.used_before;
+    facts->device_after = device.used_after;
+    facts->device_taken = device.taken;
+    facts->two_ways = device.two_ways && exec->sequence != NULL;
+    facts->clocks = device.clocks;
+    for (uint32_t i = 0; i < exec->n_slabs; i++) {
+        facts->device_asked += exec->slab[i].bytes + 2 * exec->slab[i].guard;
+        facts->device_slack += device.granularity;
+    }
+}
+
+mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
+{
+    *facts = (mpl_exec_facts){
+        .measured_bytes = exec->measured_bytes,
+        .workspace_bytes = exec->slab[exec->n_pools + MPL_SLAB_WORKSPACE].bytes,
+        .weight_bytes = exec->weight_bytes,
+        .pinned_bytes = exec->pinned_bytes,
+        .copied_bytes = exec->copied_bytes,
+        .reordered_bytes = exec->reordered_bytes,
+    };
+    for (mpl_op op = 0; exec->backend->packed_bytes != NULL && op < exec->g->n_ops; op++)
+        if (exec->op_prepared[op] != NULL)
+            facts->packed_bytes += exec->backend->packed_bytes(exec->op_prepared[op]);
+    for (mpl_op op = 0; op < exec->g->n_ops; op++)
+        if (!exec->op_skipped[op] && !(mpl_op_table[exec->g->op_kind[op]].traits & MPL_CONTROL)) {
+            facts->n_kernels++;
+            count_how(facts, exec->op_how[op]);
+        }
+    if (exec->control != NULL) {
+        facts->copied_bytes += exec->control->copied_bytes;
+        facts->loop_carry_bytes = exec->control->carried_bytes;
+    }
+    for (uint32_t i = 0; i < exec->n_pools; i++)
+        *(i < exec->n_memories ? &facts->arena_bytes : &facts->workspace_bytes) += exec->slab[i].bytes;
+    if (exec->backend->facts != NULL)
+        device_facts(exec, facts);
+    return MPL_OK;
+}

@@ -1,0 +1,303 @@
+/* malloced.c -- a run with one malloc and free a buffer. See malloced.h.
+ *
+ * Buffers that share bytes while both live (parts of a concat in its result) are one piece, as they are where a framework makes them
+ * in place; but an in-place pair is two: nobody plans here. What lies in a piece is found by its distance from the piece's
+ * first byte in the plan. */
+#include "runtime/exec/malloced.h"
+
+#include <stdlib.h>
+
+#include "runtime/exec/exec_priv.h"
+
+typedef struct piece {
+    uint64_t from, to;     /* in the slab [byte] */
+    uint32_t birth, death; /* [step] */
+    uint32_t begin;        /* first of its slots */
+    void *memory;          /* NULL: not alive */
+} piece;
+
+/* A pointer of an operand or workspace that leads into a piece. */
+typedef struct slot {
+    void **at;
+    void *home; /* where it leads in the arena */
+    uint32_t piece;
+    uint64_t distance; /* from the piece's first byte [byte] */
+} slot;
+
+struct mpl_malloced {
+    mpl_exec *exec;
+    uint32_t n_pieces, n_slots;
+    piece *piece;
+    slot *slot;                    /* by piece */
+    uint32_t *by_birth, *by_death; /* [n_pieces] */
+    uint64_t peak_bytes;
+    size_t align;
+};
+
+/* ---- pieces ---- */
+
+static uint32_t root_of(uint32_t *parent, uint32_t b)
+{
+    while (parent[b] != b)
+        b = parent[b] = parent[parent[b]];
+    return b;
+}
+
+static void join(uint32_t *parent, uint32_t a, uint32_t b)
+{
+    a = root_of(parent, a), b = root_of(parent, b);
+    if (a != b)
+        parent[a > b ? a : b] = a > b ? b : a;
+}
+
+static bool is_planned(const mpl_exec *exec, uint32_t b)
+{
+    return b != MPL_NONE && exec->block[b].slab < exec->n_memories && exec->block[b].birth != MPL_NONE &&
+           exec->block[b].bytes > 0;
+}
+
+/* Both alive, some byte in both, and not because one takes the other's place. */
+static bool shares(const mpl_exec *exec, uint32_t i, uint32_t j)
+{
+    const mpl_block *a = &exec->block[i], *b = &exec->block[j];
+
+    return a->slab == b->slab && a->over != j && b->over != i && a->birth < b->death && b->birth < a->death &&
+           a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+/* An operation that is skipped counts on its operands lying in one another. */
+static void join_operands(const mpl_exec *exec, uint32_t *parent, mpl_op op)
+{
+    const mpl_graph *g = exec->g;
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op],
+             n = n_in + g->op_out_begin[op + 1] - g->op_out_begin[op], first = MPL_NONE;
+
+    for (uint32_t i = 0; i < n; i++) {
+        mpl_value v = i < n_in ? g->op_in[g->op_in_begin[op] + i] : g->op_out[g->op_out_begin[op] + i - n_in];
+
+        if (v == MPL_NONE || !is_planned(exec, exec->value_block[v]))
+            continue;
+        first = first == MPL_NONE ? exec->value_block[v] : first;
+        if (exec->block[first].slab == exec->value_slab[v])
+            join(parent, first, exec->value_block[v]);
+    }
+}
+
+static void join_blocks(const mpl_exec *exec, uint32_t *parent)
+{
+    const mpl_graph *g = exec->g;
+
+    for (uint32_t i = 0; i < exec->n_blocks; i++)
+        for (uint32_t j = 0; j < i && is_planned(exec, i); j++)
+            if (is_planned(exec, j) && shares(exec, i, j))
+                join(parent, i, j);
+    for (mpl_value v = 0; v < g->n_values; v++)
+        for (uint32_t k = 1; exec->value_blocks != NULL && k < exec->value_blocks[v]; k++)
+            join(parent, exec->value_block[v], exec->value_block[v] + k);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (exec->op_skipped[op])
+            join_operands(exec, parent, op);
+}
+
+/* piece_of[b] of each block, MPL_NONE for those that are not planned. */
+static mpl_status make_pieces(mpl_ctx *ctx, mpl_malloced *m, uint32_t *piece_of)
+{
+    mpl_status st = MPL_OK;
+    const mpl_exec *exec = m->exec;
+    uint32_t *parent = NULL;
+
+    MPL_TRY(mpl_new(ctx, parent, exec->n_blocks));
+    for (uint32_t b = 0; b < exec->n_blocks; b++)
+        parent[b] = b, piece_of[b] = MPL_NONE;
+    join_blocks(exec, parent);
+    MPL_TRY(mpl_new(ctx, m->piece, exec->n_blocks));
+    for (uint32_t b = 0; b < exec->n_blocks; b++) {
+        const mpl_block *block = &exec->block[b];
+        uint32_t root = root_of(parent, b);
+        piece *p;
+
+        if (!is_planned(exec, b))
+            continue;
+        if (piece_of[root] == MPL_NONE) {
+            m->piece[m->n_pieces] = (piece){.from = block->offset, .birth = block->birth};
+            piece_of[root] = m->n_pieces++;
+        }
+        piece_of[b] = piece_of[root];
+        p = &m->piece[piece_of[b]];
+        p->from = mpl_min_u64(p->from, block->offset);
+        p->to = mpl_max_u64(p->to, block->offset + block->bytes);
+        p->birth = block->birth < p->birth ? block->birth : p->birth;
+        p->death = block->death > p->death ? block->death : p->death;
+    }
+out:
+    mpl_free(ctx, parent);
+    return st;
+}
+
+static void add_slot(mpl_malloced *m, void **at, uint32_t piece_id, uint64_t offset)
+{
+    m->slot[m->n_slots++] = (slot){at, *at, piece_id, offset - m->piece[piece_id].from};
+}
+
+static void add_operands(mpl_malloced *m, const uint32_t *piece_of, const mpl_value *value,
+                         mpl_tensor *operand, uint32_t n)
+{
+    const mpl_exec *exec = m->exec;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (value[i] != MPL_NONE && exec->value_block[value[i]] != MPL_NONE &&
+            piece_of[exec->value_block[value[i]]] != MPL_NONE)
+            add_slot(m, &operand[i].data, piece_of[exec->value_block[value[i]]],
+                     exec->value_offset[value[i]]);
+}
+
+static int by_piece(const void *a, const void *b)
+{
+    const slot *x = a, *y = b;
+
+    return x->piece != y->piece ? (x->piece < y->piece ? -1 : 1) : (x->at > y->at) - (x->at < y->at);
+}
+
+static mpl_status make_slots(mpl_ctx *ctx, mpl_malloced *m, const uint32_t *piece_of)
+{
+    mpl_status st = MPL_OK;
+    mpl_exec *exec = m->exec;
+    const mpl_graph *g = exec->g;
+    uint32_t n_in = g->op_in_begin[g->n_ops], n_out = g->op_out_begin[g->n_ops];
+
+    MPL_TRY(mpl_new(ctx, m->slot, (size_t)n_in + n_out + g->n_ops + 1));
+    add_operands(m, piece_of, g->op_in, exec->in, n_in);
+    add_operands(m, piece_of, g->op_out, exec->out, n_out);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (exec->op_block[op] != MPL_NONE && piece_of[exec->op_block[op]] != MPL_NONE)
+            add_slot(m, &exec->call[op].workspace, piece_of[exec->op_block[op]],
+                     exec->block[exec->op_block[op]].offset);
+    qsort(m->slot, m->n_slots, sizeof *m->slot, by_piece);
+    for (uint32_t i = m->n_slots; i > 0; i--)
+        m->piece[m->slot[i - 1].piece].begin = i - 1;
+out:
+    return st;
+}
+
+/* Births in the order of pieces within a step, deaths likewise; what is asked for at once at most. O(pieces^2) at worst. */
+static mpl_status make_calendar(mpl_ctx *ctx, mpl_malloced *m)
+{
+    mpl_status st = MPL_OK;
+    uint64_t live = 0;
+    uint32_t born = 0, dead = 0;
+
+    MPL_TRY(mpl_new(ctx, m->by_birth, m->n_pieces));
+    MPL_TRY(mpl_new(ctx, m->by_death, m->n_pieces));
+    for (uint32_t s = 0; s <= m->exec->g->n_ops; s++)
+        for (uint32_t p = 0; p < m->n_pieces; p++) {
+            if (m->piece[p].birth == s)
+                m->by_birth[born++] = p;
+            if (m->piece[p].death == s)
+                m->by_death[dead++] = p;
+        }
+    mpl_assert(born == m->n_pieces && dead == m->n_pieces);
+    for (uint32_t b = 0, d = 0; b < m->n_pieces; b++) {
+        const piece *p = &m->piece[m->by_birth[b]];
+
+        for (; m->piece[m->by_death[d]].death <= p->birth; d++)
+            live -= m->piece[m->by_death[d]].to - m->piece[m->by_death[d]].from;
+        live += p->to - p->from;
+        m->peak_bytes = mpl_max_u64(m->peak_bytes, live);
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_malloced_new(mpl_ctx *ctx, mpl_exec *exec, mpl_malloced **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_malloced *m = NULL;
+    uint32_t *piece_of = NULL;
+
+    if (exec->control != NULL || exec->options.checked || exec->n_arrivals > 0 ||
+        exec->backend->replay != NULL)
+        MPL_FAIL(ctx, MPL_EUNAVAIL,
+                 "graph '%s': a run with one malloc a buffer needs host memory, pinned inputs, and neither "
+                 "control "
+                 "flow nor --checked",
+                 exec->g->name);
+    MPL_TRY(mpl_new(ctx, m, 1));
+    m->exec = exec;
+    m->align = exec->backend->align > sizeof(void *) ? exec->backend->align : sizeof(void *);
+    MPL_TRY(mpl_new(ctx, piece_of, exec->n_blocks));
+    MPL_TRY(make_pieces(ctx, m, piece_of));
+    MPL_TRY(make_slots(ctx, m, piece_of));
+    MPL_TRY(make_calendar(ctx, m));
+    *out = m, m = NULL;
+out:
+    mpl_free(ctx, piece_of);
+    mpl_malloced_free(ctx, m);
+    return st;
+}
+
+void mpl_malloced_free(mpl_ctx *ctx, mpl_malloced *m)
+{
+    if (m == NULL)
+        return;
+    mpl_free(ctx, m->piece);
+    mpl_free(ctx, m->slot);
+    mpl_free(ctx, m->by_birth);
+    mpl_free(ctx, m->by_death);
+    mpl_free(ctx, m);
+}
+
+/* ---- running ---- */
+
+/* Not by mpl_alloc, which counts and zeroes: what is measured is the allocator. */
+static mpl_status be_born(mpl_malloced *m, uint32_t id)
+{
+    piece *p = &m->piece[id];
+
+    if (posix_memalign(&p->memory, m->align, p->to - p->from) != 0) {
+        p->memory = NULL;
+        return mpl_fail(m->exec->ctx, MPL_EMEM, __FILE__, __LINE__,
+                        "out of memory: a buffer of %" PRIu64 " bytes", p->to - p->from);
+    }
+    for (uint32_t i = p->begin; i < m->n_slots && m->slot[i].piece == id; i++)
+        *m->slot[i].at = (char *)p->memory + m->slot[i].distance;
+    return MPL_OK;
+}
+
+static void die(piece *p)
+{
+    free(p->memory);
+    p->memory = NULL;
+}
+
+mpl_status mpl_malloced_run(mpl_malloced *m, int64_t *ns)
+{
+    mpl_status st = MPL_OK;
+    mpl_exec *exec = m->exec;
+    uint32_t born = 0, dead = 0;
+    int64_t begin;
+
+    MPL_TRY(mpl_exec_renew(exec));
+    begin = mpl_clock_ns();
+    for (uint32_t s = 0; s < exec->g->n_ops; s++) {
+        for (; born < m->n_pieces && m->piece[m->by_birth[born]].birth == s; born++)
+            MPL_TRY(be_born(m, m->by_birth[born]));
+        MPL_TRY(mpl_exec_run_op(exec, exec->order[s]));
+        for (; dead < m->n_pieces && m->piece[m->by_death[dead]].death == s + 1; dead++)
+            die(&m->piece[m->by_death[dead]]);
+    }
+    MPL_TRY(exec->backend->wait(exec->dev));
+    if (ns != NULL)
+        *ns = mpl_clock_ns() - begin;
+out:
+    for (uint32_t p = 0; p < m->n_pieces; p++)
+        die(&m->piece[p]);
+    for (uint32_t i = 0; i < m->n_slots; i++)
+        *m->slot[i].at = m->slot[i].home;
+    return st;
+}
+
+void mpl_malloced_facts(const mpl_malloced *m, uint32_t *n_calls, uint64_t *peak_bytes)
+{
+    *n_calls = m->n_pieces;
+    *peak_bytes = m->peak_bytes;
+}

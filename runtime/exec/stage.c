@@ -1,0 +1,227 @@
+/* stage.c -- values that lie strided, and the copies of those that an operation cannot take so. See exec_priv.h.
+ *
+ * A backend is asked first whether it reads and writes an operation's operands where they lie. What it cannot is gathered
+ * before the operation, or scattered behind it, through memory among the workspaces, and counted. */
+#include "graphs/ir/layout.h"
+#include "runtime/exec/exec_priv.h"
+
+/* Whether v lies with its channels last on this backend. */
+static bool is_last(const mpl_exec *exec, mpl_value v)
+{
+    return exec->backend->lays_channels_last && mpl_channels_last(exec->g, v);
+}
+
+mpl_status mpl_stage_values(mpl_exec *exec, const mpl_value_map *map)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    if (map->value_box == NULL)
+        return MPL_OK;
+    MPL_TRY(mpl_new(exec->ctx, exec->value_lay, g->n_values));
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        mpl_value root = map->value_root[v];
+        uint64_t size = mpl_type_bytes((mpl_type)g->value_type[v]);
+        int64_t least, most;
+
+        if (!mpl_value_strided(map, v))
+            continue;
+        exec->value_lay[v] = mpl_box_laid(g, root, &map->value_box[v], is_last(exec, root));
+        if (!mpl_strided_bounds(&exec->value_lay[v], &least, &most) ||
+            (uint64_t)most >= g->value_bytes[root] / size)
+            MPL_FAIL(exec->ctx, MPL_EINVALID, "value '%s' reaches outside of '%s', which it lies in",
+                     g->value_name[v], g->value_name[root]);
+    }
+out:
+    return st;
+}
+
+uint64_t mpl_stage_offset(const mpl_exec *exec, mpl_value v)
+{
+    return (uint64_t)exec->value_lay[v].offset * mpl_type_bytes((mpl_type)exec->g->value_type[v]);
+}
+
+/* Whether it does not lie in one piece, at the backend's alignment. */
+static bool is_strided(const mpl_exec *exec, mpl_value v)
+{
+    if (v == MPL_NONE || exec->value_lay == NULL || exec->value_lay[v].shape.rank == 0)
+        return false;
+    return !mpl_box_is_run(&exec->value_lay[v], is_last(exec, v)) ||
+           exec->value_offset[v] % exec->backend->align != 0;
+}
+
+static mpl_value operand(const mpl_graph *g, mpl_op op, uint32_t i)
+{
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+
+    return i < n_in ? g->op_in[g->op_in_begin[op] + i] : g->op_out[g->op_out_begin[op] + i - n_in];
+}
+
+static uint32_t n_operands(const mpl_graph *g, mpl_op op)
+{
+    return mpl_op_n_in(g, op) + mpl_op_n_out(g, op);
+}
+
+/* What lies strided of an operation's operands is staged. */
+static mpl_status stage_operands(mpl_exec *exec, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+
+    for (uint32_t i = 0; i < n_operands(g, op); i++) {
+        mpl_value v = operand(g, op, i);
+        mpl_strided lay;
+        mpl_staged *s;
+
+        if (!is_strided(exec, v))
+            continue;
+        MPL_TRY(mpl_reserve(exec->ctx, exec->staged, exec->staged_cap, (size_t)exec->n_staged + 1));
+        s = &exec->staged[exec->n_staged++];
+        *s = (mpl_staged){.op = op, .operand = i};
+        s->size = mpl_type_bytes((mpl_type)g->value_type[v]);
+        lay = exec->value_lay[v];
+        lay.offset = 0;
+        if (is_last(exec, v))
+            mpl_box_turn(&lay);
+        mpl_strided_join(&lay, &s->lay);
+        exec->copied_bytes += g->value_bytes[v];
+    }
+out:
+    return st;
+}
+
+mpl_status mpl_stage_prepare(mpl_exec *exec, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    const int64_t **stride = NULL;
+    bool any = false, done = false;
+
+    for (uint32_t i = 0; i < n_operands(g, op); i++)
+        any = any || is_strided(exec, operand(g, op, i));
+    if (any && exec->backend->prepare_strided != NULL) {
+        MPL_TRY(mpl_new(exec->ctx, stride, n_operands(g, op)));
+        for (uint32_t i = 0; i < n_operands(g, op); i++)
+            if (is_strided(exec, operand(g, op, i)))
+                stride[i] = exec->value_lay[operand(g, op, i)].stride;
+        MPL_TRY(exec->backend->prepare_strided(exec->dev, g, op, stride, &exec->op_prepared[op],
+                                               &exec->op_workspace_bytes[op], &exec->op_how[op]));
+        done = exec->op_prepared[op] != NULL;
+    }
+    if (any && !done)
+        MPL_TRY(stage_operands(exec, op));
+    if (!done)
+        MPL_TRY(exec->backend->prepare(exec->dev, g, op, &exec->op_prepared[op],
+                                       &exec->op_workspace_bytes[op], &exec->op_how[op]));
+out:
+    mpl_free(exec->ctx, stride);
+    return st;
+}
+
+/* Rows that follow one another in memory: the last dim, where it has stride 1. */
+static uint64_t row_bytes(const mpl_staged *s)
+{
+    uint32_t n = s->lay.shape.rank;
+
+    return n > 0 && s->lay.stride[n - 1] == 1 ? (uint64_t)s->lay.shape.dim[n - 1] * s->size : s->size;
+}
+
+/* Index of the next row; false behind the last. */
+static bool next_row(const mpl_strided *lay, bool rows, int64_t index[MPL_MAX_RANK])
+{
+    for (uint32_t i = lay->shape.rank - (rows ? 1 : 0); i-- > 0; index[i] = 0)
+        if (++index[i] < lay->shape.dim[i])
+            return true;
+    return false;
+}
+
+static mpl_status move_rows(mpl_exec *exec, const mpl_staged *s, bool gather)
+{
+    mpl_status st = MPL_OK;
+    int64_t index[MPL_MAX_RANK] = {0};
+    uint64_t bytes = row_bytes(s);
+    uint32_t rank = s->lay.shape.rank;
+    bool rows = rank > 0 && s->lay.stride[rank - 1] == 1;
+    char *packed = s->packed;
+
+    do {
+        int64_t at = 0;
+        char *lies;
+
+        for (uint32_t i = 0; i < rank; i++)
+            at += index[i] * s->lay.stride[i];
+        lies = s->lies + at * (int64_t)s->size;
+        MPL_TRY(exec->backend->copy(exec->dev, gather ? packed : lies, gather ? lies : packed, bytes));
+        packed += bytes;
+    } while (next_row(&s->lay, rows, index));
+out:
+    return st;
+}
+
+mpl_status mpl_stage_run(mpl_exec *exec, mpl_op op)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n_in = exec->call[op].n_in, begin = exec->op_staged[op], end = exec->op_staged[op + 1];
+
+    for (uint32_t i = begin; i < end; i++)
+        if (exec->staged[i].operand < n_in)
+            MPL_TRY(move_rows(exec, &exec->staged[i], true));
+    MPL_TRY(exec->backend->run_op(exec->dev, exec->op_prepared[op], &exec->call[op]));
+    for (uint32_t i = begin; i < end; i++)
+        if (exec->staged[i].operand >= n_in)
+            MPL_TRY(move_rows(exec, &exec->staged[i], false));
+out:
+    return st;
+}
+
+/* Room among the workspaces: the same for all where one operation runs at a time. */
+mpl_status mpl_stage_place(mpl_exec *exec, uint32_t slab)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = exec->g;
+    uint64_t start, at, top;
+
+    if (exec->n_staged == 0)
+        return MPL_OK;
+    MPL_TRY(mpl_new(exec->ctx, exec->op_staged, (size_t)g->n_ops + 1));
+    if (!mpl_align_bytes(exec->slab[slab].bytes, exec->backend->align, &start))
+        MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
+    at = top = start;
+    for (uint32_t i = 0; i < exec->n_staged; i++) {
+        mpl_staged *s = &exec->staged[i];
+        mpl_value v = operand(g, s->op, s->operand);
+
+        if (!exec->parallel && i > 0 && exec->staged[i - 1].op != s->op)
+            at = start;
+        s->slab = slab;
+        s->offset = at;
+        exec->block[exec->n_blocks] =
+            (mpl_block){slab, at, g->value_bytes[v], MPL_NONE, 0, MPL_NONE, v, s->op, 0};
+        s->block = exec->n_blocks++;
+        if (!mpl_add_bytes(at, g->value_bytes[v], &at) || !mpl_align_bytes(at, exec->backend->align, &at))
+            MPL_FAIL(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
+        top = mpl_max_u64(top, at);
+        exec->op_staged[s->op + 1]++;
+    }
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        exec->op_staged[op + 1] += exec->op_staged[op];
+    exec->slab[slab].bytes = top;
+out:
+    return st;
+}
+
+void mpl_stage_bind(mpl_exec *exec)
+{
+    const mpl_graph *g = exec->g;
+
+    for (uint32_t i = 0; i < exec->n_staged; i++) {
+        mpl_staged *s = &exec->staged[i];
+        uint32_t n_in = exec->call[s->op].n_in;
+        mpl_tensor *t = s->operand < n_in ? &exec->in[g->op_in_begin[s->op] + s->operand]
+                                          : &exec->out[g->op_out_begin[s->op] + s->operand - n_in];
+
+        s->lies = t->data;
+        s->packed = mpl_exec_at(exec, s->slab, s->offset);
+        t->data = s->packed;
+    }
+}

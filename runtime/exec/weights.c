@@ -1,0 +1,336 @@
+/* weights.c -- the contents of weights and inputs: from the file, or pseudo-random from a seed and the
+ * value's name.
+ *
+ * The range of a pseudo-random weight is chosen by what reads it, so that activations neither vanish nor
+ * explode through a hundred layers: matrices and filters are uniform with variance 2 / fan_in (He, Zhang,
+ * Ren, Sun, "Delving deep into rectifiers", 2015, equation 10), a tenth of that where a softmax reads the product, so that training
+ * begins with all classes about equally likely; scales and variances lie in [0.5, 1.5], shifts, means and biases in
+ * [-0.1, 0.1]. */
+#include "graphs/core/rng.h"
+#include "graphs/ops/matrix/conv.h"
+#include "runtime/exec/exec_priv.h"
+
+#include <math.h>
+
+/* parameter: it was trained; else it is a constant of the graph, such as an exponent, an index or a bound. */
+typedef struct range {
+    double low, high;
+    bool parameter;
+} range;
+
+#define SCALE ((range){0.5, 1.5, true})
+#define SHIFT ((range){-0.1, 0.1, true})
+#define FIXED ((range){-1, 1, false})
+
+static range he(double fan_in)
+{
+    double limit = sqrt(6 / (fan_in > 1 ? fan_in : 1)); /* variance of uniform [-a, a]: a^2 / 3 */
+
+    return (range){-limit, limit, true};
+}
+
+static double product(const mpl_shape *s, uint32_t from)
+{
+    double n = 1;
+
+    for (uint32_t i = from; i < s->rank; i++)
+        n *= (double)s->dim[i];
+    return n;
+}
+
+/* Length of the sums in which a weight of a matrix product takes part. */
+static double product_depth(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
+{
+    bool gemm = mpl_is_gemm((mpl_op_kind)g->op_kind[op]);
+    bool turned = gemm && mpl_attr_int(g, op, operand == 0 ? MPL_ATTR_trans_a : MPL_ATTR_trans_b, 0) != 0;
+
+    if (s->rank < 2)
+        return product(s, 0);
+    return (double)s->dim[s->rank - ((operand == 0) != turned ? 1 : 2)];
+}
+
+/* An operand of element-wise arithmetic: one number for each channel is a parameter, a single one is a
+ * constant. */
+static range arithmetic(bool single, range parameter)
+{
+    return single ? FIXED : parameter;
+}
+
+/* Whether a softmax reads what the operation makes. */
+static bool feeds_softmax(const mpl_graph *g, mpl_op op)
+{
+    mpl_value y = g->op_out[g->op_out_begin[op]];
+
+    for (uint32_t k = g->value_use_begin[y]; k < g->value_use_begin[y + 1]; k++) {
+        mpl_op_kind kind = (mpl_op_kind)g->op_kind[g->value_use[k]];
+
+        if (kind == MPL_OP_softmax || kind == MPL_OP_log_softmax || kind == MPL_OP_softmax_cross_entropy)
+            return true;
+    }
+    return false;
+}
+
+/* The same of any product that reads the operand: with recomputation the first one need not be the one that counts. */
+static bool is_logits(const mpl_graph *g, mpl_op op, uint32_t operand)
+{
+    mpl_value w = g->op_in[g->op_in_begin[op] + operand];
+
+    for (uint32_t k = g->value_use_begin[w]; k < g->value_use_begin[w + 1]; k++)
+        if (g->op_kind[g->value_use[k]] == g->op_kind[op] && feeds_softmax(g, g->value_use[k]))
+            return true;
+    return false;
+}
+
+static range conv_range(uint32_t operand, const mpl_shape *s)
+{
+    return operand == 1 ? he(product(s, 1)) : operand == 2 ? SHIFT : (range){-1, 1, true};
+}
+
+static range product_range(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s, bool single)
+{
+    return operand == 2 ? arithmetic(single, SHIFT)
+                        : he(product_depth(g, op, operand, s) * (is_logits(g, op, operand) ? 100 : 1));
+}
+
+/* s: its dims, as the operation sees them; single: it has one element. */
+static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s, bool single)
+{
+    switch (g->op_kind[op]) {
+    case MPL_OP_conv:
+    case MPL_OP_conv_act:
+        return conv_range(operand, s);
+    case MPL_OP_conv_sum:
+        return operand == 0 ? arithmetic(single, SHIFT) : conv_range(operand - 1, s);
+    case MPL_OP_conv_transpose:
+        return operand == 1   ? he(product(s, 0) / (s->rank > 1 ? (double)s->dim[1] : 1))
+               : operand == 2 ? SHIFT
+                              : (range){-1, 1, true};
+    case MPL_OP_gemm:
+    case MPL_OP_gemm_act:
+    case MPL_OP_matmul:
+        return product_range(g, op, operand, s, single);
+    case MPL_OP_gemm_sum:
+        return operand == 0 ? arithmetic(single, SHIFT) : product_range(g, op, operand - 1, s, single);
+    case MPL_OP_batch_norm:
+    case MPL_OP_batch_norm_train:
+    case MPL_OP_batch_norm_again:
+        return operand == 1 || operand == 4 ? SCALE : SHIFT;
+    case MPL_OP_layer_norm:
+    case MPL_OP_instance_norm:
+    case MPL_OP_group_norm:
+    case MPL_OP_rms_norm:
+        return operand == 1 ? SCALE : SHIFT;
+    case MPL_OP_prelu:
+        return operand == 1 ? (range){0, 0.5, true} : FIXED;
+    case MPL_OP_mul:
+        return arithmetic(single, SCALE);
+    case MPL_OP_fma:
+        return arithmetic(single, operand == 2 ? SHIFT : SCALE);
+    case MPL_OP_add:
+    case MPL_OP_sub:
+        return arithmetic(single, SHIFT);
+    case MPL_OP_gather:
+        return operand == 0 ? (range){-1, 1, true} : FIXED;
+    default:
+        return FIXED;
+    }
+}
+
+/* Which operand of `op` is v; MPL_NONE: none is, a block of it hands v on. */
+static uint32_t operand_of(const mpl_graph *g, mpl_op op, mpl_value v)
+{
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        if (g->op_in[i] == v)
+            return i - g->op_in_begin[op];
+    return MPL_NONE;
+}
+
+/* Whether the result's elements are those of input 0, at other places or more than once. The optimiser takes such operations out, and
+ * layouts bring some in. */
+static bool moves(mpl_op_kind kind)
+{
+    switch (kind) {
+    case MPL_OP_reorder:
+    case MPL_OP_transpose:
+    case MPL_OP_expand:
+    case MPL_OP_tile:
+    case MPL_OP_slice:
+    case MPL_OP_cast:
+        return true;
+    default:
+        return (mpl_op_table[kind].traits & MPL_VIEW) != 0;
+    }
+}
+
+/* By the first operation that computes with it. */
+static range weight_range(const mpl_graph *g, mpl_value v)
+{
+    bool single = g->value_bytes[v] == mpl_type_bytes((mpl_type)g->value_type[v]);
+    mpl_value read = v;
+
+    for (;;) {
+        uint32_t k = g->value_use_begin[read], operand = MPL_NONE;
+        mpl_op_kind kind;
+
+        while (k < g->value_use_begin[read + 1] &&
+               (operand = operand_of(g, g->value_use[k], read)) == MPL_NONE)
+            k++;
+        if (operand == MPL_NONE)
+            return FIXED;
+        kind = (mpl_op_kind)g->op_kind[g->value_use[k]];
+        if (!moves(kind))
+            return range_of(g, g->value_use[k], operand, &g->value_shape[read], single);
+        if (operand > 0)
+            return FIXED; /* dims, or where to cut */
+        read = g->op_out[g->op_out_begin[g->value_use[k]]];
+    }
+}
+
+static uint16_t narrow_f16(float x)
+{
+    /* |x| < 2^15 here, so neither infinity nor a carry into it can come: align, round to even, put
+     * together. */
+    uint32_t bits, sign, rounded;
+    float aligned = fabsf(x) * 0x1p-112f; /* the exponent's bias becomes that of the narrow type */
+
+    memcpy(&bits, &x, sizeof bits);
+    sign = bits >> 16 & 0x8000;
+    memcpy(&bits, &aligned, sizeof bits);
+    rounded = bits + 0xfff + (bits >> 13 & 1);
+    return (uint16_t)(sign | rounded >> 13);
+}
+
+static uint16_t narrow_bf16(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* Element i of an array of that type becomes x; integers are cut towards zero. */
+static void put(mpl_type type, void *array, uint64_t i, double x)
+{
+    switch (type) {
+    case MPL_TYPE_f64:
+        ((double *)array)[i] = x;
+        break;
+    case MPL_TYPE_f32:
+        ((float *)array)[i] = (float)x;
+        break;
+    case MPL_TYPE_f16:
+        ((uint16_t *)array)[i] = narrow_f16((float)x);
+        break;
+    case MPL_TYPE_bf16:
+        ((uint16_t *)array)[i] = narrow_bf16((float)x);
+        break;
+    case MPL_TYPE_i64:
+        ((int64_t *)array)[i] = (int64_t)x;
+        break;
+    case MPL_TYPE_i32:
+        ((int32_t *)array)[i] = (int32_t)x;
+        break;
+    case MPL_TYPE_i8:
+        ((int8_t *)array)[i] = (int8_t)x;
+        break;
+    case MPL_TYPE_u8:
+        ((uint8_t *)array)[i] = (uint8_t)x;
+        break;
+    case MPL_TYPE_bool:
+        ((uint8_t *)array)[i] = x != 0;
+        break;
+    case MPL_N_TYPES:
+        break;
+    }
+}
+
+static bool is_float(mpl_type type)
+{
+    return type == MPL_TYPE_f64 || type == MPL_TYPE_f32 || type == MPL_TYPE_f16 || type == MPL_TYPE_bf16;
+}
+
+/* The next n elements: uniform in the range, or 0 and 1 in types that are not floating. */
+static void put_random(mpl_rng *rng, mpl_type type, const range *r, void *array, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        double u = mpl_rng_float(rng);
+
+        put(type, array, i, is_float(type) ? r->low + (r->high - r->low) * u : u < 0.5 ? 0 : 1);
+    }
+}
+
+static void seed_by_name(mpl_rng *rng, uint64_t seed, const char *name)
+{
+    mpl_rng_init(rng, mpl_hash(mpl_hash(MPL_HASH_SEED, &seed, sizeof seed), name, strlen(name)));
+}
+
+bool mpl_exec_is_random(const mpl_graph *g, const mpl_exec_options *options, mpl_value v)
+{
+    return g->value_data[v] == NULL ||
+           (options->random_weights && weight_range(g, v).parameter && is_float((mpl_type)g->value_type[v]));
+}
+
+mpl_status mpl_weights_make(const mpl_graph *g, const mpl_exec_options *options, mpl_value v,
+                            mpl_weight_sink *sink, void *arg)
+{
+    mpl_status st = MPL_OK;
+    mpl_type type = (mpl_type)g->value_type[v];
+    uint64_t size = mpl_type_bytes(type), n = g->value_bytes[v] / size;
+    range r = weight_range(g, v);
+    bool random = mpl_exec_is_random(g, options, v);
+    mpl_rng rng;
+    double piece[2048]; /* aligned for every type */
+    uint64_t piece_n = sizeof piece / size;
+
+    if (!random && !g->value_splat[v])
+        return sink(arg, v, 0, g->value_data[v], g->value_bytes[v]);
+    seed_by_name(&rng, options->weight_seed, g->value_name[v]);
+    for (uint64_t i = 0; !random && i < piece_n; i++)
+        memcpy((char *)piece + i * size, g->value_data[v], size);
+    for (uint64_t i = 0; i < n; i += piece_n) {
+        uint64_t count = mpl_min_u64(piece_n, n - i);
+
+        if (random)
+            put_random(&rng, type, &r, piece, count);
+        MPL_TRY(sink(arg, v, i * size, piece, count * size));
+    }
+out:
+    return st;
+}
+
+static mpl_status into_memory(void *arg, mpl_value v, uint64_t offset, const void *data, uint64_t bytes)
+{
+    (void)v;
+    if (bytes > 0)
+        memcpy((char *)arg + offset, data, bytes);
+    return MPL_OK;
+}
+
+void mpl_exec_make_weight(const mpl_graph *g, const mpl_exec_options *options, mpl_value v, void *data)
+{
+    mpl_weights_make(g, options, v, into_memory, data);
+}
+
+mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uint64_t seed, void *data)
+{
+    mpl_status st = MPL_OK;
+    mpl_value v;
+    mpl_type type;
+    mpl_rng rng;
+    uint64_t n;
+
+    if (i >= g->n_inputs)
+        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' has %u inputs; there is no input %u", g->name, g->n_inputs, i);
+    v = g->input[i];
+    type = (mpl_type)g->value_type[v];
+    n = g->value_bytes[v] / mpl_type_bytes(type);
+    if (seed != 0) {
+        seed_by_name(&rng, seed, g->value_name[v]);
+        put_random(&rng, type, &FIXED, data, n);
+    } else {
+        for (uint64_t k = 0; k < n; k++)
+            put(type, data, k, (double)k / (double)n);
+    }
+out:
+    return st;
+}

@@ -1,0 +1,1028 @@
+/* cuda_fake.c -- see cuda_fake.h. */
+#include "tests/device/cuda_fake.h"
+
+#include "tests/device/cudnn_host.h"
+
+#include "graphs/ops/ops_priv.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+/* ---- our kernels, thread by thread ------------------------------------------------------------------------ */
+
+typedef struct index3 {
+    unsigned x;
+} index3;
+static index3 blockIdx, threadIdx, blockDim, gridDim;
+
+#define MOST_THREADS 256
+#define STACK_BYTES  (1 << 17)
+
+static ucontext_t scheduler, thread_context[MOST_THREADS];
+static bool thread_ended[MOST_THREADS];
+static char *stacks;
+static mpl_cuda_kernel launched;
+static void (*launched_kernel)(const mpl_cuda_kernel k);
+
+static void meet(void)
+{
+    swapcontext(&thread_context[threadIdx.x], &scheduler);
+}
+
+static void thread_main(void)
+{
+    launched_kernel(launched);
+    thread_ended[threadIdx.x] = true;
+}
+
+static void begin_thread(unsigned t)
+{
+    ucontext_t *c = &thread_context[t];
+
+    getcontext(c);
+    c->uc_stack.ss_sp = stacks + (size_t)t * STACK_BYTES;
+    c->uc_stack.ss_size = STACK_BYTES;
+    c->uc_link = &scheduler;
+    makecontext(c, thread_main, 0);
+    thread_ended[t] = false;
+}
+
+/* Threads that meet at barriers: each runs on a stack of its own up to the next one. */
+static void run_block_that_meets(void)
+{
+    bool any = true;
+
+    if (stacks == NULL)
+        stacks = malloc((size_t)MOST_THREADS * STACK_BYTES);
+    for (unsigned t = 0; t < blockDim.x; t++)
+        begin_thread(t);
+    while (any) {
+        any = false;
+        for (unsigned t = blockDim.x;
+             t-- > 0;) /* the last first: orders that nobody promised must not matter */
+            if (!thread_ended[t]) {
+                threadIdx.x = t;
+                swapcontext(&scheduler, &thread_context[t]);
+                any |= !thread_ended[t];
+            }
+    }
+}
+
+static void emulate(void (*kernel)(const mpl_cuda_kernel k), const char *name, int64_t blocks,
+                    int64_t threads, const mpl_cuda_kernel *k)
+{
+    static const char *const meeting[] = {"reduce",     "reduce_int",  "softmax",      "norm",
+                                          "set_norm",   "conv_weight", "softmax_grad", "batch_train",
+                                          "batch_grad", "loss",        "loss_mean"};
+    bool meets = false;
+
+    for (size_t i = 0; i < sizeof meeting / sizeof *meeting; i++)
+        meets |= strcmp(name, meeting[i]) == 0;
+    gridDim.x = (unsigned)blocks;
+    blockDim.x = (unsigned)threads;
+    launched = *k;
+    launched_kernel = kernel;
+    for (blockIdx.x = gridDim.x; blockIdx.x-- > 0;)
+        if (meets)
+            run_block_that_meets();
+        else
+            for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++)
+                kernel(*k);
+}
+
+static inline double from_f16(uint16_t bits)
+{
+    return (double)mpl_from_f16(bits);
+}
+static inline double from_bf16(uint16_t bits)
+{
+    return (double)mpl_from_bf16(bits);
+}
+#define to_f16  mpl_to_f16
+#define to_bf16 mpl_to_bf16
+#define KERNEL  static void
+#define DEVICE  static inline
+#define SHARED  static
+#define MEET()  meet()
+#define LAUNCH(kernel, blocks, threads, stream, k)                                                           \
+    do {                                                                                                     \
+        (void)(stream);                                                                                      \
+        emulate(kernel, #kernel, blocks, threads, &(k));                                                     \
+    } while (0)
+#define mpl_cuda_launch       emulated_launch
+#define mpl_cuda_launch_move  emulated_launch_move
+#define mpl_cuda_launch_train emulated_launch_train
+int emulated_launch(const mpl_cuda_kernel *k, void *stream);
+void emulated_launch_move(const mpl_cuda_kernel *k, void *stream);
+void emulated_launch_train(const mpl_cuda_kernel *k, void *stream);
+#include "runtime/cuda/kernels_move.cu"
+
+#include "runtime/cuda/kernels.cu"
+#include "runtime/cuda/kernels_train.cu"
+
+/* ---- the world ------------------------------------------------------------------------------------------------ */
+
+#define MOST_STREAMS   40
+#define LAUNCH_FAILED  719
+#define DEVICE_LOST    46
+#define NOT_IN_CAPTURE 900
+
+fake_world fake;
+
+struct mpl_cuda {
+    mpl_ctx *ctx;
+};
+
+struct mpl_cuda_dnn {
+    int unused;
+};
+
+typedef struct access {
+    const char *at;
+    uint64_t bytes;
+    bool writes;
+    uint32_t stream;
+    uint64_t index;
+    char name[40];
+} access_range;
+
+typedef enum task_kind { COPY, FILL, RUN, RECORD, WAIT } task_kind;
+
+typedef struct task {
+    task_kind kind;
+    uint32_t stream;
+    uint64_t clock[MOST_STREAMS]; /* runs when so many tasks of each stream have run */
+    void *to;
+    const void *from;
+    size_t bytes;
+    int byte;
+    uint32_t event; /* of RECORD and WAIT in a graph */
+    mpl_op_call call;
+    mpl_tensor *operand;
+    mpl_cuda_kernel *kernel;
+    uint32_t n_kernels;
+    mpl_cuda_dnn *dnn; /* of cudnn_host.h */
+    uint64_t workspace_bytes;
+    bool strays;
+    struct task *next;
+} task;
+
+typedef struct allocation {
+    char *at;
+    uint64_t bytes;
+    struct allocation *next;
+} allocation;
+
+typedef struct stream {
+    bool live;
+    uint64_t clock
+        [MOST_STREAMS]; /* tasks of each stream known to be finished before what comes next; own: put so far */
+    uint64_t done;      /* own tasks that have run */
+    task *first, **end;
+} stream;
+
+typedef struct event {
+    bool timed;
+    bool recorded;
+    uint64_t clock[MOST_STREAMS];
+    uint64_t n_graph_launches;
+} event;
+
+typedef struct graph {
+    task *first, **end;
+    uint32_t origin;
+    bool joined
+        [MOST_STREAMS]; /* streams that the capture reached: the origin, and who waited for an event of such */
+} graph;
+
+static stream streams[MOST_STREAMS];
+static event **events; /* by number, from 1 */
+static size_t n_events;
+static uint64_t host_clock[MOST_STREAMS];
+static allocation *allocations;
+static access_range *history;
+static size_t n_history, room_history;
+static int stuck; /* the code that every call gives from now on */
+static graph *capturing;
+static mpl_ctx *world_ctx;
+
+void fake_reset(void)
+{
+    assert(fake.n_live == 0);
+    free(history);
+    history = NULL, n_history = room_history = 0;
+    for (size_t i = 0; i < n_events; i++)
+        free(events[i]);
+    free(events);
+    events = NULL, n_events = 0;
+    memset(streams, 0, sizeof streams);
+    memset(host_clock, 0, sizeof host_clock);
+    stuck = 0, capturing = NULL;
+    host.launch = emulated_launch;
+    fake = (fake_world){.oom_at = FAKE_NEVER,
+                        .launch_at = FAKE_NEVER,
+                        .stray_at = FAKE_NEVER,
+                        .lost_at = FAKE_NEVER,
+                        .total_bytes = UINT64_C(1) << 40};
+}
+
+/* Every call passes here first. */
+static int enter(bool in_capture_too)
+{
+    if (fake.n_calls++ == fake.lost_at && stuck == 0)
+        stuck = DEVICE_LOST;
+    if (stuck == 0 && capturing != NULL && !in_capture_too) {
+        fake.n_misused++;
+        return NOT_IN_CAPTURE;
+    }
+    return stuck;
+}
+
+static stream *stream_of(void *handle, uint32_t *index)
+{
+    uintptr_t i = (uintptr_t)handle;
+
+    if (i < 1 || i > MOST_STREAMS || !streams[i - 1].live) {
+        fake.n_misused++;
+        return NULL;
+    }
+    *index = (uint32_t)(i - 1);
+    return &streams[i - 1];
+}
+
+static event *event_of(void *handle)
+{
+    uintptr_t i = (uintptr_t)handle;
+
+    if (i < 1 || i > n_events || events[i - 1] == NULL) {
+        fake.n_misused++;
+        return NULL;
+    }
+    return events[i - 1];
+}
+
+static void join(uint64_t *clock, const uint64_t *other)
+{
+    for (int k = 0; k < MOST_STREAMS; k++)
+        clock[k] = other[k] > clock[k] ? other[k] : clock[k];
+}
+
+/* ---- what work touches ------------------------------------------------------------------------------------------ */
+
+static bool inside_one(const char *at, uint64_t bytes)
+{
+    for (const allocation *a = allocations; a != NULL; a = a->next)
+        if (at >= a->at && bytes <= a->bytes && (uint64_t)(at - a->at) <= a->bytes - bytes)
+            return true;
+    return bytes == 0;
+}
+
+static void touch(const task *t, const void *where, uint64_t bytes, bool writes, const char *name)
+{
+    const char *at = where;
+
+    if (bytes == 0)
+        return;
+    if (!inside_one(at, bytes))
+        fake.n_wild++;
+    for (size_t i = 0; i < n_history; i++) {
+        const access_range *a = &history[i];
+
+        if (at < a->at + a->bytes && a->at < at + bytes && (writes || a->writes) &&
+            t->clock[a->stream] < a->index) {
+            if (fake.n_races++ == 0)
+                snprintf(fake.race, sizeof fake.race, "'%s' on stream %u %s what '%s' on stream %u %s", name,
+                         t->stream, writes ? "writes" : "reads", a->name, a->stream,
+                         a->writes ? "writes" : "reads");
+        }
+    }
+    if (n_history == room_history) {
+        room_history = room_history * 2 + 64;
+        history = realloc(history, room_history * sizeof *history);
+    }
+    history[n_history] = (access_range){at, bytes, writes, t->stream, t->clock[t->stream], {0}};
+    snprintf(history[n_history++].name, sizeof history->name, "%.39s", name);
+}
+
+static uint64_t tensor_bytes(const mpl_tensor *t)
+{
+    return t->data != NULL ? (uint64_t)mpl_count(&t->shape) * mpl_type_bytes(t->type) : 0;
+}
+
+static void touch_operands(const task *t)
+{
+    const mpl_op_call *c = &t->call;
+    const char *name = c->graph->op_name[c->op];
+    mpl_op_kind kind = (mpl_op_kind)c->graph->op_kind[c->op];
+    uint32_t n_read =
+        mpl_n_updates(kind) > 0 ? mpl_op_table[kind].min_in : c->n_in; /* others are waited for */
+
+    for (uint32_t i = 0; i < n_read; i++) {
+        bool in_place = false;
+
+        for (uint32_t k = 0; k < c->n_out; k++)
+            in_place |= c->in[i].data == c->out[k].data;
+        if (!in_place)
+            touch(t, c->in[i].data, tensor_bytes(&c->in[i]), false, name);
+    }
+    for (uint32_t i = 0; i < c->n_out; i++)
+        touch(t, c->out[i].data, tensor_bytes(&c->out[i]), true, name);
+    touch(t, c->workspace, t->workspace_bytes, true, name);
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------ */
+
+static void free_task(task *t)
+{
+    free(t->operand);
+    free(t->kernel);
+    free(t);
+}
+
+static void perform(const task *t)
+{
+    if (t->strays)
+        ((char *)t->call.out[0].data)[tensor_bytes(&t->call.out[0])] ^= 0x55;
+    if (t->kind == COPY)
+        memcpy(t->to, t->from, t->bytes);
+    else if (t->kind == FILL)
+        memset(t->to, t->byte, t->bytes);
+    else if (t->dnn != NULL)
+        fake.n_misused += host_dnn_run(&(mpl_cuda_work){.call = &t->call, .dnn = t->dnn}) != 0;
+    else if (t->kernel == NULL)
+        mpl_eval(world_ctx, &t->call);
+    else
+        for (uint32_t i = 0; i < t->n_kernels; i++)
+            emulated_launch(&t->kernel[i], NULL);
+}
+
+static bool may_run(uint32_t s)
+{
+    const task *t = streams[s].first;
+
+    for (uint32_t k = 0; t != NULL && k < MOST_STREAMS; k++)
+        if (k != s && streams[k].done < t->clock[k])
+            return false;
+    return t != NULL;
+}
+
+static bool reached(const uint64_t *clock)
+{
+    for (uint32_t k = 0; k < MOST_STREAMS; k++)
+        if (streams[k].done < clock[k])
+            return false;
+    return true;
+}
+
+/* Runs until what the clock demands is done: of what may run, what was put on the last stream, however early that is. */
+static void run_until(const uint64_t *clock)
+{
+    while (!reached(clock)) {
+        uint32_t s = MOST_STREAMS;
+        task *t;
+
+        while (s-- > 0 && !may_run(s))
+            ;
+        assert(s < MOST_STREAMS);
+        t = streams[s].first;
+        streams[s].first = t->next;
+        if (streams[s].first == NULL)
+            streams[s].end = &streams[s].first;
+        perform(t);
+        streams[s].done++;
+        free_task(t);
+    }
+}
+
+/* Orders the task behind what its stream and the host know, and notes what it touches. */
+static void enqueue(task *t)
+{
+    stream *s = &streams[t->stream];
+
+    join(s->clock, host_clock);
+    s->clock[t->stream]++;
+    memcpy(t->clock, s->clock, sizeof t->clock);
+    if (t->kind == COPY || t->kind == FILL) {
+        if (inside_one(t->to, t->bytes))
+            touch(t, t->to, t->bytes, true, "a copy");
+        if (t->kind == COPY && inside_one(t->from, t->bytes))
+            touch(t, t->from, t->bytes, false, "a copy");
+    } else {
+        touch_operands(t);
+    }
+    t->next = NULL;
+    *s->end = t;
+    s->end = &t->next;
+}
+
+/* Whether an event was recorded in the capture so far. */
+static bool recorded_there(const graph *g, uint32_t which)
+{
+    for (const task *t = g->first; t != NULL; t = t->next)
+        if (t->kind == RECORD && t->event == which)
+            return true;
+    return false;
+}
+
+static int put_or_capture(task *t)
+{
+    if (capturing == NULL) {
+        enqueue(t);
+        return 0;
+    }
+    if (t->kind == WAIT && recorded_there(capturing, t->event))
+        capturing->joined[t->stream] = true;
+    if (!capturing
+             ->joined[t->stream]) { /* what is not part of the capture would run now, on the real device */
+        fake.n_misused++;
+        free_task(t);
+        return NOT_IN_CAPTURE;
+    }
+    t->next = NULL;
+    *capturing->end = t;
+    capturing->end = &t->next;
+    return 0;
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------------------- */
+
+static const char *absent(void)
+{
+    return NULL;
+}
+
+static mpl_status open_fake(mpl_ctx *ctx, int device, mpl_cuda **out, const char **about)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_new(ctx, *out, 1));
+    if (device != 0) {
+        mpl_free(ctx, *out);
+        *out = NULL;
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "CUDA: opening the device: there is one only");
+    }
+    (*out)->ctx = world_ctx = ctx;
+    *about = "a fake device";
+    fake.n_live++;
+out:
+    return st;
+}
+
+static void close_fake(mpl_ctx *ctx, mpl_cuda *c)
+{
+    fake.n_live--;
+    for (uint32_t s = 0; s < MOST_STREAMS; s++)
+        for (task *t = streams[s].first, *next; t != NULL; t = next) { /* after a failure work may be left */
+            next = t->next;
+            free_task(t);
+            streams[s].first = NULL;
+        }
+    free(stacks);
+    stacks = NULL;
+    mpl_free(ctx, c);
+}
+
+static const char *text(int code)
+{
+    return code == MPL_CUDA_OUT_OF_MEMORY ? "out of memory"
+           : code == LAUNCH_FAILED        ? "unspecified launch failure"
+           : code == DEVICE_LOST          ? "device lost"
+                                          : "not permitted while a stream is captured";
+}
+
+static int allocate(void **out, size_t bytes)
+{
+    allocation *a;
+
+    if (fake.n_allocations++ == fake.oom_at || fake.live_bytes + bytes > fake.total_bytes)
+        return MPL_CUDA_OUT_OF_MEMORY;
+    a = malloc(sizeof *a);
+    if (posix_memalign((void **)&a->at, 256, bytes) != 0)
+        abort();
+    memset(a->at, 0xee, bytes);
+    a->bytes = bytes;
+    a->next = allocations;
+    allocations = a;
+    fake.n_live++;
+    fake.live_bytes += bytes;
+    fake.peak_bytes = mpl_max_u64(fake.peak_bytes, fake.live_bytes);
+    *out = a->at;
+    return 0;
+}
+
+static int memory_new(mpl_cuda *c, void **out, size_t bytes)
+{
+    int code = enter(false);
+
+    (void)c;
+    return code != 0 ? code : allocate(out, bytes);
+}
+
+static int deallocate(void *p)
+{
+    for (allocation **a = &allocations; *a != NULL; a = &(*a)->next)
+        if ((*a)->at == p) {
+            allocation *gone = *a;
+
+            fake.live_bytes -= gone->bytes;
+            fake.n_live--;
+            *a = gone->next;
+            free(gone->at);
+            free(gone);
+            return 0;
+        }
+    fake.n_misused++;
+    return 1;
+}
+
+/* As cudaFree, waits for all work first. */
+static int memory_free(mpl_cuda *c, void *p)
+{
+    int code = enter(false);
+    uint64_t all[MOST_STREAMS];
+
+    (void)c;
+    for (uint32_t s = 0; s < MOST_STREAMS; s++)
+        all[s] = streams[s].clock[s];
+    if (code == 0) {
+        run_until(all);
+        join(host_clock, all);
+        n_history = 0;
+    }
+    deallocate(p); /* a lost device has lost its memory */
+    return code;
+}
+
+static int pool_new(mpl_cuda *c, void **out, size_t bytes, void *handle)
+{
+    uint32_t s;
+
+    return stream_of(handle, &s) != NULL ? memory_new(c, out, bytes) : 1;
+}
+
+static int pool_free(mpl_cuda *c, void *p, void *handle)
+{
+    uint32_t s;
+
+    return stream_of(handle, &s) != NULL ? memory_free(c, p) : 1;
+}
+
+/* Of the device: each allocation whole pieces. */
+static uint64_t taken_bytes(void)
+{
+    uint64_t sum = 0, piece = fake.granularity > 0 ? fake.granularity : 1;
+
+    for (const allocation *a = allocations; a != NULL; a = a->next)
+        sum += (a->bytes + piece - 1) / piece * piece;
+    return sum;
+}
+
+static int memory_info(mpl_cuda *c, size_t *available, size_t *total)
+{
+    int code = enter(true);
+
+    (void)c;
+    *total = fake.total_bytes;
+    *available = fake.total_bytes - fake.others_bytes - taken_bytes();
+    return code;
+}
+
+static int clocks(mpl_cuda *c, mpl_device_clocks *out)
+{
+    int code = enter(true);
+
+    (void)c;
+    if (code != 0 || fake.no_clocks)
+        return 1;
+    *out = (mpl_device_clocks){.core_mhz = 1410,
+                               .core_most_mhz = 1980,
+                               .memory_mhz = 2619,
+                               .memory_most_mhz = 2619,
+                               .power_mw = 123456,
+                               .power_most_mw = 700000,
+                               .celsius = 41,
+                               .state = 2,
+                               .throttled = 4};
+    return 0;
+}
+
+static task *task_new(task_kind kind, void *handle)
+{
+    uint32_t s;
+    task *t;
+
+    if (stream_of(handle, &s) == NULL)
+        return NULL;
+    t = calloc(1, sizeof *t);
+    t->kind = kind;
+    t->stream = s;
+    return t;
+}
+
+static int copy(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_way way, void *handle)
+{
+    int code = enter(false);
+    task *t = code == 0 ? task_new(COPY, handle) : NULL;
+
+    (void)c, (void)way;
+    if (t == NULL)
+        return code != 0 ? code : 1;
+    t->to = to, t->from = from, t->bytes = bytes;
+    return put_or_capture(t);
+}
+
+static int fill(mpl_cuda *c, void *at, int byte, size_t bytes, void *handle)
+{
+    int code = enter(true);
+    task *t = code == 0 ? task_new(FILL, handle) : NULL;
+
+    (void)c;
+    if (t == NULL)
+        return code != 0 ? code : 1;
+    t->to = at, t->byte = byte, t->bytes = bytes;
+    return put_or_capture(t);
+}
+
+static int stream_new(mpl_cuda *c, void **out)
+{
+    int code = enter(false);
+
+    (void)c;
+    for (uintptr_t i = 0; i < MOST_STREAMS && code == 0; i++)
+        if (!streams[i].live) {
+            streams[i].live = true;
+            streams[i].end = &streams[i].first;
+            fake.n_live++;
+            *out = (void *)(i + 1);
+            return 0;
+        }
+    return code != 0 ? code : 1;
+}
+
+static int stream_free(mpl_cuda *c, void *handle)
+{
+    uint32_t s;
+    int code = enter(false);
+
+    (void)c;
+    if (stream_of(handle, &s) != NULL) {
+        streams[s].live = false;
+        fake.n_live--;
+    }
+    return code;
+}
+
+static int stream_wait(mpl_cuda *c, void *handle, void *what)
+{
+    int code = enter(true);
+    uint32_t s = 0;
+    stream *own = stream_of(handle, &s);
+    event *e = event_of(what);
+
+    (void)c;
+    if (code != 0 || own == NULL || e == NULL)
+        return code != 0 ? code : 1;
+    fake.n_waits++;
+    if (capturing != NULL) {
+        task *t = task_new(WAIT, handle);
+
+        t->event = (uint32_t)(uintptr_t)what;
+        return put_or_capture(t);
+    }
+    if (!e->recorded)
+        fake.n_misused++; /* CUDA lets it pass as nothing to wait for; here it is never meant */
+    if (!fake.blind_waits)
+        join(own->clock, e->clock);
+    return 0;
+}
+
+static int stream_finish(mpl_cuda *c, void *handle)
+{
+    int code = enter(false);
+    uint32_t s;
+    stream *own = stream_of(handle, &s);
+    size_t kept = 0;
+
+    (void)c;
+    fake.n_host_waits++;
+    if (code != 0 || own == NULL)
+        return code != 0 ? code : 1;
+    run_until(own->clock);
+    join(host_clock, own->clock);
+    for (size_t i = 0; i < n_history; i++) /* what the host knows to be over is before all that comes */
+        if (history[i].index > host_clock[history[i].stream])
+            history[kept++] = history[i];
+    n_history = kept;
+    return 0;
+}
+
+static int event_new(mpl_cuda *c, void **out, bool timed)
+{
+    int code = enter(true);
+
+    (void)c;
+    if (code != 0)
+        return code;
+    events = realloc(events, (n_events + 1) * sizeof *events);
+    events[n_events] = calloc(1, sizeof **events);
+    events[n_events++]->timed = timed;
+    fake.n_live++;
+    *out = (void *)(uintptr_t)n_events;
+    return 0;
+}
+
+static int event_free(mpl_cuda *c, void *handle)
+{
+    event *e = event_of(handle);
+    int code = enter(true);
+
+    (void)c;
+    if (e != NULL) {
+        events[(uintptr_t)handle - 1] = NULL;
+        free(e);
+        fake.n_live--;
+    }
+    return code;
+}
+
+static int event_record(mpl_cuda *c, void *what, void *handle)
+{
+    int code = enter(true);
+    uint32_t s = 0;
+    stream *own = stream_of(handle, &s);
+    event *e = event_of(what);
+
+    (void)c;
+    if (code != 0 || own == NULL || e == NULL)
+        return code != 0 ? code : 1;
+    if (capturing != NULL) {
+        task *t = task_new(RECORD, handle);
+
+        t->event = (uint32_t)(uintptr_t)what;
+        return put_or_capture(t);
+    }
+    e->recorded = true;
+    e->n_graph_launches = fake.n_graph_launches;
+    join(own->clock, host_clock);
+    memcpy(e->clock, own->clock, sizeof e->clock);
+    return 0;
+}
+
+static int event_time(mpl_cuda *c, float *ms, void *begin, void *end)
+{
+    int code = enter(true);
+    event *a = event_of(begin), *b = event_of(end);
+
+    (void)c;
+    if (code != 0)
+        return code;
+    if (a == NULL || b == NULL || !a->timed || !b->timed || !a->recorded || !b->recorded ||
+        !reached(b->clock)) {
+        fake.n_misused++;
+        return 1;
+    }
+    *ms = 1 + (float)(b->n_graph_launches -
+                      a->n_graph_launches); /* so that the ways of a run can be told apart */
+    return 0;
+}
+
+static int capture_begin(mpl_cuda *c, void *handle)
+{
+    int code = enter(false);
+    uint32_t s;
+
+    (void)c;
+    if (code != 0 || stream_of(handle, &s) == NULL)
+        return code != 0 ? code : 1;
+    capturing = calloc(1, sizeof *capturing);
+    capturing->end = &capturing->first;
+    capturing->origin = s;
+    capturing->joined[s] = true;
+    return 0;
+}
+
+static void free_graph(graph *g)
+{
+    for (task *t = g != NULL ? g->first : NULL, *next; t != NULL; t = next) {
+        next = t->next;
+        free_task(t);
+    }
+    free(g);
+}
+
+/* Whether the work of every other stream ends in an event that somebody waits for. */
+static bool all_come_back(const graph *g)
+{
+    for (uint32_t s = 0; s < MOST_STREAMS; s++) {
+        const task *last = NULL;
+        bool waited = s == g->origin;
+
+        for (const task *t = g->first; t != NULL; t = t->next)
+            if (t->stream == s)
+                last = t;
+        for (const task *t = last; t != NULL && last->kind == RECORD; t = t->next)
+            waited |= t->kind == WAIT && t->event == last->event;
+        if (last != NULL && !waited)
+            return false;
+    }
+    return true;
+}
+
+static int capture_end(mpl_cuda *c, void *handle, void **out)
+{
+    int code = enter(true);
+    graph *g = capturing;
+
+    (void)c, (void)handle;
+    capturing = NULL;
+    *out = NULL;
+    if (code == 0 && g != NULL && !all_come_back(g)) {
+        fake.n_misused++;
+        code = NOT_IN_CAPTURE;
+    }
+    if (code != 0 || g == NULL) {
+        free_graph(g);
+        return code != 0 ? code : 1;
+    }
+    fake.n_live++;
+    *out = g;
+    return 0;
+}
+
+static task *task_copy(const task *t)
+{
+    task *twin = malloc(sizeof *twin);
+    uint32_t n = t->call.n_in + t->call.n_out;
+
+    *twin = *t;
+    if (t->operand != NULL) {
+        twin->operand = malloc((n + 1) * sizeof *twin->operand);
+        memcpy(twin->operand, t->operand, n * sizeof *twin->operand);
+        twin->call.in = twin->operand;
+        twin->call.out = twin->operand + t->call.n_in;
+    }
+    if (t->kernel != NULL) {
+        twin->kernel = malloc((t->n_kernels + 1) * sizeof *twin->kernel);
+        memcpy(twin->kernel, t->kernel, t->n_kernels * sizeof *twin->kernel);
+    }
+    return twin;
+}
+
+/* What was captured, again. */
+static int graph_launch(mpl_cuda *c, void *what, void *handle)
+{
+    int code = enter(false);
+    const graph *g = what;
+    uint32_t s;
+
+    (void)c;
+    if (code != 0 || stream_of(handle, &s) == NULL)
+        return code != 0 ? code : 1;
+    fake.n_graph_launches++;
+    for (const task *t = g->first; t != NULL && code == 0; t = t->next) {
+        void *on = (void *)((uintptr_t)t->stream + 1);
+
+        if (t->kind == RECORD)
+            code = event_record(c, (void *)(uintptr_t)t->event, on);
+        else if (t->kind == WAIT)
+            code = stream_wait(c, on, (void *)(uintptr_t)t->event);
+        else
+            enqueue(task_copy(t));
+    }
+    return code;
+}
+
+static int graph_free(mpl_cuda *c, void *what)
+{
+    int code = enter(false);
+
+    (void)c;
+    free_graph(what);
+    fake.n_live--;
+    return code;
+}
+
+static const char *const way_names[] = {"fake library", "fake:second", "fake:third", "fake:fourth"};
+
+/* As dnn.c, but with another eye on types: what cuDNN and cuBLAS would take. */
+static mpl_status dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op op,
+                              const mpl_cuda_choice *choice, mpl_cuda_dnn **out, uint64_t *workspace_bytes,
+                              const char **how)
+{
+    mpl_status st = MPL_OK;
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    bool heavy = kind == MPL_OP_conv || kind == MPL_OP_gemm || kind == MPL_OP_matmul;
+
+    uint64_t bytes = mpl_min_u64(fake.workspace_bytes, choice->workspace_limit);
+    uint32_t way = 0;
+
+    (void)c;
+    if (fake.cudnn)
+        return host_dnn_prepare(ctx, g, op, choice, out, workspace_bytes, how);
+    *out = NULL;
+    *workspace_bytes = 0;
+    if (!fake.library || !(heavy || kind == MPL_OP_max_pool || kind == MPL_OP_avg_pool))
+        return MPL_OK;
+    if (heavy && fake.n_ways > 0) {
+        while (way < fake.n_ways && fake.way_bytes[way] > choice->workspace_limit)
+            way++;
+        if (way == fake.n_ways)
+            return MPL_OK; /* our kernels need none */
+        bytes = fake.way_bytes[way];
+    }
+    MPL_TRY(mpl_new(ctx, *out, 1));
+    *workspace_bytes = heavy ? bytes : 0;
+    *how = way_names[heavy ? way : 0];
+    fake.n_live++;
+out:
+    return st;
+}
+
+static void dnn_release(mpl_ctx *ctx, mpl_cuda *c, mpl_cuda_dnn *dnn)
+{
+    (void)c;
+    if (fake.cudnn) {
+        host_dnn_release(ctx, dnn);
+        return;
+    }
+    fake.n_live--;
+    mpl_free(ctx, dnn);
+}
+
+static int run(mpl_cuda *c, const mpl_cuda_work *work, void *handle)
+{
+    int code = enter(true);
+    const mpl_op_call *call = work->call;
+    task *t;
+
+    (void)c;
+    if (code == 0 && fake.n_runs++ == fake.launch_at)
+        code = stuck = LAUNCH_FAILED;
+    t = code == 0 ? task_new(RUN, handle) : NULL;
+    if (t == NULL)
+        return code != 0 ? code : 1;
+    t->strays = fake.n_runs == fake.stray_at + 1;
+    fake.n_streams_used = mpl_max_u64(fake.n_streams_used, t->stream + 1);
+    t->call = *call;
+    t->operand = malloc((call->n_in + call->n_out + 1) * sizeof *t->operand);
+    memcpy(t->operand, call->in, call->n_in * sizeof *t->operand);
+    memcpy(t->operand + call->n_in, call->out, call->n_out * sizeof *t->operand);
+    t->call.in = t->operand;
+    t->call.out = t->operand + call->n_in;
+    t->workspace_bytes = work->workspace_bytes;
+    if (fake.cudnn)
+        t->dnn = work->dnn;
+    if (work->dnn == NULL) {
+        t->n_kernels = work->n_kernels;
+        t->kernel = malloc((work->n_kernels + 1) * sizeof *t->kernel);
+        memcpy(t->kernel, work->kernel, work->n_kernels * sizeof *t->kernel);
+    }
+    return put_or_capture(t);
+}
+
+const mpl_cuda_api fake_api = {
+    .absent = absent,
+    .open = open_fake,
+    .close = close_fake,
+    .text = text,
+    .memory_new = memory_new,
+    .memory_free = memory_free,
+    .pool_new = pool_new,
+    .pool_free = pool_free,
+    .memory_info = memory_info,
+    .clocks = clocks,
+    .copy = copy,
+    .fill = fill,
+    .stream_new = stream_new,
+    .stream_free = stream_free,
+    .stream_wait = stream_wait,
+    .stream_finish = stream_finish,
+    .event_new = event_new,
+    .event_free = event_free,
+    .event_record = event_record,
+    .event_time = event_time,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .graph_launch = graph_launch,
+    .graph_free = graph_free,
+    .dnn_prepare = dnn_prepare,
+    .dnn_release = dnn_release,
+    .run = run,
+};
+
+static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, mpl_device **out)
+{
+    return mpl_cuda_open(ctx, &fake_api, options, out);
+}
+
+const mpl_backend *fake_backend(void)
+{
+    static mpl_backend b;
+
+    b = *mpl_backend_find("cuda");
+    b.name = "fake cuda";
+    b.missing = NULL;
+    b.open = open_device;
+    return &b;
+}

@@ -1,0 +1,322 @@
+/* Partial orders: closure, reduction, antichain bound and folding against brute force. */
+#include "tests/support/test.h"
+
+#include "graphs/problem/before.h"
+#include "graphs/problem/fold_pairs.h"
+#include "graphs/core/rng.h"
+
+enum { MOST = 14 };
+
+/* A random DAG over n elements whose ids are shuffled, so that no code can lean on ascending ids. */
+static size_t random_arcs(mpl_rng *rng, uint32_t n, uint32_t *from, uint32_t *to)
+{
+    uint32_t name[MOST];
+    size_t n_arcs = 0;
+    uint32_t odds = 2 + (uint32_t)mpl_rng_below(rng, 6);
+
+    for (uint32_t i = 0; i < n; i++)
+        name[i] = i;
+    for (uint32_t i = n; i > 1; i--) {
+        uint32_t k = (uint32_t)mpl_rng_below(rng, i), swap = name[i - 1];
+
+        name[i - 1] = name[k];
+        name[k] = swap;
+    }
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = a + 1; b < n; b++)
+            if (mpl_rng_below(rng, odds) == 0) {
+                from[n_arcs] = name[a];
+                to[n_arcs++] = name[b];
+            }
+    return n_arcs;
+}
+
+/* Warshall's closure, the plainest there is. */
+static void close_plainly(uint32_t n, size_t n_arcs, const uint32_t *from, const uint32_t *to,
+                          bool reach[MOST][MOST])
+{
+    memset(reach, 0, sizeof(bool[MOST][MOST]));
+    for (size_t i = 0; i < n_arcs; i++)
+        reach[from[i]][to[i]] = true;
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t a = 0; a < n; a++)
+            for (uint32_t b = 0; b < n; b++)
+                reach[a][b] |= reach[a][k] && reach[k][b];
+}
+
+static void closure_and_reduction(void **state)
+{
+    mpl_ctx ctx;
+    mpl_rng rng;
+    uint32_t from[MOST * MOST], to[MOST * MOST];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 1);
+    for (int round = 0; round < 2000; round++) {
+        uint32_t n = 1 + (uint32_t)mpl_rng_below(&rng, MOST);
+        size_t n_arcs = random_arcs(&rng, n, from, to);
+        bool reach[MOST][MOST];
+        mpl_before *o = NULL;
+        uint32_t n_covers = 0;
+
+        close_plainly(n, n_arcs, from, to, reach);
+        assert_ok(&ctx, mpl_before_from_arcs(&ctx, n, n_arcs, from, to, &o));
+        for (uint32_t a = 0; a < n; a++)
+            for (uint32_t b = 0; b < n; b++) {
+                bool covers = reach[a][b];
+
+                assert_int_equal(mpl_is_before(o, a, b), reach[a][b]);
+                for (uint32_t k = 0; k < n; k++)
+                    covers &= !(reach[a][k] && reach[k][b]);
+                n_covers += covers;
+                if (covers) {
+                    uint32_t i = o->red_begin[a];
+
+                    while (i < o->red_begin[a + 1] && o->red_item[i] != b)
+                        i++;
+                    assert_true(i < o->red_begin[a + 1]);
+                }
+            }
+        assert_int_equal(o->red_begin[n], n_covers);
+        mpl_before_free(&ctx, o);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void cycles_are_refused(void **state)
+{
+    mpl_ctx ctx;
+    mpl_before *o = NULL;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_status(&ctx, mpl_before_from_arcs(&ctx, 3, 3, (uint32_t[]){0, 1, 2}, (uint32_t[]){1, 2, 0}, &o),
+                  MPL_EINPUT);
+    assert_non_null(strstr(ctx.message, "cycle"));
+    assert_status(&ctx, mpl_before_from_arcs(&ctx, 3, 1, (uint32_t[]){0}, (uint32_t[]){3}, &o), MPL_EINPUT);
+    assert_null(o);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static mpl_problem *parallel_problem(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from,
+                                     const uint32_t *to)
+{
+    mpl_problem *p = NULL;
+    mpl_before *o = NULL;
+
+    assert_ok(ctx, mpl_before_from_arcs(ctx, n, n_arcs, from, to, &o));
+    assert_ok(ctx, mpl_problem_new(ctx, "test", n, &p));
+    p->before = o;
+    return p;
+}
+
+/* Heaviest set without two related elements, over all subsets; in-place pairs relate their two. */
+static uint64_t heaviest_plainly(const mpl_problem *p)
+{
+    uint64_t best = 0;
+
+    for (uint32_t set = 0; set < UINT32_C(1) << p->n; set++) {
+        uint64_t sum = 0;
+        bool good = true;
+
+        for (uint32_t a = 0; a < p->n; a++) {
+            sum += (set >> a & 1) != 0 ? (p->bytes[a] + p->align[a] - 1) / p->align[a] * p->align[a] : 0;
+            for (uint32_t b = 0; b < p->n && (set >> a & 1) != 0; b++)
+                good &= (set >> b & 1) == 0 || !mpl_is_before(p->before, a, b);
+        }
+        for (uint32_t i = 0; i < p->n_in_place; i++)
+            good &= (set >> p->in_place_in[i] & 1) == 0 || (set >> p->in_place_out[i] & 1) == 0;
+        if (good && sum > best)
+            best = sum;
+    }
+    return best;
+}
+
+static void antichain_is_heaviest(void **state)
+{
+    mpl_ctx ctx;
+    mpl_rng rng;
+    uint32_t from[MOST * MOST], to[MOST * MOST];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 2);
+    for (int round = 0; round < 300; round++) {
+        uint32_t n = 1 + (uint32_t)mpl_rng_below(&rng, 12);
+        size_t n_arcs = random_arcs(&rng, n, from, to);
+        mpl_problem *p = parallel_problem(&ctx, n, n_arcs, from, to);
+        uint8_t member[MOST];
+        uint64_t bytes, sum = 0, rest = 0;
+
+        for (uint32_t b = 0; b < n; b++) {
+            p->bytes[b] = 1 + mpl_rng_below(&rng, 1000);
+            p->align[b] = round % 2 == 0 ? 1 : 64;
+        }
+        assert_ok(&ctx, mpl_antichain(&ctx, p, 0, &bytes, member));
+        for (uint32_t a = 0; a < n; a++) {
+            uint64_t slots = (p->bytes[a] + p->align[a] - 1) / p->align[a] * p->align[a];
+
+            sum += member[a] ? slots : 0;
+            rest = member[a] && slots - p->bytes[a] > rest ? slots - p->bytes[a] : rest;
+            for (uint32_t b = 0; b < n; b++)
+                assert_false(member[a] && member[b] && mpl_is_before(p->before, a, b));
+        }
+        assert_int_equal(sum, heaviest_plainly(p));
+        assert_int_equal(sum - rest, bytes);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void sums_past_a_double_are_refused(void **state)
+{
+    mpl_ctx ctx;
+    mpl_problem *p;
+    uint64_t bytes;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    p = parallel_problem(&ctx, 2, 0, NULL, NULL);
+    p->bytes[0] = p->bytes[1] = UINT64_C(1) << 52;
+    assert_status(&ctx, mpl_antichain(&ctx, p, 0, &bytes, NULL), MPL_EINPUT);
+    p->bytes[1]--;
+    assert_ok(&ctx, mpl_antichain(&ctx, p, 0, &bytes, NULL));
+    assert_int_equal(bytes, (UINT64_C(1) << 53) - 1);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* a -> x -> y in place, with c alive beside them all: one group and c. */
+static void folding_merges_chains(void **state)
+{
+    mpl_ctx ctx;
+    mpl_problem *p = NULL, *f = NULL;
+    uint32_t into[4];
+    uint32_t pairs[] = {0, 1}, outs[] = {1, 2}, steps[] = {1, 2};
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_problem_new(&ctx, "chain", 4, &p));
+    for (uint32_t b = 0; b < 3; b++) {
+        p->bytes[b] = 100 - b;
+        p->birth[b] = b;
+        p->death[b] = b + 2;
+    }
+    p->bytes[3] = 7;
+    p->death[3] = p->n_steps = 4;
+    assert_ok(&ctx, mpl_new(&ctx, p->in_place_in, 2));
+    assert_ok(&ctx, mpl_new(&ctx, p->in_place_out, 2));
+    assert_ok(&ctx, mpl_new(&ctx, p->in_place_step, 2));
+    p->n_in_place = 2;
+    memcpy(p->in_place_in, pairs, sizeof pairs);
+    memcpy(p->in_place_out, outs, sizeof outs);
+    memcpy(p->in_place_step, steps, sizeof steps);
+    assert_ok(&ctx, mpl_problem_check(&ctx, p));
+    assert_ok(&ctx, mpl_problem_fold(&ctx, p, &f, into));
+    assert_int_equal(f->n, 2);
+    assert_int_equal(into[0], 0);
+    assert_int_equal(into[1], 0);
+    assert_int_equal(into[2], 0);
+    assert_int_equal(into[3], 1);
+    assert_int_equal(f->bytes[0], 100);
+    assert_int_equal(f->birth[0], 0);
+    assert_int_equal(f->death[0], 4);
+    assert_int_equal(f->n_in_place, 0);
+    mpl_problem_free(&ctx, p);
+    mpl_problem_free(&ctx, f);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* A diamond 0 -> {1, 2} -> 3 of events: what is used on one arm may meet the other arm, whatever an order says. */
+static void access_gives_the_order(void **state)
+{
+    mpl_ctx ctx;
+    mpl_before *o = NULL;
+    uint32_t edge_begin[] = {0, 2, 3, 4, 4}, edge_item[] = {1, 2, 3, 3};
+    /* buffers: x made by 0, read by 1 and 2; y made by 1, read by 3; z made by 2, read by 3; u made by 0, read by 1;
+     * w made by 3 */
+    uint32_t first_begin[] = {0, 1, 2, 3, 4, 5}, first_item[] = {0, 1, 2, 0, 3};
+    uint32_t last_begin[] = {0, 2, 3, 4, 5, 6}, last_item[] = {1, 2, 3, 3, 1, 3};
+    const mpl_access access = {4, edge_begin, edge_item, first_begin, first_item, last_begin, last_item};
+    const char *want[] = {"00001", "00000", "00000", "00001", "00000"};
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_before_from_access(&ctx, 5, &access, &o));
+    for (uint32_t a = 0; a < 5; a++)
+        for (uint32_t b = 0; b < 5; b++)
+            assert_int_equal(mpl_is_before(o, a, b), want[a][b] == '1');
+    mpl_before_free(&ctx, o);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void intervals_become_an_order(void **state)
+{
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 3);
+    for (int round = 0; round < 100; round++) {
+        mpl_problem *p = NULL;
+        bool conflict[20][20];
+        uint64_t peak, bytes;
+
+        assert_ok(&ctx, mpl_problem_new(&ctx, "intervals", 20, &p));
+        p->n_steps = 40;
+        for (uint32_t b = 0; b < p->n; b++) {
+            p->bytes[b] = 1 + mpl_rng_below(&rng, 100);
+            p->birth[b] = (uint32_t)mpl_rng_below(&rng, 30);
+            p->death[b] = p->birth[b] + 1 + (uint32_t)mpl_rng_below(&rng, 10);
+        }
+        for (uint32_t a = 0; a < p->n; a++)
+            for (uint32_t b = 0; b < p->n; b++)
+                conflict[a][b] = mpl_conflict(p, a, b);
+        assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &peak, NULL, NULL));
+        assert_ok(&ctx, mpl_problem_as_parallel(&ctx, p));
+        for (uint32_t a = 0; a < p->n; a++)
+            for (uint32_t b = 0; b < p->n; b++)
+                assert_int_equal(mpl_conflict(p, a, b), conflict[a][b]);
+        assert_ok(&ctx, mpl_antichain(&ctx, p, 0, &bytes, NULL));
+        assert_int_equal(bytes, peak); /* the cliques of intervals are the sets alive at one step */
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* No leak and a clean status whichever allocation fails. */
+static void allocation_failures(void **state)
+{
+    mpl_ctx ctx;
+    mpl_status st = MPL_EMEM;
+
+    (void)state;
+    for (int64_t k = 0; st == MPL_EMEM; k++) {
+        mpl_problem *p = NULL;
+        uint64_t bytes;
+
+        mpl_ctx_init(&ctx);
+        ctx.fail_after = k;
+        st = mpl_problem_synthetic_training(&ctx, 60, 1, &p);
+        if (st == MPL_OK)
+            st = mpl_antichain(&ctx, p, 0, &bytes, NULL);
+        mpl_problem_free(&ctx, p);
+        assert_int_equal(ctx.n_live, 0);
+        assert_true(k < 10000);
+    }
+    assert_int_equal(st, MPL_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(closure_and_reduction),     cmocka_unit_test(cycles_are_refused),
+        cmocka_unit_test(antichain_is_heaviest),     cmocka_unit_test(sums_past_a_double_are_refused),
+        cmocka_unit_test(folding_merges_chains),     cmocka_unit_test(access_gives_the_order),
+        cmocka_unit_test(intervals_become_an_order), cmocka_unit_test(allocation_failures),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

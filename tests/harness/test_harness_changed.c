@@ -1,0 +1,328 @@
+/* Incremental evaluation: what is evaluated again and what is kept for it, by hand; second results against whole evaluations;
+ * the command line; refusals; failing allocations. */
+#include "tests/support/interpret.h"
+
+#include "graphs/passes/incremental.h"
+#include "graphs/source.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+
+static mpl_graph *open_graph(mpl_ctx *ctx, const char *text)
+{
+    mpl_graph *g = NULL;
+
+    assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
+    return g;
+}
+
+#define TWO "input a f32 [4,8]\ninput b f32 [4,8]\n"
+
+/* changed: names with blanks between; kept: the outputs behind those of both evaluations. */
+static const struct {
+    const char *graph, *changed, *outputs;
+    uint32_t again;
+    uint64_t kept_bytes;
+} rows[] = {
+    /* x does not depend on b and is read again */
+    {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\nz = add(y, x)\noutput z\n", "b", "z z.again x", 2, 128},
+    /* the other way round nothing is left but inputs, which stay anyway */
+    {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\nz = add(y, x)\noutput z\n", "a", "z z.again", 3, 0},
+    {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\noutput y\n", "a b", "y y.again", 2, 0},
+    /* an output that stands is no second one, and kept already */
+    {"graph g\n" TWO "x = relu(a)\ny = mul(x, b)\noutput x\noutput y\n", "b", "x y y.again", 1, 128},
+    /* of a view what it is a view of is kept; of two that are read, both */
+    {"graph g\n" TWO
+     "x = relu(a)\nv = reshape(x) shape=[4,8]\nw = exp(a)\ny = mul(v, b)\nz = add(y, w)\noutput z\n",
+     "b", "z z.again x w", 2, 256},
+    /* what only the first evaluation reads is not kept */
+    {"graph g\n" TWO "x = relu(a)\nw = exp(x)\ny = mul(w, b)\noutput y\n", "b", "y y.again w", 1, 128},
+};
+
+static uint32_t split(char *text, const char **word)
+{
+    uint32_t n = 0;
+    char *save = NULL;
+
+    for (char *at = strtok_r(text, " ", &save); at != NULL; at = strtok_r(NULL, " ", &save))
+        word[n++] = at;
+    return n;
+}
+
+static mpl_status twice(mpl_ctx *ctx, const char *changed, mpl_graph **g, mpl_incremental_facts *facts)
+{
+    char text[200];
+    const char *name[8];
+
+    snprintf(text, sizeof text, "%s", changed);
+    return mpl_graph_incremental(ctx, g, split(text, name), name, facts);
+}
+
+static void what_is_kept(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mpl_graph *g = open_graph(&ctx, rows[i].graph);
+        mpl_incremental_facts facts;
+        uint32_t n_ops = g->n_ops, n_again = 0;
+        char text[200];
+        const char *name[8];
+
+        assert_ok(&ctx, twice(&ctx, rows[i].changed, &g, &facts));
+        assert_true(mpl_graph_ok(g));
+        assert_int_equal(facts.n_ops, n_ops);
+        assert_int_equal(facts.n_again, rows[i].again);
+        assert_int_equal(g->n_ops, n_ops + rows[i].again);
+        for (mpl_op op = 0; op < g->n_ops; op++)
+            n_again += strstr(g->op_name[op], MPL_AGAIN) != NULL;
+        assert_int_equal(n_again, rows[i].again);
+        assert_int_equal(facts.kept_bytes, rows[i].kept_bytes);
+        snprintf(text, sizeof text, "%s", rows[i].outputs);
+        assert_int_equal(g->n_outputs, split(text, name));
+        for (uint32_t k = 0; k < g->n_outputs; k++)
+            assert_string_equal(g->value_name[g->output[k]], name[k]);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Numbers by the name alone, so that a graph and its second evaluation can be told the same; labels 0 and 1. */
+static void fill(interpreter *it, mpl_value v, const char *name)
+{
+    uint64_t seed = mpl_hash(MPL_HASH_SEED, name, strlen(name));
+
+    for (uint64_t i = 0; it->g->value_type[v] == MPL_TYPE_i64 && i < it->g->value_bytes[v] / sizeof(int64_t);
+         i++)
+        ((int64_t *)it->data[v])[i] = (int64_t)(mpl_hash(seed, &i, sizeof i) % 2);
+    if (it->g->value_type[v] == MPL_TYPE_i64)
+        return;
+
+    for (uint64_t i = 0; i < it->g->value_bytes[v] / sizeof(float); i++) {
+        uint64_t x = mpl_hash(seed, &i, sizeof i);
+
+        ((float *)it->data[v])[i] = (float)(x % 2001) / 1000.0f - 1.0f;
+    }
+}
+
+static interpreter run(mpl_ctx *ctx, const mpl_graph *g, const char *changed, bool second)
+{
+    interpreter it = interpret_begin(ctx, g);
+    char name[100];
+
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if ((g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT) && g->value_data[v] == NULL) {
+            bool other = second && strcmp(g->value_name[v], changed) == 0;
+
+            snprintf(name, sizeof name, "%s%s", g->value_name[v], other ? MPL_CHANGED : "");
+            fill(&it, v, name);
+        }
+    assert_ok(ctx, interpret(&it));
+    return it;
+}
+
+static void second_results(void **state)
+{
+    static const char *const cases[][3] = {
+        {"lstm:steps=5,hidden=4,batch=2", "step2.x", "step4.layer1.h"},
+        {"lstm:steps=5,hidden=4,batch=2", "layer0.h", "step4.layer1.h"},
+        {"gru:steps=4,hidden=3,batch=2,layers=3", "step3.x", "step3.layer2.h"},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mpl_graph *whole = NULL, *g = NULL;
+        interpreter once, again;
+        mpl_value first, second, want;
+        char name[100];
+
+        assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &whole));
+        assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &g));
+        assert_ok(&ctx, twice(&ctx, cases[i][1], &g, NULL));
+        want = whole->output[0];
+        assert_string_equal(whole->value_name[want], cases[i][2]);
+        snprintf(name, sizeof name, "%s" MPL_AGAIN, cases[i][2]);
+        first = mpl_graph_find(g, cases[i][2]);
+        second = mpl_graph_find(g, name);
+        assert_true(second != MPL_NONE);
+        again = run(&ctx, g, "", false);
+        once = run(&ctx, whole, cases[i][1], true);
+        assert_memory_equal(again.data[second], once.data[want], whole->value_bytes[want]);
+        assert_memory_not_equal(again.data[first], once.data[want], whole->value_bytes[want]);
+        interpret_end(&once);
+        once = run(&ctx, whole, cases[i][1], false);
+        assert_memory_equal(again.data[first], once.data[want], whole->value_bytes[want]);
+        interpret_end(&once);
+        interpret_end(&again);
+        mpl_graph_free(&ctx, g);
+        mpl_graph_free(&ctx, whole);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* What updates leave is what one evaluation with the new contents leaves, and so is all else; only the second one updates. */
+static void updates_happen_once(void **state)
+{
+    static const char *const cases[][2] = {
+        {"mnist_conv:image=8,batch=2,mode=train,update=adam", "labels"},
+        {"mnist_conv:image=8,batch=2,mode=train,update=sgd", "data"},
+        {"mlp:batch=3,layers=2,input=5,hidden=4,classes=3,mode=train,update=momentum", "labels"},
+        {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train", "labels"},
+        {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train", "data"},
+        {"randwire:regime=cell,batch=2,image=32,channels=2,nodes=5,mode=train,update=adagrad", "data"},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mpl_graph *whole = NULL, *g = NULL;
+        interpreter once, again, before;
+        uint32_t n_changed = 0;
+
+        assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &whole));
+        assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &g));
+        assert_ok(&ctx, twice(&ctx, cases[i][1], &g, NULL));
+        again = run(&ctx, g, "", false);
+        once = run(&ctx, whole, cases[i][1], true);
+        before = run(&ctx, whole, cases[i][1], false);
+        for (uint32_t k = 0; k < whole->n_outputs; k++) {
+            mpl_value want = whole->output[k], got, first = mpl_graph_find(g, whole->value_name[want]);
+            char name[300];
+
+            snprintf(name, sizeof name, "%.250s" MPL_AGAIN, whole->value_name[want]);
+            got = mpl_graph_find(g, name);
+            n_changed += got != MPL_NONE;
+            if (mpl_n_updates((mpl_op_kind)whole->op_kind[whole->value_op[want]]) > 0 && got != MPL_NONE)
+                assert_int_equal(first, MPL_NONE);
+            if (first != MPL_NONE)
+                assert_memory_equal(again.data[first], before.data[want], whole->value_bytes[want]);
+            got = got != MPL_NONE ? got : first;
+            if (memcmp(again.data[got], once.data[want], whole->value_bytes[want]) != 0)
+                fail_msg("%s, %s: '%s' differs", cases[i][0], cases[i][1], whole->value_name[want]);
+        }
+        assert_true(n_changed > 0);
+        interpret_end(&once);
+        interpret_end(&before);
+        interpret_end(&again);
+        mpl_graph_free(&ctx, g);
+        mpl_graph_free(&ctx, whole);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void wrong_ones_are_refused(void **state)
+{
+    static const char *const cases[][3] = {
+        {"mlp", "nobody", "no input 'nobody'"},
+        {"mlp", "fc.w", "no input 'fc.w'"},
+        {"mlp", "data data", "twice"},
+        {"lstm:form=while,steps=3,hidden=4", "layer0.h", "loops"},
+        {"graph g\n" TWO
+         "weight w f32 [4,8]\nx = mul(a, w)\nv = sgd_update(x, w)\ny = relu(v)\noutput y\noutput v\n",
+         "a", "updated once"},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mpl_graph *g = NULL;
+
+        if (strncmp(cases[i][0], "graph", 5) == 0)
+            g = open_graph(&ctx, cases[i][0]);
+        else
+            assert_ok(&ctx, mpl_zoo_build(&ctx, cases[i][0], &g));
+        assert_status(&ctx, twice(&ctx, cases[i][1], &g, NULL), MPL_EINPUT);
+        assert_non_null(strstr(ctx.message, cases[i][2]));
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void out_of_memory(void **state)
+{
+    mpl_ctx ctx;
+    mpl_status st = MPL_EMEM;
+
+    (void)state;
+    for (int64_t k = 0; st == MPL_EMEM; k++) {
+        mpl_graph *g = NULL;
+
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx,
+                  mpl_zoo_build(
+                      &ctx, "randwire:regime=cell,image=32,channels=1,nodes=2,mode=train,update=sgd", &g));
+        ctx.fail_after = ctx.n_allocs + k;
+        st = twice(&ctx, "labels", &g, NULL);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+    assert_int_equal(st, MPL_OK);
+}
+
+static int command(const char *arguments, char *text, size_t size)
+{
+    const char *program = getenv("MEMPLAN");
+    char line[600];
+    size_t n = 0;
+    FILE *f;
+
+    snprintf(line, sizeof line, "%s %s 2>&1", program != NULL ? program : "build/memplan", arguments);
+    f = popen(line, "r");
+    assert_non_null(f);
+    while (n + 1 < size && fgets(text + n, (int)(size - n), f) != NULL)
+        n += strlen(text + n);
+    text[n] = '\0';
+    return WEXITSTATUS(pclose(f));
+}
+
+static void command_line(void **state)
+{
+    static const char *const runs[] = {"--backend ref --checked",
+                                       "--backend cpu",
+                                       "--backend cpu --pin weights,inputs",
+                                       "--backend cpu --pin none",
+                                       "--backend ref --safety parallel --checked",
+                                       "--backend cpu --views off --in-place off"};
+    char text[4000], arguments[300];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        snprintf(arguments, sizeof arguments,
+                 "run lstm:steps=6,hidden=8,batch=2 --changed step4.x --planner greedy_size --repeat 1 %s",
+                 runs[i]);
+        if (command(arguments, text, sizeof text) != 0 || strstr(text, "equal to a whole evaluation") == NULL)
+            fail_msg("%s: %s", arguments, text);
+    }
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        snprintf(arguments, sizeof arguments,
+                 "run randwire:regime=cell,batch=2,image=32,channels=4,nodes=5,mode=train,update=adam "
+                 "--changed data "
+                 "--planner greedy_size --repeat 2 %s",
+                 runs[i]);
+        if (command(arguments, text, sizeof text) != 0 || strstr(text, "equal to a whole evaluation") == NULL)
+            fail_msg("%s: %s", arguments, text);
+    }
+    assert_int_equal(
+        command("run mnist_conv:image=8,batch=2,mode=train --changed labels --planner owl --backend cpu",
+                text, sizeof text),
+        0);
+    assert_int_equal(command("plan mlp --changed nobody", text, sizeof text), 2);
+    assert_int_equal(command("plan synthetic:n=10 --changed x", text, sizeof text), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_kept),        cmocka_unit_test(second_results),
+        cmocka_unit_test(updates_happen_once), cmocka_unit_test(wrong_ones_are_refused),
+        cmocka_unit_test(out_of_memory),       cmocka_unit_test(command_line),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

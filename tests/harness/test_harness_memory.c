@@ -1,0 +1,139 @@
+/* test_harness_memory.c -- every command, with the k-th allocation failing: it ends in "out of memory" and holds nothing, or it
+ * did without. A bench goes on: what failed is a row.
+ *
+ *   test_harness_memory [all]     a few dozen k spread over each command; all: every k */
+#include "tests/support/folder.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "graphs/core/file.h"
+#include "harness/cli/command.h"
+
+#define NET "mlp:layers=2,input=8,hidden=8,classes=4"
+
+static bool every;
+
+/* @ stands for the test's folder. The first ones make what later ones read. */
+static const char *const commands[] = {
+    "plan " NET " --planner exact:proof=1 -q -o @/plan.json",
+    "plan " NET " --planner portfolio --safety parallel -q -o @/parallel.json",
+    "plan " NET ",mode=train --planner nnc_2019 --json",
+    "plan lstm:form=while,steps=3,layers=1 --planner exact --json",
+    "verify " NET " @/plan.json",
+    "certify @/plan.json",
+    "show " NET " --json",
+    "run " NET " --planner pool --backend ref --json",
+    "run " NET " --plan @/plan.json --backend ref --repeat 2 --json",
+    "run " NET " --planner greedy_size --backend cpu --checked --json",
+    "check --plan @/plan.json --against optimum",
+    "bench @/one.suite --planners none,exact --backends ref --repeat 1 -q -o @/rows.jsonl",
+    "table planned --rows @/rows.jsonl",
+    "diff @/rows.jsonl @/rows.jsonl",
+    "merge @/rows.jsonl -o @/merged.jsonl",
+    "export " NET " --format csv -o @/net.csv",
+    "export " NET " --format graph -o @/net.graph",
+    "export " NET " --format onnx -o @/net.onnx",
+    "show @/net.onnx",
+    "plot " NET " --planner best_fit -o @/plan.svg",
+    "plot " NET " --planner best_fit -o @/plan.html",
+    "list planners --json",
+};
+
+static int command_named(const char *name)
+{
+    for (int c = 0; c < MPL_N_COMMANDS; c++)
+        if (strcmp(mpl_commands[c].name, name) == 0)
+            return c;
+    fail_msg("no command %s", name);
+    return 0;
+}
+
+/* The command with the k-th allocation refused (k < 0: none), its standard output thrown away; *asked: how many it asked for. */
+static mpl_status attempt(mpl_ctx *ctx, const char *words, int64_t k, int64_t *asked)
+{
+    mpl_status st;
+    mpl_options options;
+    char text[2000], *argv[32], *save = NULL;
+    size_t n = 0;
+    int argc = 0, command, out = dup(1), null = open("/dev/null", O_WRONLY);
+
+    for (const char *w = words; *w != '\0'; w++)
+        n += (size_t)snprintf(text + n, sizeof text - n, *w == '@' ? "%s" : "%.1s", *w == '@' ? folder : w);
+    for (char *w = strtok_r(text, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save))
+        argv[argc++] = w;
+    argv[argc] = NULL;
+    command = command_named(argv[0]);
+    if (strcmp(argv[0], "bench") == 0) /* it adds to what is there */
+        unlink(in_folder("rows.jsonl"));
+    mpl_ctx_init(ctx);
+    ctx->fail_after = k;
+    mpl_options_init(&options);
+    fflush(stdout);
+    dup2(null, 1);
+    st = mpl_options_parse(ctx, (mpl_command_id)command, argc, argv, &options);
+    if (st == MPL_OK)
+        st = mpl_commands[command].run(ctx, &options);
+    mpl_options_fini(ctx, &options);
+    fflush(stdout);
+    dup2(out, 1);
+    close(out), close(null);
+    *asked = ctx->n_allocs;
+    return st;
+}
+
+static void commands_survive_lost_memory(void **state)
+{
+    int64_t total = 0, lived = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        mpl_ctx ctx;
+        int64_t asked, ignored, step;
+
+        assert_ok(&ctx, attempt(&ctx, commands[i], -1, &asked));
+        assert_int_equal(ctx.n_live, 0);
+        step = every || asked < 32 ? 1 : asked / 32;
+        for (int64_t k = 0; k < asked; k += step, total++) {
+            mpl_status st = attempt(&ctx, commands[i], k, &ignored);
+
+            if (st == MPL_OK)
+                lived++;
+            else if (st != MPL_EMEM &&
+                     (st != MPL_EINVALID || strstr(ctx.message, "some rows are not ok") == NULL))
+                fail_msg("memplan %s: allocation %" PRId64 " of %" PRId64 " fails: %s: %s", commands[i], k,
+                         asked, mpl_status_name(st), ctx.message);
+            if (ctx.n_live != 0)
+                fail_msg("memplan %s: allocation %" PRId64 " of %" PRId64 " fails: %" PRId64 " not freed",
+                         commands[i], k, asked, ctx.n_live);
+        }
+        print_message("%6" PRId64 " allocations  memplan %s\n", asked, commands[i]);
+        assert_ok(&ctx,
+                  attempt(&ctx, commands[i], -1, &asked)); /* nothing that failed left anything in the way */
+    }
+    print_message("%" PRId64 " allocations refused, one at a time; %" PRId64 " done without\n", total, lived);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    if (folder_make("memory") != 0)
+        return 1;
+    folder_put_text("one.suite", NET "\n");
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    return folder_remove();
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(commands_survive_lost_memory)};
+
+    every = argc > 1 && strcmp(argv[1], "all") == 0;
+    return cmocka_run_group_tests(tests, begin, end);
+}

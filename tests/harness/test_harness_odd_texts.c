@@ -1,0 +1,281 @@
+/* test_harness_odd_texts.c -- odd texts for every option and argument of every command: an exit status of the program's own, never a
+ * signal, and one line of error. The commands run in children of this process, by the program's own main. */
+#include "tests/support/folder.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int memplan_main(int argc, char **argv);
+#define main memplan_main
+#include "harness/cli/main.c"
+#undef main
+
+#define SMALL "mlp:layers=1,input=4,hidden=4,classes=2"
+
+enum { MOST_WORDS = 16, LIMIT_S = 60 };
+
+/* What each command does well with, so that the text is all that is odd; @ is the argument. */
+static const struct {
+    mpl_command_id command;
+    const char *words, *argument;
+} good[] = {
+    {MPL_CMD_list, "list @", "planners"},
+    {MPL_CMD_show, "show @", SMALL},
+    {MPL_CMD_plan, "plan @ --planner greedy_size", SMALL},
+    {MPL_CMD_verify, "verify @ plan.json", SMALL},
+    {MPL_CMD_verify, "verify " SMALL " @", "plan.json"},
+    {MPL_CMD_certify, "certify @", "plan.json"},
+    {MPL_CMD_run, "run @ --planner greedy_size --backend ref --repeat 1", SMALL},
+    {MPL_CMD_bench, "bench @ --backends none --planners greedy_size -o bench.jsonl", "one.suite"},
+    {MPL_CMD_merge, "merge @ -o merged.jsonl", "rows.jsonl"},
+    {MPL_CMD_diff, "diff plan.json @", "plan.json"},
+    {MPL_CMD_table, "table @ --rows rows.jsonl", "planned"},
+    {MPL_CMD_plot, "plot @ --planner greedy_size -o plan.html", SMALL},
+    {MPL_CMD_export, "export @ --format csv -o list.csv", SMALL},
+    {MPL_CMD_check, "check @ --planner greedy_size", SMALL},
+    {MPL_CMD_baseline, "baseline update @ --planners greedy_size -o baseline.json", SMALL},
+    {MPL_CMD_paper, "paper @ --check", "none.md"},
+};
+
+/* What is nothing, is cut short, means something in a grammar of ours, or to printf, strtol, a shell. */
+static const char *const odd[] = {
+    "",
+    "=",
+    ",",
+    ":",
+    "/",
+    "%",
+    "a",
+    "a=",
+    "=1",
+    "a=1",
+    "a=-1",
+    "a=b=c",
+    "a,",
+    ",a",
+    "a,,b",
+    "none,a",
+    "-1",
+    "0",
+    "0x10",
+    "1e400",
+    "nan",
+    "1/0",
+    "0/1",
+    "2/1",
+    "1/",
+    "%s%n%d",
+    "1%",
+    "-1%",
+    "1e9%",
+    "sqrt:",
+    "x:",
+    "x:=",
+    "x:y=z",
+    "peak:",
+    "exec:",
+    "so:",
+    "a{in}",
+    "@",
+    "1KiB1",
+    "1MiBMiB",
+    "..",
+    "random",
+    "given",
+    "given:",
+    "given:=",
+    "random:seed=",
+    "9999999999999999999",
+    "-9999999999999999999",
+    "99999999999GiB",
+    "a=9999999999999999999",
+    "greedy_size:",
+    "greedy_size:a",
+    "mlp:",
+    "mlp:layers",
+    "mlp:layers=",
+    "mlp:=1",
+    "mlp:layers=9999999999999999999",
+    "so:./no.so:a",
+    "budget:9999999999999999999",
+    "sqrt:%",
+    "{data}/x",
+    ".",
+    "[",
+    "\xff\xfe",
+};
+
+/* Words of good[which], with `argument` for its @, and `last` behind them unless it is NULL; they point into `store`. */
+static int make_words(size_t which, char *argument, char *last, char store[300], char *word[MOST_WORDS])
+{
+    int n = 0;
+
+    snprintf(store, 300, "memplan %s", good[which].words);
+    for (char *at = strtok(store, " "); at != NULL; at = strtok(NULL, " "))
+        word[n++] = strcmp(at, "@") == 0 ? argument : at;
+    if (last != NULL)
+        word[n++] = last;
+    word[n] = NULL;
+    return n;
+}
+
+/* In a child: the program's own main, its outputs in out and err; cmocka's handlers of signals are its own. */
+static void be_the_program(int n, char **word)
+{
+    static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+        signal(caught[i], SIG_DFL);
+    alarm(LIMIT_S);
+    if (chdir(folder) != 0 || freopen("out", "w", stdout) == NULL || freopen("err", "w", stderr) == NULL)
+        _exit(99);
+    n = memplan_main(n, word);
+    fflush(stdout);
+    fflush(stderr);
+    _exit(n);
+}
+
+/* Exit 0 to 4, and but for 0 a last line of error that is the only one where the input was wrong. */
+static int check_run(int n, char **word, const char *what, const char *text)
+{
+    char err[1 << 12];
+    size_t length;
+    int how, status;
+    pid_t child;
+
+    fflush(NULL);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        be_the_program(n, word);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    folder_read("err", err, sizeof err);
+    length = strlen(err);
+    status = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+    if (status > 4)
+        fail_msg("%s, %s '%.60s': exit status %d: '%.300s'", word[1], what, text, status, err);
+    if (status != 0 && (length == 0 || err[length - 1] != '\n' || strstr(err, "memplan: ") == NULL))
+        fail_msg("%s, %s '%.60s': exit status %d without an error: '%.300s'", word[1], what, text, status,
+                 err);
+    if (status == 2 && (strncmp(err, "memplan: ", 9) != 0 || strchr(err, '\n') != err + length - 1))
+        fail_msg("%s, %s '%.60s': not one line of error: '%.300s'", word[1], what, text, err);
+    return status;
+}
+
+static void check_option(size_t which, const mpl_option_info *option, const char *text)
+{
+    char store[300], argument[100], *word[MOST_WORDS], *last = malloc(strlen(text) + 60);
+    size_t n;
+
+    assert_non_null(last);
+    sprintf(last, "--%s=", option->name);
+    for (char *c = last; *c != '\0'; c++)
+        *c = *c == '_' ? '-' : *c;
+    n = strlen(last);
+    strcpy(last + n, text);
+    snprintf(argument, sizeof argument, "%s", good[which].argument);
+    check_run(make_words(which, argument, last, store, word), word, option->name, text);
+    free(last);
+}
+
+static void check_argument(size_t which, const char *text)
+{
+    char store[300], *word[MOST_WORDS], *argument = strdup(text);
+
+    assert_non_null(argument);
+    check_run(make_words(which, argument, NULL, store, word), word, "its argument", text);
+    free(argument);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum {
+    STRIDE = 6
+}; /* a child takes ten times as long: each command has every sixth text, another sixth than the one before */
+#else
+enum { STRIDE = 1 };
+#endif
+
+/* `take` of each command with each odd text, and with two that are longer than any buffer. */
+static void with_odd_texts(void (*take)(size_t which, const char *text))
+{
+    static char path_long[5000], very_long[100000];
+
+    memset(path_long, 'x', sizeof path_long - 1);
+    memset(very_long, '1', sizeof very_long - 1);
+    for (size_t which = 0; which < sizeof good / sizeof *good; which++) {
+        for (size_t i = which % STRIDE; i < sizeof odd / sizeof *odd; i += STRIDE)
+            take(which, odd[i]);
+        take(which, path_long);
+        take(which, very_long);
+    }
+}
+
+static void take_options(size_t which, const char *text)
+{
+    for (int i = 0; i < MPL_N_OPTIONS; i++)
+        if (mpl_option_table[i].commands & (1u << good[which].command) &&
+            (mpl_option_table[i].arg != NULL || strcmp(text, "a") == 0))
+            check_option(which, &mpl_option_table[i], text);
+}
+
+/* Every option from the table, whoever adds one. It catches a text that is used before it is looked at: bench --dim without '='
+ * ended by signal 11. */
+static void odd_option_texts(void **state)
+{
+    (void)state;
+    with_odd_texts(take_options);
+}
+
+static void odd_arguments(void **state)
+{
+    (void)state;
+    with_odd_texts(check_argument);
+}
+
+/* What the others change a text of does well, but for paper, which needs the project around it. */
+static void the_rest_is_good(void **state)
+{
+    (void)state;
+    for (size_t which = 0; which < sizeof good / sizeof *good; which++) {
+        char store[300], argument[100], *word[MOST_WORDS];
+        int n;
+
+        snprintf(argument, sizeof argument, "%s", good[which].argument);
+        n = make_words(which, argument, NULL, store, word);
+        if (good[which].command != MPL_CMD_paper)
+            assert_int_equal(check_run(n, word, "its argument", argument), 0);
+    }
+}
+
+/* The files that the commands read. */
+static int begin(void **state)
+{
+    static char *plan[] = {"memplan", "plan", SMALL, "-o", "plan.json", NULL};
+    static char *rows[] = {"memplan", "bench",       "one.suite", "--backends", "none",
+                           "-p",      "greedy_size", "-o",        "rows.jsonl", NULL};
+
+    (void)state;
+    setenv("OMP_WAIT_POLICY", "passive", 0); /* what main would start anew for */
+    if (folder_make("options") != 0)
+        return 1;
+    folder_put_text("one.suite", SMALL "\n");
+    return check_run(5, plan, "nothing", "") + check_run(9, rows, "nothing", "");
+}
+
+static int end(void **state)
+{
+    (void)state;
+    return folder_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_rest_is_good),
+        cmocka_unit_test(odd_option_texts),
+        cmocka_unit_test(odd_arguments),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}

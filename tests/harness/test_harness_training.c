@@ -1,0 +1,157 @@
+/* memplan run --iterations: the same losses to the last digit under every planner, a loss that falls, MNIST's files, refusals. */
+#include "tests/support/folder.h"
+
+#include "harness/job/digits.h"
+#include "planners/planner.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define TRAINED "mnist_conv:batch=32,image=8,mode=train,update=sgd,rate=50000"
+
+/* What a command prints, up to its exit status. */
+static int run(const char *arguments, char *text, size_t size)
+{
+    const char *program = getenv("MEMPLAN");
+    char command[1000];
+    size_t n = 0;
+    FILE *f;
+
+    snprintf(command, sizeof command, "%s %s 2>&1", program != NULL ? program : "build/memplan", arguments);
+    f = popen(command, "r");
+    assert_non_null(f);
+    while (n + 1 < size && fgets(text + n, (int)(size - n), f) != NULL) {
+        char *end = strstr(text + n, ", \"run_ns"); /* times differ */
+
+        if (end != NULL)
+            strcpy(end, "\n");
+        n += strlen(text + n);
+    }
+    text[n] = '\0';
+    return WEXITSTATUS(pclose(f));
+}
+
+static double loss_at(const char *text, int iteration)
+{
+    char key[40];
+    const char *at;
+
+    snprintf(key, sizeof key, "{\"iteration\": %d, \"loss\": ", iteration);
+    at = strstr(text, key);
+    assert_non_null(at);
+    return atof(at + strlen(key));
+}
+
+static void every_planner_trains_alike(void **state)
+{
+    static char first[10000], text[10000];
+
+    (void)state;
+    assert_int_equal(
+        run("run " TRAINED " --planner none --backend cpu --iterations 5 --json", first, sizeof first), 0);
+    for (uint32_t i = 0; mpl_planners[i] != NULL; i++) {
+        const mpl_planner *p = mpl_planners[i];
+        char arguments[300];
+
+        if (p->plan == NULL || (p->traits & (MPL_PARALLEL_ONLY | MPL_SPREADS)) != 0)
+            continue;
+        snprintf(arguments, sizeof arguments,
+                 "run " TRAINED " --planner %s --backend cpu --iterations 5 --json", p->name);
+        if (run(arguments, text, sizeof text) != 0 || strcmp(first, text) != 0)
+            fail_msg("%s: %s", p->name, text);
+    }
+}
+
+/* A batch of the full size; the gradient's updates as others have them, the network's own rate. */
+static void loss_falls(void **state)
+{
+    static const char *const updates[] = {"sgd", "momentum", "adagrad", "adam"};
+    static char text[10000];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof updates / sizeof *updates; i++) {
+        char arguments[300];
+        double late = 0;
+
+        snprintf(arguments, sizeof arguments,
+                 "run mnist_conv:batch=50,mode=train,update=%s --planner greedy_size --backend cpu "
+                 "--iterations 60 --json",
+                 updates[i]);
+        assert_int_equal(run(arguments, text, sizeof text), 0);
+        for (int k = 56; k <= 60; k++)
+            late += loss_at(text, k) / 5;
+        print_message("%s: loss %.3f, at last %.3f\n", updates[i], loss_at(text, 1), late);
+        assert_true(fabs(loss_at(text, 1) - log(10)) < 0.15); /* nothing known yet of ten classes */
+        assert_true(late < 1);
+    }
+}
+
+static void drawn_digits_are_said_to_be_drawn(void **state)
+{
+    static char text[10000];
+
+    (void)state;
+    assert_int_equal(run("run " TRAINED " --planner owl --backend ref --iterations 1", text, sizeof text), 0);
+    assert_non_null(strstr(text, "drawn"));
+    assert_non_null(strstr(text, "bit for bit"));
+}
+
+static void other_graphs_are_refused(void **state)
+{
+    static const char *const graphs[] = {"mlp", "mlp:mode=train", "resnet18:image=32,mode=train,update=sgd",
+                                         "mnist_conv:classes=3,image=8,mode=train,update=sgd"};
+    static char text[10000];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        char arguments[300];
+
+        snprintf(arguments, sizeof arguments, "run %s --planner owl --backend ref --iterations 1", graphs[i]);
+        assert_int_equal(run(arguments, text, sizeof text), 2);
+        assert_non_null(strstr(text, "--iterations"));
+    }
+}
+
+/* Two pictures of 2 x 2; then cut ones, and ones of another kind. */
+static void mnist_files_are_read(void **state)
+{
+    static const uint8_t images[] = {0, 0, 8, 3, 0, 0,   0,  2, 0, 0, 0, 2,
+                                     0, 0, 0, 2, 0, 255, 51, 0, 1, 2, 3, 4};
+    static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 7, 9};
+    mpl_digits d = {0};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_int_equal(folder_make("digits"), 0);
+    assert_status(&ctx, mpl_digits_read(&ctx, folder, &d), MPL_EINPUT);
+    folder_put("train-images-idx3-ubyte", images, sizeof images);
+    folder_put("train-labels-idx1-ubyte", labels, sizeof labels);
+    assert_ok(&ctx, mpl_digits_read(&ctx, folder, &d));
+    assert_int_equal(d.n, 2);
+    assert_int_equal(d.side, 2);
+    assert_true(d.pixel[1] == 1 && d.pixel[2] == 51.0f / 255 && d.pixel[7] == 4.0f / 255);
+    assert_true(d.label[0] == 7 && d.label[1] == 9);
+    mpl_digits_fini(&ctx, &d);
+    folder_put("train-images-idx3-ubyte", images, sizeof images - 1);
+    assert_status(&ctx, mpl_digits_read(&ctx, folder, &d), MPL_EINPUT);
+    folder_put("train-images-idx3-ubyte", labels, sizeof labels);
+    assert_status(&ctx, mpl_digits_read(&ctx, folder, &d), MPL_EINPUT);
+    assert_int_equal(ctx.n_live, 0);
+    assert_int_equal(folder_remove(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_planner_trains_alike),
+        cmocka_unit_test(loss_falls),
+        cmocka_unit_test(drawn_digits_are_said_to_be_drawn),
+        cmocka_unit_test(other_graphs_are_refused),
+        cmocka_unit_test(mnist_files_are_read),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

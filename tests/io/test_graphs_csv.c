@@ -1,0 +1,260 @@
+/* Buffer lists: what is right is read as it stands, and each wrong file is one line that names file and line. */
+#include "tests/support/test.h"
+
+#include "graphs/problem/problem.h"
+
+#define FILE_NAME "build/test_graphs_csv.csv"
+
+static void write_file(const char *path, const char *text, size_t size)
+{
+    FILE *f = fopen(path, "wb");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+#define HEAD "id,lower,upper,size\n"
+
+static const struct {
+    const char *text, *want; /* what follows "FILE:" in the message */
+} wrong[] = {
+    {"", "1: empty"},
+    {"\n \n\r\n", "1: empty"},
+    {"id,lower,upper\n", "1: no column 'size'"},
+    {"\n\nlower,upper,size\n", "3: no column 'id'"},
+    {"a,b,c\n", "1: no column 'id'"},
+    {"\xef\xbb\xbfid,lower,upper,size\na,0,1,1\n", "1: begins with a UTF-8 byte-order mark"},
+    {"id,lower,start,upper,size\n", "1: two columns give the lower"},
+    {HEAD, "1: no buffer"},
+    {HEAD "a,0,1\n", "2: 3 fields; the header names 4"},
+    {HEAD "a,0,1,2,3\n", "2: 5 fields"},
+    {HEAD "a,0,1,2\nb,-1,1,2\n", "3: lower is negative: '-1'"},
+    {HEAD "a,0,-3,2\n", "2: upper is negative"},
+    {HEAD "a,0,1,-2\n", "2: size is negative"},
+    {HEAD "a,0,1,0\n", "2: size is 0"},
+    {HEAD "a,0,1,\n", "2: size is missing"},
+    {HEAD ",0,1,4\n", "2: id is missing"},
+    {HEAD "a,0,1,4k\n", "2: size is no whole number: '4k'"},
+    {HEAD "a,0,1,4.0\n", "2: size is no whole number"},
+    {HEAD "a,0,1,+4\n", "2: size is no whole number"},
+    {HEAD "a,0,1,0x10\n", "2: size is no whole number"},
+    {HEAD "a,0,1,-\n", "2: size is no whole number"},
+    {HEAD "a,0,1,9223372036854775808\n", "2: size passes 2^63 - 1"},
+    {HEAD "a,0,1,18446744073709551617\n", "2: size passes 2^63 - 1"},
+    {HEAD "a,0,99999999999999999999999999,1\n", "2: upper passes 2^63 - 1"},
+    {HEAD "a,5,5,1\n", "2: lower 5 is not below upper 5"},
+    {HEAD "a,6,5,1\n", "2: lower 6 is not below upper 5"},
+    {HEAD "a,0,1,1\nb,0,1,1\n\na,0,1,1\n", "5: id 'a' stands in line 2 already"},
+    {"id,lower,upper,size,alignment\na,0,1,1,3\n", "2: alignment 3 is no power of two"},
+    {"id,lower,upper,size,alignment\na,0,1,1,0\n", "2: alignment 0 is no power of two"},
+    {"id,lower,upper,size,alignment\na,0,1,1,4294967296\n", "2: alignment 4294967296"},
+    {"id,lower,upper,size,offset\na,0,1,1,-8\n", "2: offset is negative"},
+};
+
+static void refuse_wrong_files(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        mpl_problem *p = NULL;
+        mpl_status st;
+
+        write_file(FILE_NAME, wrong[i].text, strlen(wrong[i].text));
+        st = mpl_csv_read(&ctx, FILE_NAME, &p, NULL);
+        if (st != MPL_EINPUT || strncmp(ctx.message, FILE_NAME ":", strlen(FILE_NAME) + 1) != 0 ||
+            strncmp(ctx.message + strlen(FILE_NAME) + 1, wrong[i].want, strlen(wrong[i].want)) != 0)
+            fail_msg("%s\n: %s, '%s'; expected '%s'", wrong[i].text, mpl_status_name(st), ctx.message,
+                     wrong[i].want);
+        assert_null(p);
+        assert_int_equal(ctx.n_live, 0);
+    }
+    write_file(FILE_NAME, HEAD "a\0,0,1,1\n", sizeof HEAD "a\0,0,1,1\n" - 1);
+    assert_status(&ctx, mpl_csv_read(&ctx, FILE_NAME, &(mpl_problem *){NULL}, NULL), MPL_EINPUT);
+    assert_status(&ctx, mpl_csv_read(&ctx, "build/no/such/file.csv", &(mpl_problem *){NULL}, NULL),
+                  MPL_EINPUT);
+    assert_status(&ctx, mpl_csv_read(&ctx, "tests", &(mpl_problem *){NULL}, NULL), MPL_EINPUT);
+}
+
+/* The same two buffers, [3, 5) of 7 bytes and [4, 9) of 2, under every name and dress. */
+static const struct {
+    const char *text;
+    bool offsets;
+} right[] = {
+    {"id,lower,upper,size\nx,3,5,7\ny,4,9,2\n", false},
+    {"id,lower,upper,size\r\nx,3,5,7\r\ny,4,9,2", false},
+    {"\n  size , id,begin,end\n\n7, x ,3,5\n\t2,y,4,9\n\n", false},
+    {"buffer_id,start,end,size\nx,3,5,7\ny,4,9,2\n", false},
+    {"buffer,lower,upper,size,gaps,hint\nx,3,5,7,3-4,\ny,4,9,2,,-1\n", false},
+    {"id,lower,upper,size,offset\nx,3,5,7,0\ny,4,9,2,7\n", true},
+    {"id,lower,upper,size,alignment\nx,3,5,7,1\ny,4,9,2,1\n", false},
+    {"id,lower,upper,size\nx,03,0005,7\ny,4,9,2\n", false},
+};
+
+static void read_right_files(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        mpl_problem *p = NULL;
+        uint64_t *offset = NULL;
+
+        write_file(FILE_NAME, right[i].text, strlen(right[i].text));
+        assert_ok(&ctx, mpl_csv_read(&ctx, FILE_NAME, &p, &offset));
+        assert_int_equal(p->n, 2);
+        assert_string_equal(p->buffer_name[0], "x");
+        assert_string_equal(p->buffer_name[1], "y");
+        assert_int_equal(p->birth[0], 3);
+        assert_int_equal(p->death[0], 5);
+        assert_int_equal(p->bytes[0], 7);
+        assert_int_equal(p->birth[1], 4);
+        assert_int_equal(p->death[1], 9);
+        assert_int_equal(p->bytes[1], 2);
+        assert_int_equal(p->n_steps, 9);
+        assert_int_equal(p->align[1], 1);
+        assert_int_equal(offset != NULL, right[i].offsets);
+        if (offset != NULL)
+            assert_int_equal(offset[1], 7);
+        mpl_free(&ctx, offset);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Times in nanoseconds become ranks; who lives with whom stays. */
+static void renumber_sparse_times(void **state)
+{
+    static const char text[] =
+        HEAD "a,0,4000000000,1\nb,4000000000,9000000000000000000,2\nc,3999999999,4000000001,4\n";
+    mpl_ctx ctx;
+    mpl_problem *p = NULL;
+    uint64_t peak = 0, live[8];
+    uint32_t step = 0;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    write_file(FILE_NAME, text, sizeof text - 1);
+    assert_ok(&ctx, mpl_csv_read(&ctx, FILE_NAME, &p, NULL));
+    assert_int_equal(p->n_steps, 4);
+    assert_false(mpl_conflict(p, 0, 1));
+    assert_true(mpl_conflict(p, 0, 2));
+    assert_true(mpl_conflict(p, 1, 2));
+    assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &peak, live, &step));
+    assert_int_equal(peak, 6);
+    assert_int_equal(step, 2);
+    mpl_problem_free(&ctx, p);
+}
+
+static void write_and_read_back(void **state)
+{
+    static const char *const names[][2] = {{"x", "y"}, {"x,1", "y"}, {"x", ""}, {NULL, "y"}};
+    static const char *const heads[] = {"x,3,5,7,4,8\ny,4,9,2,2,0\n", "0,3,5,7,4,8\n1,4,9,2,2,0\n"};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < 4; i++) {
+        mpl_problem *p = NULL, *again = NULL;
+        uint64_t at[] = {8, 0}, *offset = NULL;
+        char text[256] = "";
+        FILE *f;
+
+        assert_ok(&ctx, mpl_problem_new(&ctx, "two", 2, &p));
+        assert_ok(&ctx, mpl_new(&ctx, p->buffer_name, 2));
+        for (int b = 0; b < 2; b++)
+            p->buffer_name[b] = names[i][b] != NULL ? mpl_strdup(&ctx, names[i][b]) : NULL;
+        p->n_steps = 9;
+        p->birth[0] = 3, p->death[0] = 5, p->bytes[0] = 7, p->align[0] = 4;
+        p->birth[1] = 4, p->death[1] = 9, p->bytes[1] = 2, p->align[1] = 2;
+        assert_ok(&ctx, mpl_csv_write(&ctx, FILE_NAME, p, at));
+        f = fopen(FILE_NAME, "r");
+        assert_non_null(f);
+        text[fread(text, 1, sizeof text - 1, f)] = '\0';
+        fclose(f);
+        assert_non_null(strstr(text, heads[i > 0]));
+        assert_ok(&ctx, mpl_csv_read(&ctx, FILE_NAME, &again, &offset));
+        assert_int_equal(mpl_problem_hash(p), mpl_problem_hash(again));
+        assert_memory_equal(offset, at, sizeof at);
+        mpl_free(&ctx, offset);
+        mpl_problem_free(&ctx, again);
+        assert_status(&ctx, mpl_csv_write(&ctx, "build/no/such/file.csv", p, at), MPL_EINPUT);
+        if (access("/dev/full", W_OK) == 0)
+            assert_status(&ctx, mpl_csv_write(&ctx, "/dev/full", p, at), MPL_EINPUT);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void survive_lost_memory(void **state)
+{
+    mpl_ctx ctx;
+    mpl_status st = MPL_EMEM;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    write_file(FILE_NAME, right[5].text, strlen(right[5].text));
+    for (int64_t k = 0; st == MPL_EMEM; k++) {
+        mpl_problem *p = NULL;
+        uint64_t *offset = NULL;
+
+        ctx.n_allocs = 0, ctx.fail_after = k;
+        st = mpl_csv_read(&ctx, FILE_NAME, &p, &offset);
+        mpl_free(&ctx, offset);
+        mpl_problem_free(&ctx, p);
+        assert_int_equal(ctx.n_live, 0);
+    }
+    assert_ok(&ctx, st);
+}
+
+/* Peak live bytes of published lists, half-open. */
+static const struct {
+    const char *path;
+    uint32_t n;
+    uint64_t peak;
+} lists[] = {
+    {MPL_SHARED "/minimalloc/A.1048576.csv", 154, 1048576},
+    {MPL_SHARED "/minimalloc/C.1048576.csv", 203, 1039360},
+    {MPL_SHARED "/minimalloc/D.1048576.csv", 213, 986112},
+    {MPL_SHARED "/minimalloc/E.1048576.csv", 215, 1048576},
+    {MPL_SHARED "/minimalloc/G.1048576.csv", 308, 1048576},
+    {MPL_SHARED "/minimalloc/I.1048576.csv", 374, 1048576},
+    {MPL_SHARED "/minimalloc/J.1048576.csv", 409, 989184},
+    {MPL_SHARED "/minimalloc/K.1048576.csv", 454, 1048576},
+    {MPL_SHARED "/idealloc/somas_resnet50.csv", 1042, 1515472556},
+    {MPL_SHARED "/idealloc/G_1.csv", 816, 3030937746},
+    {MPL_SHARED "/idealloc/S_1.csv", 28526, 1498635932},
+};
+
+static void know_published_peaks(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    skip_without(MPL_SHARED "/minimalloc");
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        mpl_problem *p = NULL;
+        uint64_t peak = 0;
+
+        assert_ok(&ctx, mpl_csv_read(&ctx, lists[i].path, &p, NULL));
+        assert_int_equal(p->n, lists[i].n);
+        assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &peak, NULL, NULL));
+        assert_int_equal(peak, lists[i].peak);
+        mpl_problem_free(&ctx, p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuse_wrong_files),    cmocka_unit_test(read_right_files),
+        cmocka_unit_test(renumber_sparse_times), cmocka_unit_test(write_and_read_back),
+        cmocka_unit_test(survive_lost_memory),   cmocka_unit_test(know_published_peaks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

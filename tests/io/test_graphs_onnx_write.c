@@ -1,0 +1,868 @@
+/* ONNX models that are written: read back they are the same graph, for every operator and every network; notes beside them. */
+#include "tests/support/interpret.h"
+#include "tests/support/folder.h"
+
+#include "graphs/core/file.h"
+#include "graphs/source.h"
+#include "onnx.pb-c.h"
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return folder_make("onnx");
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return folder_remove();
+}
+
+static const char *file_of(const char *name, char *path)
+{
+    snprintf(path, 600, "%s/%s", folder, name);
+    return path;
+}
+
+/* Every weight has its id in its bytes. */
+static mpl_status fill_ids(void *arg, mpl_value v, void *data)
+{
+    const mpl_graph *g = arg;
+
+    memset(data, g->value_type[v] == MPL_TYPE_bool ? (int)v % 2 : (int)v % 100, g->value_bytes[v]);
+    return MPL_OK;
+}
+
+static void assert_same_attr(const char *name, mpl_attr a, mpl_attr b)
+{
+    if (a.key != b.key || a.n != b.n)
+        fail_msg("%s: attribute %s[%u] became %s[%u]", name, mpl_attr_name(a.key), a.n, mpl_attr_name(b.key),
+                 b.n);
+    for (uint32_t i = 0; i < a.n && a.ints != NULL; i++)
+        assert_true(a.ints[i] == b.ints[i]);
+    for (uint32_t i = 0; i < a.n && a.floats != NULL; i++)
+        assert_true((float)a.floats[i] == (float)b.floats[i]);
+    if (a.text != NULL)
+        assert_string_equal(a.text, b.text);
+}
+
+static const char *name_of(const mpl_graph *g, mpl_value v)
+{
+    return v != MPL_NONE ? g->value_name[v] : "";
+}
+
+static void assert_same_names(const mpl_graph *a, const mpl_value *in_a, const mpl_graph *b,
+                              const mpl_value *in_b, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        assert_string_equal(name_of(a, in_a[i]), name_of(b, in_b[i]));
+}
+
+static void assert_same_values(const mpl_graph *a, const mpl_graph *b)
+{
+    assert_int_equal(a->n_values, b->n_values);
+    for (mpl_value v = 0; v < a->n_values; v++) {
+        mpl_value w = mpl_graph_find(b, a->value_name[v]);
+
+        if (w == MPL_NONE)
+            fail_msg("value %s is gone", a->value_name[v]);
+        assert_int_equal(a->value_type[v], b->value_type[w]);
+        assert_int_equal(a->value_role[v], b->value_role[w]);
+        assert_true(mpl_shape_equal(&a->value_shape[v], &b->value_shape[w]));
+        if (a->value_role[v] == MPL_WEIGHT && a->value_bytes[v] > 0)
+            assert_int_equal(*(const uint8_t *)b->value_data[w],
+                             a->value_type[v] == MPL_TYPE_bool ? v % 2 : v % 100);
+    }
+}
+
+/* By names: ids of weights and inputs may differ, and floating attributes have 32 bits in a file. */
+static void assert_same(const mpl_graph *a, const mpl_graph *b)
+{
+    assert_string_equal(a->name, b->name);
+    assert_int_equal(a->n_ops, b->n_ops);
+    for (mpl_op op = 0; op < a->n_ops; op++) {
+        uint32_t n_attr = a->op_attr_begin[op + 1] - a->op_attr_begin[op];
+
+        if (a->op_kind[op] != b->op_kind[op])
+            fail_msg("%s: %s became %s", a->op_name[op], mpl_op_table[a->op_kind[op]].name,
+                     mpl_op_table[b->op_kind[op]].name);
+        assert_string_equal(a->op_name[op], b->op_name[op]);
+        if (n_attr != b->op_attr_begin[op + 1] - b->op_attr_begin[op])
+            fail_msg("%s (%s): %u attributes became %u", a->op_name[op], mpl_op_table[a->op_kind[op]].name,
+                     n_attr, b->op_attr_begin[op + 1] - b->op_attr_begin[op]);
+        for (uint32_t i = 0; i < n_attr; i++)
+            assert_same_attr(a->op_name[op], mpl_attr_at(a, a->op_attr_begin[op] + i),
+                             mpl_attr_at(b, b->op_attr_begin[op] + i));
+        assert_int_equal(a->op_in_begin[op + 1], b->op_in_begin[op + 1]);
+        assert_int_equal(a->op_out_begin[op + 1], b->op_out_begin[op + 1]);
+    }
+    assert_same_names(a, a->op_in, b, b->op_in, a->op_in_begin[a->n_ops]);
+    assert_same_names(a, a->op_out, b, b->op_out, a->op_out_begin[a->n_ops]);
+    assert_same_values(a, b);
+    assert_int_equal(a->n_inputs, b->n_inputs);
+    assert_same_names(a, a->input, b, b->input, a->n_inputs);
+    assert_int_equal(a->n_outputs, b->n_outputs);
+    assert_same_names(a, a->output, b, b->output, a->n_outputs);
+}
+
+/* The problem that planners see of a graph, under either safety. */
+static uint64_t problem_hash(mpl_ctx *ctx, const mpl_graph *g, bool parallel)
+{
+    mpl_problem_options options = mpl_problem_options_default();
+    mpl_problem *p = NULL;
+    mpl_value_map *map = NULL;
+    mpl_op *order = NULL;
+    uint64_t hash;
+
+    options.parallel = parallel;
+    assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        order[op] = op;
+    assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
+    hash = mpl_problem_hash(p);
+    mpl_value_map_free(ctx, map);
+    mpl_problem_free(ctx, p);
+    mpl_free(ctx, order);
+    return hash;
+}
+
+/* A plan of the one is a plan of the other: the problem, and the names that its bindings are told by. Weights and the number of a
+ * round that a Scan has not may have other names. */
+static void assert_same_problem(mpl_ctx *ctx, const mpl_graph *g, const mpl_graph *back)
+{
+    if (g->n_ops != back->n_ops)
+        fail_msg("%s: %u operations became %u", g->name, g->n_ops, back->n_ops);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        assert_string_equal(mpl_op_table[g->op_kind[op]].name, mpl_op_table[back->op_kind[op]].name);
+    assert_same_names(g, g->op_out, back, back->op_out, g->op_out_begin[g->n_ops]);
+    assert_int_equal(g->n_blocks, back->n_blocks);
+    for (uint32_t b = 1; b < g->n_blocks; b++)
+        assert_string_equal(g->block_name[b], back->block_name[b]);
+    for (int parallel = 0; parallel < 2; parallel++)
+        if (problem_hash(ctx, g, parallel) != problem_hash(ctx, back, parallel))
+            fail_msg("%s: another problem, %s", g->name, parallel ? "parallel" : "serial");
+}
+
+static void assert_round_trip(mpl_ctx *ctx, const mpl_graph *g)
+{
+    mpl_graph *back = NULL;
+    char path[600];
+
+    file_of("model.onnx", path);
+    assert_ok(ctx, mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, (void *)g}, 0, NULL));
+    assert_ok(ctx, mpl_onnx_read(ctx, path, NULL, &back));
+    assert_same(g, back);
+    assert_true(mpl_graph_hash(g) == mpl_graph_hash(back));
+    for (int parallel = 0; parallel < 2; parallel++)
+        assert_true(problem_hash(ctx, g, parallel) == problem_hash(ctx, back, parallel));
+    mpl_graph_free(ctx, back);
+}
+
+/* ---- operators ---------------------------------------------------------------------------------------------- */
+
+/* One operation of every kind and of most attributes: a f32 [2,6], m f32 [6,4], v f32 [1,4,6,6], f f32 [4,4,3,3], c f32 [4],
+ * k i32 [2,6], b bool [2,6], x i64 [2], i i64 [2,6]. An attribute that is an input in ONNX stands behind the others. */
+static const char *const operation[] = {
+    "relu(a)",
+    "leaky_relu(a) alpha=0.2",
+    "elu(a) alpha=0.5",
+    "selu(a) alpha=1.5 gamma=2",
+    "celu(a) alpha=3",
+    "gelu(a) approximate=tanh",
+    "sigmoid(a)",
+    "hard_sigmoid(a) alpha=0.1 beta=0.4",
+    "hard_swish(a)",
+    "swish(a) alpha=2",
+    "mish(a)",
+    "softplus(a)",
+    "softsign(a)",
+    "tanh(a)",
+    "thresholded_relu(a) alpha=0.5",
+    "shrink(a) bias=0.1 lambd=0.2",
+    "exp(a)",
+    "log(a)",
+    "sqrt(a)",
+    "neg(a)",
+    "abs(a)",
+    "reciprocal(a)",
+    "floor(a)",
+    "ceil(a)",
+    "round(a)",
+    "sign(a)",
+    "erf(a)",
+    "sin(a)",
+    "cos(a)",
+    "tan(a)",
+    "asin(a)",
+    "acos(a)",
+    "atan(a)",
+    "sinh(a)",
+    "cosh(a)",
+    "asinh(a)",
+    "acosh(a)",
+    "atanh(a)",
+    "not(b)",
+    "is_nan(a)",
+    "is_inf(a) detect_negative=0 detect_positive=1",
+    "bitwise_not(k)",
+    "cast(a) to=f16",
+    "cast(a) to=bool",
+    "clip(a, z, z)",
+    "clip(a, _, z)",
+    "add(a, a)",
+    "sub(a, a)",
+    "mul(a, a)",
+    "div(a, a)",
+    "pow(a, a)",
+    "mod(a, a) fmod=1",
+    "prelu(a, a)",
+    "bitwise_and(k, k)",
+    "bitwise_or(k, k)",
+    "bitwise_xor(k, k)",
+    "bit_shift(u, u) direction=LEFT",
+    "and(b, b)",
+    "or(b, b)",
+    "xor(b, b)",
+    "equal(a, a)",
+    "less(a, a)",
+    "greater(a, a)",
+    "less_equal(a, a)",
+    "greater_equal(a, a)",
+    "min(a, a, a)",
+    "max(a)",
+    "sum(a, a)",
+    "mean(a, a)",
+    "where(b, a, a)",
+    "matmul(a, m)",
+    "gemm(a, m) alpha=0.5 beta=2 trans_b=0",
+    "gemm(m, a, z) trans_a=1 trans_b=1",
+    "conv(v, f) kernel_shape=[3,3] strides=[2,1] pads=[1,0,1,2]",
+    "conv(v, f, c) kernel_shape=[3,3] dilations=[2,2] group=1",
+    "conv_transpose(v, f, c) kernel_shape=[3,3] strides=[2,2] output_padding=[1,1]",
+    "max_pool(v) kernel_shape=[2,2] strides=[2,2] ceil_mode=1 storage_order=1",
+    "avg_pool(v) kernel_shape=[3,3] pads=[1,1,1,1] count_include_pad=1",
+    "avg_pool(v) kernel_shape=[3,3] dilations=[2,2]",
+    "lp_pool(v) kernel_shape=[2,2] p=3",
+    "global_avg_pool(v)",
+    "global_max_pool(v)",
+    "global_lp_pool(v) p=1",
+    "batch_norm(v, c, c, c, c) epsilon=0.001",
+    "lrn(v) size=3 alpha=0.1 beta=0.5 bias=2",
+    "layer_norm(a, d) axis=1 epsilon=0.1",
+    "layer_norm(a, d, d)",
+    "instance_norm(v, c, c) epsilon=0.1",
+    "group_norm(v, c, c) num_groups=2 epsilon=0.1",
+    "rms_norm(a, d) axis=-1",
+    "lp_norm(a) axis=0 p=1",
+    "mean_variance_norm(v) axes=[0,2]",
+    "softmax(a) axis=0",
+    "log_softmax(a)",
+    "hardmax(a) axis=1",
+    "reduce_sum(a) keepdims=0 axes=[1]",
+    "reduce_sum(a)",
+    "reduce_mean(a) axes=[0]",
+    "reduce_max(a) axes=[1]",
+    "reduce_min(a) axes=[1]",
+    "reduce_prod(a) axes=[1]",
+    "reduce_l1(a) axes=[1]",
+    "reduce_l2(a) axes=[1]",
+    "reduce_log_sum(a) axes=[1]",
+    "reduce_log_sum_exp(a) axes=[1]",
+    "reduce_sum_square(a) axes=[1]",
+    "arg_max(a) axis=1 keepdims=0 select_last_index=1",
+    "arg_min(a)",
+    "cumsum(a) exclusive=1 reverse=1 axis=1",
+    "reshape(a) shape=[3,-1]",
+    "flatten(v) axis=2",
+    "squeeze(v) axes=[0]",
+    "unsqueeze(a) axes=[0,3]",
+    "identity(a)",
+    "dropout(a)",
+    "concat(a, a, a) axis=1",
+    "slice(a) starts=[0,1] ends=[2,6] axes=[0,1] steps=[1,2]",
+    "transpose(v) perm=[0,2,3,1]",
+    "expand(a) shape=[3,2,6]",
+    "tile(a) repeats=[2,1]",
+    "pad(a, z) mode=constant pads=[0,1,0,2]",
+    "pad(a) mode=edge pads=[1,0,0,0]",
+    "gather(a, x) axis=1",
+    "gather_elements(a, i) axis=0",
+    "gather_nd(a, x) batch_dims=0",
+    "scatter_elements(a, i, a) axis=1 reduction=add",
+    "scatter_nd(a, x, z) reduction=mul",
+    "depth_to_space(v) blocksize=2 mode=CRD",
+    "space_to_depth(v) blocksize=3",
+    "one_hot(x, e) axis=0 depth=3",
+    "trilu(a) upper=0 k=1",
+    "reverse_sequence(a, x) time_axis=1 batch_axis=0",
+    "resize(v) mode=linear coordinate_mode=align_corners scales=[1,1,2,2]",
+    "resize(v) mode=nearest nearest_mode=ceil sizes=[1,4,3,3]",
+    "resize(v) mode=cubic cubic_coeff_a=-0.5 exclude_outside=1 extrapolation_value=1 scales=[1,1,2,3]",
+};
+/* Those with several outputs; the text before the mark are their names. */
+static const char *const several[] = {
+    "p1, p2 = max_pool(v) kernel_shape=[2,2]",
+    "p3, p4 = dropout(a)",
+    "p5, p6 = top_k(a) axis=0 largest=0 sorted=1 k=2",
+    "p7, p8, p9 = split(a) axis=1 split=[1,2,3]",
+    "q1, q2, q3 = layer_norm(a, d)",
+};
+static const char inputs[] = "graph small\ninput a f32 [2,6]\ninput m f32 [6,4]\ninput v f32 [1,4,6,6]\n"
+                             "input f f32 [4,4,3,3]\ninput c f32 [4]\ninput d f32 [6]\ninput k i32 [2,6]\n"
+                             "input u u8 [3]\ninput b bool [2,6]\ninput x i64 [2]\ninput i i64 [2,6]\n"
+                             "input z f32 []\ninput e f32 [2]\ninput n f32 [6,6]\n";
+
+static mpl_graph *one_operation(mpl_ctx *ctx, const char *line, const char *outputs)
+{
+    char text[2000];
+    mpl_graph *g = NULL;
+    int n = snprintf(text, sizeof text, "%s%s%s\n", inputs, outputs == NULL ? "y = " : "", line);
+
+    if (outputs == NULL)
+        n += snprintf(text + n, sizeof text - (size_t)n, "output y\n");
+    for (const char *at = outputs; at != NULL && *at != '='; at += strspn(at, ", ")) {
+        size_t size = strcspn(at, ", ");
+
+        n += snprintf(text + n, sizeof text - (size_t)n, "output %.*s\n", (int)size, at);
+        at += size;
+    }
+    if (mpl_text_read_memory(ctx, "small", text, (size_t)n, &g) != MPL_OK)
+        fail_msg("%s: %s", line, ctx->message);
+    return g;
+}
+
+static void test_operators(void **state)
+{
+    static const mpl_op_kind known[] = {
+#define ONNX(name, since, kind, rule, attrs) MPL_OP_##kind,
+#include "graphs/io/onnx/onnx_ops.def"
+#undef ONNX
+    };
+    mpl_ctx ctx;
+    bool met[MPL_N_OPS] = {false};
+    size_t n = sizeof operation / sizeof *operation, n_several = sizeof several / sizeof *several;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < n + n_several; i++) {
+        mpl_graph *g = i < n ? one_operation(&ctx, operation[i], NULL)
+                             : one_operation(&ctx, several[i - n], several[i - n]);
+
+        met[g->op_kind[0]] = true;
+        assert_round_trip(&ctx, g);
+        mpl_graph_free(&ctx, g);
+    }
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!met[known[i]] && (mpl_op_table[known[i]].traits & MPL_CONTROL) == 0)
+            fail_msg("no line for operator %s", mpl_op_table[known[i]].name);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* What our reader takes either way and others may not: where constants stand among the inputs, and their ranks; opsets. */
+static const struct {
+    const char *line;
+    const char *type;
+    int64_t opset, ir;
+    const char *input; /* names, apart by blanks; '-' for one left out */
+    int rank;          /* of the constant, -1: there is none */
+} message[] = {
+    {"trilu(a) upper=0 k=1", "Trilu", 18, 8, "a y/k", 0},
+    {"cumsum(a) axis=1", "CumSum", 18, 8, "a y/axis", 0},
+    {"one_hot(x, e) axis=0 depth=3", "OneHot", 18, 8, "x y/depth e", 0},
+    {"reshape(a) shape=[3,4]", "Reshape", 18, 8, "a y/shape", 1},
+    {"reduce_sum(a) axes=[1]", "ReduceSum", 18, 8, "a y/axes", 1},
+    {"pad(a, z) pads=[0,1,0,2]", "Pad", 18, 8, "a y/pads z", 1},
+    {"resize(v) scales=[1,1,2,2]", "Resize", 18, 8, "v - y/scales", 1},
+    {"resize(v) sizes=[1,4,3,3]", "Resize", 18, 8, "v - - y/sizes", 1},
+    {"clip(a, _, z)", "Clip", 18, 8, "a - z", -1},
+    {"scatter_elements(a, i, a) axis=1", "ScatterElements", 18, 8, "a i a", -1},
+    {"identity(a)", "Identity", 18, 8, "a", -1},
+    {"cast(a) to=f16", "Cast", 18, 8, "a", -1},
+    {"avg_pool(v) kernel_shape=[3,3] dilations=[2,2]", "AveragePool", 19, 9, "v", -1},
+    {"gelu(a)", "Gelu", 20, 9, "a", -1},
+    {"group_norm(v, c, c) num_groups=2", "GroupNormalization", 21, 10, "v c c", -1},
+    {"rms_norm(a, d)", "RMSNormalization", 23, 11, "a d", -1},
+};
+
+static void check_message(size_t i, const Onnx__ModelProto *m)
+{
+    char names[600] = "";
+
+    assert_int_equal(m->ir_version, message[i].ir);
+    assert_int_equal(m->n_opset_import, 1);
+    if (m->opset_import[0]->version != message[i].opset)
+        fail_msg("%s: opset %d", message[i].line, (int)m->opset_import[0]->version);
+    assert_string_equal(m->graph->node[0]->op_type, message[i].type);
+    for (size_t k = 0; k < m->graph->node[0]->n_input; k++) {
+        const char *name = m->graph->node[0]->input[k];
+
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", k > 0 ? " " : "",
+                 name[0] != '\0' ? name : "-");
+    }
+    assert_string_equal(names, message[i].input);
+    assert_int_equal(m->graph->n_initializer, message[i].rank >= 0);
+    if (message[i].rank >= 0)
+        assert_int_equal(m->graph->initializer[0]->n_dims, message[i].rank);
+    assert_int_equal(m->graph->n_output, 1);
+    assert_int_equal(m->graph->output[0]->type->value_case, ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE);
+}
+
+static const char text_of_model[] = "graph small\ninput a f32 [2,6]\nweight w f32 [6,4]\ny = matmul(a, w)\n"
+                                    "z = reshape(y) shape=[8]\noutput z\n";
+
+static mpl_graph *small(mpl_ctx *ctx)
+{
+    mpl_graph *g = NULL;
+
+    assert_ok(ctx, mpl_text_read_memory(ctx, "small", text_of_model, strlen(text_of_model), &g));
+    return g;
+}
+
+/* Between input and output there is one value, whose shape is said, too. */
+static void check_shapes(mpl_ctx *ctx)
+{
+    mpl_graph *g = small(ctx);
+    char path[600], *data;
+    const Onnx__TensorShapeProto *shape;
+    Onnx__ModelProto *m;
+    size_t size;
+
+    file_of("message.onnx", path);
+    assert_ok(ctx, mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 0, NULL));
+    assert_ok(ctx, mpl_file_read(ctx, path, &data, &size));
+    m = onnx__model_proto__unpack(NULL, size, (const uint8_t *)data);
+    assert_non_null(m);
+    assert_int_equal(m->graph->n_value_info, 1);
+    assert_string_equal(m->graph->value_info[0]->name, "y");
+    shape = m->graph->value_info[0]->type->tensor_type->shape;
+    assert_int_equal(shape->n_dim, 2);
+    assert_int_equal(shape->dim[1]->dim_value, 4);
+    onnx__model_proto__free_unpacked(m, NULL);
+    mpl_free(ctx, data);
+    mpl_graph_free(ctx, g);
+}
+
+static void test_messages(void **state)
+{
+    char path[600];
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof message / sizeof *message; i++) {
+        mpl_graph *g = one_operation(&ctx, message[i].line, NULL);
+        Onnx__ModelProto *m;
+        char *data;
+        size_t size;
+
+        file_of("message.onnx", path);
+        assert_ok(&ctx, mpl_onnx_write(&ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 0, NULL));
+        assert_ok(&ctx, mpl_file_read(&ctx, path, &data, &size));
+        m = onnx__model_proto__unpack(NULL, size, (const uint8_t *)data);
+        assert_non_null(m);
+        check_message(i, m);
+        onnx__model_proto__free_unpacked(m, NULL);
+        mpl_free(&ctx, data);
+        mpl_graph_free(&ctx, g);
+    }
+    check_shapes(&ctx);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- networks ----------------------------------------------------------------------------------------------- */
+
+/* What tensor_ssa makes ONNX has no operators for. */
+static bool has_boxes(const mpl_graph *g)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (g->op_kind[op] == MPL_OP_access || g->op_kind[op] == MPL_OP_assign ||
+            g->op_kind[op] == MPL_OP_fused)
+            return true;
+    return false;
+}
+
+/* At the smallest image: what is checked does not depend on it, and weights of dense layers do. */
+static void test_networks(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; mpl_zoo[i] != NULL; i++) {
+        const mpl_zoo_param *param = mpl_zoo[i]->params;
+        char spec[100];
+        mpl_graph *g = NULL;
+
+        snprintf(spec, sizeof spec, "%s", mpl_zoo[i]->name);
+        for (; param->key != NULL; param++)
+            if (strcmp(param->key, "image") == 0)
+                snprintf(spec, sizeof spec, "%s:image=%d", mpl_zoo[i]->name, (int)param->min);
+        assert_ok(&ctx, mpl_zoo_build(&ctx, spec, &g));
+        if (g->n_blocks == 1 && !has_boxes(g))
+            assert_round_trip(&ctx, g);
+        else if (!has_boxes(g) && strcmp(mpl_zoo[i]->name, "piecewise") != 0) { /* whose branches are many */
+            mpl_graph *back = NULL;
+            char path[600];
+
+            assert_ok(&ctx, mpl_onnx_write(&ctx, file_of("model.onnx", path), g,
+                                           &(mpl_onnx_weights){fill_ids, (void *)g}, 0, NULL));
+            assert_ok(&ctx, mpl_onnx_read(&ctx, path, NULL, &back));
+            assert_same_problem(&ctx, g, back);
+            mpl_graph_free(&ctx, back);
+        }
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- loops and branches -------------------------------------------------------------------------------------- */
+
+/* What is written may nest otherwise, so results are compared, for these whole inputs and floats up to `scale`. */
+static const struct {
+    const char *graph; /* of tests/data, or of the zoo */
+    int64_t whole[2];
+    float scale;
+    uint32_t n_blocks; /* of the model that is read back */
+    uint64_t
+        rounds; /* of all loops; 0: not compared, for behind an exit test a Loop goes on to the end of its round */
+    bool same; /* the problem, too: no exit test, no more than two branches, no scan in a Loop */
+} control[] = {
+    {"tests/data/loops/pingpong.graph", {0}, 1, 2, 0, true},
+    {"tests/data/control.graph", {0, 2}, 1, 7, 4 + 4 * 2, false},
+    {"tests/data/control.graph", {1, 1}, 1, 7, 4 + 4, false},
+    {"tests/data/control.graph", {-1, 3}, 1, 7, 4 + 4 * 3, false},
+    {"tests/data/control.graph", {0, 2}, 700, 7, 0, false},
+    {"tests/data/control.graph", {0, 2}, 300, 7, 0, false},
+    {"tests/data/control.graph", {1, 2}, 250, 7, 0, false},
+    {"lstm:form=while,hidden=3,batch=2,steps=4", {0}, 1, 2, 4, true},
+    {"gru:form=while,hidden=3,batch=2,steps=4", {0}, 1, 2, 4, true},
+    {"delay:taps=3,rounds=4,image=4,channels=2", {0}, 1, 2, 4, true},
+    {"nested_loop:depth=3,rounds=2,image=4,channels=2", {0}, 1, 4, 14, true},
+    {"tests/data/loops/two_branches.graph", {0}, 1, 4, 3, true},
+    {"piecewise:image=4,channels=2,branches=4", {0}, 1, 9, 0, false},
+    {"piecewise:image=4,channels=2,branches=1", {0}, 1, 3, 0, false},
+    {"seq2seq:hidden=4,vocab=5,batch=3,most=9,steps=3", {0}, 1, 3, 0, true},
+};
+
+static void set_values(interpreter *it, const int64_t *whole, float scale)
+{
+    const mpl_graph *g = it->g;
+
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        bool input = g->value_role[v] == MPL_INPUT;
+
+        if (!input && (g->value_role[v] != MPL_WEIGHT || g->value_data[v] != NULL))
+            continue;
+        if (g->value_type[v] == MPL_TYPE_i64)
+            memcpy(it->data[v], whole++, sizeof *whole);
+        for (uint64_t i = 0; g->value_type[v] == MPL_TYPE_f32 && i < g->value_bytes[v] / sizeof(float); i++) {
+            uint64_t at[] = {v, i}, x = mpl_hash(MPL_HASH_SEED, at, sizeof at);
+
+            ((float *)it->data[v])[i] = ((float)(x % 2001) / 1000 - 1) * (input ? scale : 1);
+        }
+    }
+}
+
+static mpl_status fill_from(void *arg, mpl_value v, void *data)
+{
+    const interpreter *it = arg;
+
+    memcpy(data, it->data[v], it->g->value_bytes[v]);
+    return MPL_OK;
+}
+
+/* Others take what a graph hands out only if a node of it makes it, and once. */
+static void check_handed_out(const char *what, const Onnx__GraphProto *graph, bool inside)
+{
+    for (size_t i = 0; i < graph->n_output && inside; i++) {
+        const char *name = graph->output[i]->name;
+        int made = 0;
+
+        for (size_t k = 0; k < graph->n_node; k++)
+            for (size_t o = 0; o < graph->node[k]->n_output; o++)
+                made += strcmp(graph->node[k]->output[o], name) == 0;
+        for (size_t k = 0; k < i; k++)
+            made += strcmp(graph->output[k]->name, name) == 0;
+        if (made != 1)
+            fail_msg("%s: output %s of graph %s", what, name, graph->name);
+    }
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t k = 0; k < graph->node[i]->n_attribute; k++)
+            if (graph->node[i]->attribute[k]->g != NULL)
+                check_handed_out(what, graph->node[i]->attribute[k]->g, true);
+}
+
+static void check_model(mpl_ctx *ctx, const char *what, const char *path)
+{
+    char *data;
+    size_t size;
+    Onnx__ModelProto *m;
+
+    assert_ok(ctx, mpl_file_read(ctx, path, &data, &size));
+    m = onnx__model_proto__unpack(NULL, size, (const uint8_t *)data);
+    assert_non_null(m);
+    check_handed_out(what, m->graph, false);
+    onnx__model_proto__free_unpacked(m, NULL);
+    mpl_free(ctx, data);
+}
+
+static void test_control(void **state)
+{
+    mpl_ctx ctx;
+    char path[600];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof control / sizeof *control; i++) {
+        mpl_source source;
+        mpl_graph *g, *back = NULL;
+        interpreter one, other;
+
+        assert_ok(&ctx, mpl_source_open(&ctx, control[i].graph, NULL, &source));
+        g = source.graph;
+        one = interpret_begin(&ctx, g);
+        set_values(&one, control[i].whole, control[i].scale);
+        assert_ok(&ctx, mpl_onnx_write(&ctx, file_of("control.onnx", path), g,
+                                       &(mpl_onnx_weights){fill_from, &one}, 0, NULL));
+        check_model(&ctx, control[i].graph, path);
+        if (mpl_onnx_read(&ctx, path, NULL, &back) != MPL_OK)
+            fail_msg("%s: %s", control[i].graph, ctx.message);
+        if (control[i].same)
+            assert_same_problem(&ctx, g, back);
+        other = interpret_begin(&ctx, back);
+        assert_int_equal(g->n_inputs, back->n_inputs);
+        assert_int_equal(g->n_outputs, back->n_outputs);
+        for (uint32_t k = 0; k < g->n_inputs; k++)
+            memcpy(other.data[back->input[k]], one.data[g->input[k]], g->value_bytes[g->input[k]]);
+        assert_ok(&ctx, interpret(&one));
+        assert_ok(&ctx, interpret(&other));
+        if (back->n_blocks != control[i].n_blocks ||
+            (control[i].rounds != 0 && (one.rounds != control[i].rounds || one.rounds != other.rounds)))
+            fail_msg("%s: %u blocks, %" PRIu64 " rounds, then %" PRIu64, control[i].graph, back->n_blocks,
+                     one.rounds, other.rounds);
+        for (uint32_t k = 0; k < g->n_outputs; k++) {
+            mpl_value v = g->output[k], u = back->output[k];
+
+            assert_string_equal(g->value_name[v], back->value_name[u]);
+            assert_true(mpl_shape_equal(&g->value_shape[v], &back->value_shape[u]));
+            if (memcmp(one.data[v], other.data[u], g->value_bytes[v]) != 0)
+                fail_msg("%s: output %u differs", control[i].graph, k);
+        }
+        interpret_end(&one);
+        interpret_end(&other);
+        mpl_graph_free(&ctx, back);
+        mpl_source_fini(&ctx, &source);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- notes -------------------------------------------------------------------------------------------------- */
+
+static void assert_note(const char *data, size_t size, const char *key, const char *value)
+{
+    size_t n = 0;
+    const char *found = mpl_onnx_note_find(data, size, key, &n);
+
+    if (value == NULL ? found != NULL : found == NULL || n != strlen(value) || memcmp(found, value, n) != 0)
+        fail_msg("%s is %.*s, not %s", key, (int)n, found, value);
+}
+
+/* A later note replaces ours and leaves that of others; all else stays byte for byte. */
+static void test_notes(void **state)
+{
+    static const mpl_onnx_note first[] = {{"author", "somebody"}, {"memplan.x", "1"}, {"memplan.old", "2"}};
+    static const mpl_onnx_note second[] = {{"memplan.x", "a longer one"}};
+    char path[600], copy[600], again[600], *data, *bare;
+    size_t size, n_bare;
+    mpl_ctx ctx;
+    mpl_graph *g, *back = NULL;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    g = small(&ctx);
+    file_of("a.onnx", path), file_of("b.onnx", copy), file_of("c.onnx", again);
+    assert_ok(&ctx, mpl_onnx_write(&ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 3, first));
+    assert_ok(&ctx, mpl_file_read(&ctx, path, &data, &size));
+    assert_note(data, size, "memplan.x", "1");
+    mpl_free(&ctx, data);
+
+    assert_ok(&ctx, mpl_onnx_annotate(&ctx, path, copy, "memplan.", 1, second));
+    assert_ok(&ctx, mpl_file_read(&ctx, copy, &data, &size));
+    assert_note(data, size, "author", "somebody");
+    assert_note(data, size, "memplan.x", "a longer one");
+    assert_note(data, size, "memplan.old", NULL);
+    for (size_t n = 0; n < size; n++) { /* nothing beyond the end of a cut model is looked at */
+        char *cut = malloc(n + 1);
+
+        memcpy(cut, data, n);
+        mpl_onnx_note_find(cut, n, "memplan.none", &n_bare);
+        free(cut);
+    }
+    mpl_free(&ctx, data);
+    assert_ok(&ctx, mpl_onnx_read(&ctx, copy, NULL, &back));
+    assert_same(g, back);
+    mpl_graph_free(&ctx, back);
+
+    assert_ok(&ctx, mpl_onnx_annotate(&ctx, copy, again, "memplan.", 0, NULL));
+    assert_ok(&ctx, mpl_onnx_write(&ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 1, first));
+    assert_ok(&ctx, mpl_file_read(&ctx, path, &bare, &n_bare));
+    assert_ok(&ctx, mpl_file_read(&ctx, again, &data, &size));
+    assert_int_equal(size, n_bare);
+    assert_memory_equal(data, bare, size);
+    mpl_free(&ctx, data);
+    mpl_free(&ctx, bare);
+    mpl_graph_free(&ctx, g);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- what is refused ---------------------------------------------------------------------------------------- */
+
+static mpl_status fill_never(void *arg, mpl_value v, void *data)
+{
+    (void)arg, (void)v, (void)data;
+    fail_msg("a weight was asked for");
+    return MPL_OK;
+}
+
+static void test_refused(void **state)
+{
+    static const char huge[] = "graph huge\ninput a f32 [1,24000]\nweight w f32 [24000,24000]\n"
+                               "y = matmul(a, w)\noutput y\n";
+    char path[600], other[600];
+    mpl_ctx ctx;
+    mpl_graph *g = NULL;
+    FILE *f;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_text_read_memory(&ctx, "huge", huge, strlen(huge), &g));
+    assert_status(
+        &ctx,
+        mpl_onnx_write(&ctx, file_of("huge.onnx", path), g, &(mpl_onnx_weights){fill_never, NULL}, 0, NULL),
+        MPL_EINPUT);
+    assert_non_null(strstr(ctx.message, "2 GiB"));
+    assert_int_not_equal(access(path, F_OK), 0);
+    mpl_graph_free(&ctx, g);
+
+    assert_non_null(f = fopen(file_of("text.onnx", path), "w"));
+    fputs("graph x\n", f);
+    fclose(f);
+    assert_status(&ctx, mpl_onnx_annotate(&ctx, path, file_of("x.onnx", other), "memplan.", 0, NULL),
+                  MPL_EINPUT);
+    assert_int_not_equal(access(other, F_OK), 0);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* GraphProto.initializer = 5, TensorProto.external_data = 13, ModelProto.graph = 7: a copy elsewhere would lack its weights. */
+static void test_external(void **state)
+{
+    static const uint8_t model[] = {0x08, 8, 0x3a, 10, 0x2a, 8, 0x42, 1, 'w', 0x6a, 3, 0x0a, 1, 'k'};
+    char path[600], beside[600];
+    mpl_ctx ctx;
+    FILE *f;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_non_null(f = fopen(file_of("external.onnx", path), "w"));
+    fwrite(model, 1, sizeof model, f);
+    fclose(f);
+    assert_status(&ctx, mpl_onnx_annotate(&ctx, path, "/no/such/folder/out.onnx", "memplan.", 0, NULL),
+                  MPL_EINPUT);
+    assert_non_null(strstr(ctx.message, "beside"));
+    assert_ok(&ctx, mpl_onnx_annotate(&ctx, path, file_of("beside.onnx", beside), "memplan.", 0, NULL));
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void test_out_of_memory(void **state)
+{
+    static const mpl_onnx_note note[] = {{"memplan.x", "1"}};
+    char path[600], copy[600];
+    mpl_status st = MPL_EMEM;
+
+    (void)state;
+    file_of("memory.onnx", path), file_of("copy.onnx", copy);
+    for (int64_t k = 0; st == MPL_EMEM; k++) {
+        mpl_ctx ctx;
+        mpl_graph *g;
+
+        mpl_ctx_init(&ctx);
+        g = small(&ctx);
+        unlink(path), unlink(copy);
+        ctx.fail_after = ctx.n_allocs + k;
+        st = mpl_onnx_write(&ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 1, note);
+        assert_int_equal(access(path, F_OK) == 0, st == MPL_OK);
+        if (st == MPL_OK)
+            st = mpl_onnx_annotate(&ctx, path, copy, "memplan.", 1, note);
+        assert_int_equal(access(copy, F_OK) == 0, st == MPL_OK);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+    assert_int_equal(st, MPL_OK);
+}
+
+/* Convolutions that do more become several nodes, which compute the same. */
+static void test_convolutions(void **state)
+{
+    static const struct {
+        const char *line, *kinds; /* of what is read back, apart by blanks */
+    } rows[] = {
+        {"conv_act(v, f, c) pads=[1,0,1,2] activation=relu", "conv relu"},
+        {"conv_act(v, f) strides=[2,1] activation=relu6", "conv clip"},
+        {"conv_act(v, f) activation=none", "conv"},
+        {"conv_sum(v, v, f, c) pads=[1,1,1,1]", "conv add"},
+        {"gemm_act(a, m, c) activation=relu", "gemm relu"},
+        {"gemm_sum(a, a, n, d) activation=relu6", "gemm add clip"},
+        {"gemm_sum(a, a, n)", "gemm add"},
+        {"conv_sum(v, v, f) kernel_shape=[3,3] pads=[1,1,1,1] activation=relu", "conv add relu"},
+        {"conv_sum(v, v, f, c) pads=[1,1,1,1] activation=relu6", "conv add clip"},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mpl_graph *g = one_operation(&ctx, rows[i].line, NULL), *back = NULL;
+        interpreter a, b;
+        char path[600], kinds[600] = "";
+        const float *x, *y;
+
+        file_of("conv.onnx", path);
+        assert_ok(&ctx, mpl_onnx_write(&ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 0, NULL));
+        assert_ok(&ctx, mpl_onnx_read(&ctx, path, NULL, &back));
+        for (mpl_op op = 0; op < back->n_ops; op++)
+            snprintf(kinds + strlen(kinds), sizeof kinds - strlen(kinds), "%s%s", op > 0 ? " " : "",
+                     mpl_op_table[back->op_kind[op]].name);
+        assert_string_equal(kinds, rows[i].kinds);
+        assert_string_equal(back->op_name[0], g->op_name[0]);
+        assert_string_equal(back->value_name[back->output[0]], "y");
+        a = interpret_begin(&ctx, g), b = interpret_begin(&ctx, back);
+        for (uint32_t k = 0; k < g->n_inputs; k++)
+            for (uint64_t n = 0; n < g->value_bytes[g->input[k]] / sizeof(float); n++)
+                if (g->value_type[g->input[k]] == MPL_TYPE_f32)
+                    ((float *)a.data[g->input[k]])[n] = ((float *)b.data[back->input[k]])[n] =
+                        (float)(n * 7 % 9) * 0.25f - 1;
+        assert_ok(&ctx, interpret(&a));
+        assert_ok(&ctx, interpret(&b));
+        x = a.data[g->output[0]], y = b.data[back->output[0]];
+        for (uint64_t n = 0; n < g->value_bytes[g->output[0]] / sizeof *x; n++)
+            assert_float_equal(x[n], y[n], 1e-5);
+        interpret_end(&a);
+        interpret_end(&b);
+        mpl_graph_free(&ctx, g);
+        mpl_graph_free(&ctx, back);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_operators),     cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_messages),      cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_control),       cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_external),
+        cmocka_unit_test(test_out_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,245 @@
+/* What a user may name as GRAPH: files by their content, networks by their name, and one line for anything
+ * else. */
+#include "tests/support/folder.h"
+
+#include "graphs/source.h"
+
+static const mpl_read_options options = {0};
+
+static void write_file(const char *path, const char *text, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, n, f), n);
+    fclose(f);
+}
+
+static const struct {
+    const char *text;
+    const char *graph; /* its name, or NULL: a list */
+    uint32_t n_buffers;
+} good[] = {
+    {"graph tiny\ninput x f32 [1]\noutput x\n", "tiny", 0},
+    {"\n  # from somewhere, by hand\n\n\tgraph\t\"g,h\"\ninput x f32 [1]\noutput x", "g,h", 0},
+    {"id,lower,upper,size\na,0,2,8\nb,1,3,8\n", NULL, 2},
+};
+
+static void test_by_content(void **state)
+{
+    char path[300];
+    mpl_source source;
+    mpl_ctx ctx;
+
+    (void)state;
+    temporary_file(path, sizeof path, "source");
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        write_file(path, good[i].text, strlen(good[i].text));
+        assert_ok(&ctx, mpl_source_open(&ctx, path, &options, &source));
+        assert_int_equal(source.graph != NULL, good[i].graph != NULL);
+        assert_int_equal(source.problem != NULL, good[i].graph == NULL);
+        if (source.graph != NULL)
+            assert_string_equal(source.graph->name, good[i].graph);
+        else
+            assert_int_equal(source.problem->n, good[i].n_buffers);
+        mpl_source_fini(&ctx, &source);
+        assert_int_equal(ctx.n_live, 0);
+    }
+    unlink(path);
+}
+
+static void test_by_name(void **state)
+{
+    mpl_source source;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_source_open(&ctx, "mlp:layers=1", &options, &source));
+    assert_string_equal(source.graph->name, "mlp:layers=1");
+    mpl_source_fini(&ctx, &source);
+    skip_without(MPL_SHARED "/onnx-light");
+    assert_ok(&ctx, mpl_source_open(&ctx, MPL_SHARED "/onnx-light/light_resnet50.onnx", &options, &source));
+    assert_int_equal(source.graph->n_ops, 176);
+    mpl_source_fini(&ctx, &source);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static const char *const lists[] = {"tests/data/four.csv", "guillotine:n=60,seed=3",
+                                    MPL_SHARED "/minimalloc/A.1048576.csv"};
+
+static void open_twin(mpl_ctx *ctx, const char *list, const char *twin, mpl_source *out)
+{
+    char text[200];
+
+    snprintf(text, sizeof text, "%s%s", list, twin);
+    assert_ok(ctx, mpl_source_open(ctx, text, &options, out));
+    assert_string_equal(out->problem->name + strlen(out->problem->name) - strlen(twin), twin);
+}
+
+/* Twice is the original; once is not, and each lifetime is mirrored. */
+static void check_reversed(mpl_ctx *ctx, const char *list, const mpl_problem *p)
+{
+    mpl_source once, twice;
+
+    open_twin(ctx, list, ":twin=reversed", &once);
+    open_twin(ctx, list, ":twin=reversed:twin=reversed", &twice);
+    assert_int_equal(mpl_problem_hash(twice.problem), mpl_problem_hash(p));
+    assert_int_not_equal(mpl_problem_hash(once.problem), mpl_problem_hash(p));
+    assert_ok(ctx, mpl_problem_check(ctx, once.problem));
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        assert_int_equal(once.problem->bytes[b], p->bytes[b]);
+        assert_int_equal(once.problem->align[b], p->align[b]);
+        assert_int_equal(once.problem->birth[b] + p->death[b], p->n_steps);
+        assert_int_equal(once.problem->death[b] + p->birth[b], p->n_steps);
+    }
+    mpl_source_fini(ctx, &once);
+    mpl_source_fini(ctx, &twice);
+}
+
+/* The same rows, one for one, elsewhere; another order for another seed. Without names, rows are told apart by their contents. */
+static void check_shuffled(mpl_ctx *ctx, const char *list, const mpl_source *original)
+{
+    const mpl_problem *p = original->problem;
+    mpl_source one, two;
+    uint32_t moved = 0;
+    uint8_t *taken = NULL;
+
+    open_twin(ctx, list, ":twin=shuffled", &one);
+    open_twin(ctx, list, ":twin=shuffled,seed=2", &two);
+    assert_int_not_equal(mpl_problem_hash(one.problem), mpl_problem_hash(two.problem));
+    assert_int_equal(one.problem->n_steps, p->n_steps);
+    assert_ok(ctx, mpl_new(ctx, taken, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        mpl_buffer a = 0;
+        const mpl_problem *q = one.problem;
+
+        while (a < p->n && (taken[a] || p->bytes[a] != q->bytes[b] || p->align[a] != q->align[b] ||
+                            p->birth[a] != q->birth[b] || p->death[a] != q->death[b] ||
+                            (original->offset != NULL && original->offset[a] != one.offset[b]) ||
+                            (p->buffer_name != NULL && strcmp(p->buffer_name[a], q->buffer_name[b]) != 0)))
+            a++;
+        assert_true(a < p->n);
+        taken[a] = 1;
+        moved += a != b;
+    }
+    assert_true(2 * moved >= p->n);
+    mpl_free(ctx, taken);
+    mpl_source_fini(ctx, &one);
+    mpl_source_fini(ctx, &two);
+}
+
+static void test_twins(void **state)
+{
+    static const char *const twins[] = {":twin=reversed", ":twin=shuffled"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        mpl_source source, twin;
+        uint64_t bound, other;
+        mpl_ctx ctx;
+
+        if (strncmp(lists[i], MPL_SHARED, strlen(MPL_SHARED)) == 0)
+            skip_without(lists[i]);
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx, mpl_source_open(&ctx, lists[i], &options, &source));
+        check_reversed(&ctx, lists[i], source.problem);
+        check_shuffled(&ctx, lists[i], &source);
+        assert_ok(&ctx, mpl_lower_bound(&ctx, source.problem, 0, &bound, NULL));
+        for (int k = 0; k < 2; k++) {
+            open_twin(&ctx, lists[i], twins[k], &twin);
+            assert_ok(&ctx, mpl_lower_bound(&ctx, twin.problem, 0, &other, NULL));
+            assert_int_equal(other, bound);
+            mpl_source_fini(&ctx, &twin);
+        }
+        mpl_source_fini(&ctx, &source);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+/* Fault: what directs time is mirrored as if it did not. */
+static void test_directed_have_no_twin(void **state)
+{
+    mpl_problem *p = NULL;
+    uint32_t step = 1;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_problem_synthetic(&ctx, 8, 4, 1, &p));
+    p->n_in_place = 1;
+    p->in_place_step = &step;
+    assert_status(&ctx, mpl_problem_reverse(&ctx, p), MPL_EINPUT);
+    assert_status(&ctx, mpl_problem_shuffle(&ctx, p, 1, NULL), MPL_EINPUT);
+    p->n_in_place = 0;
+    p->in_place_step = NULL;
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* text NULL: the name is opened as it is; else a file of these bytes. */
+static const struct {
+    const char *name, *text;
+    size_t n;
+    const char *says;
+} wrong[] = {
+    {"no_such_file.onnx", NULL, 0, "no_such_file.onnx: neither a file nor a network"},
+    {"resnet5", NULL, 0, "(is 'resnet50' meant?)"},
+    {"vgg61:batch=2", NULL, 0, "(is 'vgg16' meant?)"},
+    {"a-name-that-is-much-longer-than-any-network-there-could-be", NULL, 0, "neither a file nor"},
+    {"", NULL, 0, "neither a file nor"},
+    {"resnet50:batch=x", NULL, 0, "batch=x is no number"},
+    {"tests", NULL, 0, "tests: is a folder"},
+    {"mlp:layers=1:twin=reversed", NULL, 0, "only lists of buffers have twins"},
+    {"tests/data/four.csv:twin=turned", NULL, 0, "'turned' is no twin"},
+    {"tests/data/four.csv:twin=reversed,seed=1", NULL, 0, "'reversed,seed=1' is no twin"},
+    {"tests/data/four.csv:twin=shuffled,seed=", NULL, 0, "'shuffled,seed=' is no twin"},
+    {"tests/data/five.csv:twin=shuffled", NULL, 0, "tests/data/five.csv: neither a file nor"},
+    {NULL, "", 0, "the file is empty"},
+    {NULL, "hello\n", 6, ":1: neither ONNX, nor .graph text"},
+    {NULL, "# only a comment", 16, ":1: neither ONNX, nor .graph text"},
+    {NULL, "graphs g\n", 9, ":1: neither ONNX, nor .graph text"},
+    {NULL, "graph g\nx\n", 10, ":2: "},
+    {NULL, "a,b\n1,2\n", 8, ":1: "},
+    {NULL, "\x08\x03\x01", 3, ": "},
+};
+
+static void test_wrong(void **state)
+{
+    char path[300];
+    mpl_source source;
+    mpl_ctx ctx;
+
+    (void)state;
+    temporary_file(path, sizeof path, "source");
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const char *name = wrong[i].name != NULL ? wrong[i].name : path;
+
+        if (wrong[i].text != NULL)
+            write_file(path, wrong[i].text, wrong[i].n);
+        assert_status(&ctx, mpl_source_open(&ctx, name, &options, &source), MPL_EINPUT);
+        if (strstr(ctx.message, wrong[i].says) == NULL || strchr(ctx.message, '\n') != NULL)
+            fail_msg("'%s': \"%s\" does not say \"%s\"", name, ctx.message, wrong[i].says);
+        if (wrong[i].text != NULL)
+            assert_non_null(strstr(ctx.message, path));
+        assert_null(source.graph);
+        assert_null(source.problem);
+        assert_int_equal(ctx.n_live, 0);
+    }
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_by_content),
+        cmocka_unit_test(test_by_name),
+        cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_twins),
+        cmocka_unit_test(test_directed_have_no_twin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

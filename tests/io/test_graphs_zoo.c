@@ -1,0 +1,857 @@
+/* Networks of the zoo: published numbers of parameters and multiplications, every parameter's range, wrong
+ * requests. */
+#include "tests/support/interpret.h"
+
+#include "graphs/source.h"
+
+#include <math.h>
+
+/* Parameters as published: weights, biases, scale and bias of batch norms, 1000 classes. Multiply-adds of
+ * convolutions and dense layers, in units of 10^6, to the last digit published. Both:
+ * torchvision's model tables (resnet, densenet, inception_v3, vgg16, mobilenet_v2), the papers (mobilenet_v1:
+ * 569), bvlc_googlenet (inception_v1), Keras' mobilenet, the PyTorch Image Models tables (inception_v4). The
+ * multiplications of inception_v1 are not compared: the model that it follows rounds its pools down. */
+static const struct {
+    const char *name;
+    uint64_t params;
+    double mega, tolerance;
+} published[] = {
+    {"resnet18", 11689512, 1810, 10},       {"resnet34", 21797672, 3660, 10},
+    {"resnet50", 25557032, 4090, 10},       {"resnet101", 44549160, 7800, 10},
+    {"resnet152", 60192808, 11510, 10},     {"densenet121", 7978856, 2830, 10},
+    {"densenet169", 14149480, 3360, 10},    {"densenet201", 20013928, 4290, 10},
+    {"inception_v1", 6998552, 0, 0},        {"inception_v3", 23834568, 5710, 10},
+    {"inception_v4", 42679816, 12280, 30},  {"vgg16", 138357544, 15470, 10},
+    {"mobilenet_v1", 4231976, 569, 1},      {"mobilenet_v2", 3504872, 300, 1},
+    {"mask_rcnn:form=owl", 64158584, 0, 0}, /* that of 2017 on 81 classes; means and variances counted */
+};
+
+static mpl_graph *build(mpl_ctx *ctx, const char *spec)
+{
+    mpl_graph *g = NULL;
+
+    assert_ok(ctx, mpl_zoo_build(ctx, spec, &g));
+    assert_true(mpl_graph_ok(g));
+    return g;
+}
+
+static uint64_t count(const mpl_graph *g, mpl_value v)
+{
+    return g->value_bytes[v] / mpl_type_bytes((mpl_type)g->value_type[v]);
+}
+
+/* Elements of all weights but scalars and the running mean and variance of batch norms. */
+static uint64_t n_params(const mpl_graph *g)
+{
+    uint64_t n = 0;
+
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (g->value_role[v] == MPL_WEIGHT && g->value_shape[v].rank > 0 && g->value_data[v] == NULL)
+            n += count(g, v);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (g->op_kind[op] == MPL_OP_batch_norm)
+            n -= count(g, g->op_in[g->op_in_begin[op] + 3]) + count(g, g->op_in[g->op_in_begin[op] + 4]);
+    return n;
+}
+
+/* Multiply-adds: elements of the output times products a sum. */
+static double n_products(const mpl_graph *g)
+{
+    double n = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_value weight = g->op_in[g->op_in_begin[op] + 1], out = g->op_out[g->op_out_begin[op]];
+
+        if (g->op_kind[op] == MPL_OP_conv ||
+            g->op_kind[op] == MPL_OP_gemm) /* weights: one row an output channel */
+            n += (double)count(g, out) * (double)count(g, weight) / (double)g->value_shape[weight].dim[0];
+    }
+    return n;
+}
+
+static void test_published(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
+        mpl_graph *g = build(&ctx, published[i].name);
+        double mega = n_products(g) * 1e-6;
+
+        if (n_params(g) != published[i].params)
+            fail_msg("%s: %" PRIu64 " parameters, %" PRIu64 " published", g->name, n_params(g),
+                     published[i].params);
+        if (published[i].tolerance > 0 && (mega < published[i].mega - published[i].tolerance ||
+                                           mega > published[i].mega + published[i].tolerance))
+            fail_msg("%s: %.1f million multiply-adds, %.0f published", g->name, mega, published[i].mega);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* How many of each, counted in the papers' figures and tables. */
+static const struct {
+    const char *name;
+    uint32_t conv, norm, max, avg, concat, sum; /* avg: global pools, too; sum: add, too */
+} counts[] = {
+    {"resnet18", 20, 20, 1, 1, 0, 8},
+    {"resnet34", 36, 36, 1, 1, 0, 16},
+    {"resnet50", 53, 53, 1, 1, 0, 16},
+    {"resnet101", 104, 104, 1, 1, 0, 33},
+    {"resnet152", 155, 155, 1, 1, 0, 50},
+    {"densenet121", 121, 121, 1, 4, 58, 0},
+    {"densenet169", 169, 169, 1, 4, 82, 0},
+    {"densenet201", 201, 201, 1, 4, 98, 0},
+    {"inception_v1", 57, 0, 13, 1, 9, 0},
+    {"inception_v3", 94, 94, 4, 10, 15, 0},
+    {"inception_v4", 149, 149, 4, 15, 19, 0},
+    {"vgg16", 13, 0, 5, 0, 0, 0},
+    {"mobilenet_v1", 27, 27, 0, 1, 0, 0},
+    {"mobilenet_v2", 52, 52, 0, 1, 0, 10},
+    {"mnist_conv", 1, 0, 1, 0, 0, 0},
+    /* The backbone's 104, 8 of the pyramid, 15 of the proposals on five levels, 7 of the heads; of these 6 are normalised. The
+     * pyramid adds 3 times. */
+    {"mask_rcnn", 104 + 8 + 15 + 7, 104 + 6, 2, 0, 7, 33 + 3 + 40},
+};
+
+static void assert_count(const mpl_graph *g, mpl_op_kind a, mpl_op_kind b, uint32_t want)
+{
+    uint32_t n = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        n += g->op_kind[op] == a || g->op_kind[op] == b;
+    if (n != want)
+        fail_msg("%s: %u times %s or %s; %u counted", g->name, n, mpl_op_table[a].name, mpl_op_table[b].name,
+                 want);
+}
+
+static void test_counts(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        mpl_graph *g = build(&ctx, counts[i].name);
+
+        assert_count(g, MPL_OP_conv, MPL_OP_conv, counts[i].conv);
+        assert_count(g, MPL_OP_batch_norm, MPL_OP_batch_norm, counts[i].norm);
+        assert_count(g, MPL_OP_max_pool, MPL_OP_max_pool, counts[i].max);
+        assert_count(g, MPL_OP_avg_pool, MPL_OP_global_avg_pool, counts[i].avg);
+        assert_count(g, MPL_OP_concat, MPL_OP_concat, counts[i].concat);
+        assert_count(g, MPL_OP_add, MPL_OP_sum, counts[i].sum);
+        mpl_graph_free(&ctx, g);
+    }
+}
+
+/* Whether nothing is computed for nobody; of top_k, the values may be. */
+static bool all_is_read(const mpl_graph *g)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t k = g->op_out_begin[op] + (g->op_kind[op] == MPL_OP_top_k); k < g->op_out_begin[op + 1];
+             k++)
+            if (g->op_out[k] != MPL_NONE && g->value_role[g->op_out[k]] != MPL_OUTPUT &&
+                g->value_use_begin[g->op_out[k]] == g->value_use_begin[g->op_out[k] + 1])
+                return false;
+    return true;
+}
+
+/* The same request gives the same graph; names are unique; the least image still gives a graph. */
+static void test_every_network(void **state)
+{
+    mpl_ctx ctx;
+    char spec[100];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; mpl_zoo[i] != NULL; i++) {
+        mpl_graph *g = build(&ctx, mpl_zoo[i]->name), *again = build(&ctx, mpl_zoo[i]->name);
+
+        assert_string_equal(g->name, mpl_zoo[i]->name);
+        assert_true(mpl_zoo_find(g->name, strlen(g->name)) == mpl_zoo[i]);
+        assert_true(mpl_graph_hash(g) == mpl_graph_hash(again));
+        assert_true(g->n_outputs >= 1 && g->n_outputs <= 3); /* mask_rcnn, ssd_boxes */
+        assert_true(all_is_read(g));
+        mpl_graph_free(&ctx, g);
+        mpl_graph_free(&ctx, again);
+        for (const mpl_zoo_param *p = mpl_zoo[i]->params; p->key != NULL; p++)
+            if (strcmp(p->key, "image") == 0) {
+                snprintf(spec, sizeof spec, "%s:image=%" PRId64, mpl_zoo[i]->name, p->min);
+                mpl_graph_free(&ctx, build(&ctx, spec));
+            }
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Parameters that reach the graph: its name, the dims of its first input and of its output, its operations. */
+static const struct {
+    const char *spec, *name, *input, *output;
+    uint32_t n_ops;
+} variants[] = {
+    {"resnet50:batch=16,image=96,classes=10", "resnet50:batch=16,image=96,classes=10", "[16,3,96,96]",
+     "[16,10]", 176},
+    {"densenet121:classes=7", "densenet121:classes=7", "[1,3,224,224]", "[1,7,1,1]", 426},
+    {"inception_v1:image=128", "inception_v1:image=128", "[1,3,128,128]", "[1,1000]", 143},
+    {"inception_v3:image=299,batch=2", "inception_v3:batch=2", "[2,3,299,299]", "[2,1000]", 315},
+    {"resnet50:form=owl", "resnet50:form=owl", "[1,3,224,224]", "[1,1000]", 447 + 53},
+    {"resnet50:stride=1x1", "resnet50:stride=1x1", "[1,3,224,224]", "[1,1000]", 176},
+    {"mask_rcnn:image=128,rois=9,detections=3,classes=4", "mask_rcnn:image=128,classes=4,rois=9,detections=3",
+     "[1,3,128,128]", "[3,6]", 663},
+    {"inception_v4:form=plain", "inception_v4", "[1,3,299,299]", "[1,1000]", 489},
+    {"mobilenet_v2", "mobilenet_v2", "[1,3,224,224]", "[1,1000]", 154},
+    {"mnist_conv", "mnist_conv", "[100,1,28,28]", "[100,10]", 9},
+    {"mlp:layers=3,input=5,hidden=4,batch=2", "mlp:batch=2,layers=3,input=5,hidden=4", "[2,5]", "[2,10]", 8},
+    {"lstm", "lstm", "[32,512]", "[32,512]", 2 * 32 * 21},
+    {"lstm:form=while", "lstm:form=while", "[32,512]", "[32,512]", 2 * 21 + 1},
+    {"gru:steps=2,batch=3,hidden=4", "gru:batch=3,steps=2,hidden=4", "[3,4]", "[3,4]", 2 * 2 * 16},
+    {"gru:form=while,hidden=4", "gru:hidden=4,form=while", "[32,4]", "[32,4]", 2 * 16 + 1},
+    {"pingpong:image=8,channels=2", "pingpong:image=8,channels=2", "[1,2,8,8]", "[1,2,8,8]", 2},
+    {"delay:taps=6", "delay:taps=6", "[1,16,32,32]", "[1,16,32,32]", 2},
+    {"nested_loop:depth=4", "nested_loop:depth=4", "[1,16,32,32]", "[1,16,32,32]", 4 * 4},
+    {"piecewise:branches=5", "piecewise:branches=5", "[1,16,32,32]", "[1,16,32,32]", 5 + 30 + 2},
+    {"seq2seq:batch=3,most=7", "seq2seq:batch=3,most=7", "[16,3,256]", "[7,3]", 13 + 1 + 13 + 8 + 1},
+    {"lstm:layers=1,steps=3,hidden=8,batch=2", "lstm:batch=2,layers=1,steps=3,hidden=8", "[2,8]", "[2,8]",
+     63},
+};
+
+static void test_variants(void **state)
+{
+    mpl_ctx ctx;
+    char text[200];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        mpl_graph *g = build(&ctx, variants[i].spec);
+
+        assert_string_equal(g->name, variants[i].name);
+        assert_string_equal(mpl_shape_text(&g->value_shape[g->input[0]], text), variants[i].input);
+        assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), variants[i].output);
+        assert_int_equal(g->n_ops, variants[i].n_ops);
+        mpl_graph_free(&ctx, g);
+    }
+}
+
+/* One cell computes c' = f c + i g, h' = o tanh(c'): the products stand between the right gates. */
+static void test_lstm_cell(void **state)
+{
+    static const char *const edges[][3] = {
+        {"step1.layer0.fc", "step1.layer0.f", "step0.layer0.c"},
+        {"step1.layer0.ig", "step1.layer0.i", "step1.layer0.g"},
+        {"step1.layer0.c", "step1.layer0.fc", "step1.layer0.ig"},
+        {"step1.layer0.h", "step1.layer0.o", "step1.layer0.tanh"},
+        {"step1.layer0.hf", "step0.layer0.h", "layer0.uf"},
+        {"step1.layer1.xf", "step1.layer0.h", "layer1.wf"},
+    };
+    mpl_ctx ctx;
+    mpl_graph *g;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    g = build(&ctx, "lstm:steps=2,hidden=4,batch=1");
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+        mpl_op op = g->value_op[mpl_graph_find(g, edges[i][0])];
+
+        for (uint32_t k = 0; k < 2; k++)
+            assert_string_equal(g->value_name[g->op_in[g->op_in_begin[op] + k]], edges[i][k + 1]);
+    }
+    mpl_graph_free(&ctx, g);
+}
+
+/* Layers are named by what they are made of. */
+static void test_names(void **state)
+{
+    static const char *const rows[][2] = {
+        {"shufflenet_v2", "stage2_2.point1.relu"},
+        {"squeezenet", "fire2.squeeze.relu"},
+        {"mobilenet_v1", "pair2.point.relu"},
+        {"densenet121", "dense2_2.b.relu"},
+        {"inception_v1", "inception_3a.3x3_reduce.relu"},
+        {"randwire", "conv1.relu"},
+        {"resnet50", "res2_1.a.relu"},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mpl_graph *g = build(&ctx, rows[i][0]);
+
+        if (mpl_graph_find(g, rows[i][1]) == MPL_NONE)
+            fail_msg("%s has no %s", rows[i][0], rows[i][1]);
+        mpl_graph_free(&ctx, g);
+    }
+}
+
+/* ---- loops and branches, interpreted ------------------------------------------------------------------------ */
+
+/* A number for each element of a weight or input: the same in both forms of a network, which name them alike. */
+static void fill(interpreter *it, mpl_value v, const char *name, uint64_t skip)
+{
+    uint64_t seed = mpl_hash(MPL_HASH_SEED, name, strlen(name));
+
+    for (uint64_t i = 0; i < it->g->value_bytes[v] / sizeof(float); i++) {
+        uint64_t at = skip + i, x = mpl_hash(seed, &at, sizeof at);
+
+        ((float *)it->data[v])[i] = (float)(x % 2001) / 1000.0f - 1.0f;
+    }
+}
+
+static void fill_all(interpreter *it, float weights)
+{
+    const mpl_graph *g = it->g;
+
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if ((g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT) && g->value_data[v] == NULL) {
+            fill(it, v, g->value_name[v], 0);
+            for (uint64_t i = 0; g->value_role[v] == MPL_WEIGHT && i < g->value_bytes[v] / sizeof(float); i++)
+                ((float *)it->data[v])[i] *= weights;
+        }
+}
+
+/* The output of a network, once its inputs are filled; freed by the caller. */
+static float *run(mpl_ctx *ctx, const char *spec, void (*set)(interpreter *it), uint64_t *rounds)
+{
+    mpl_graph *g = build(ctx, spec);
+    interpreter it = interpret_begin(ctx, g);
+    float *out = malloc(g->value_bytes[g->output[0]] + 1);
+
+    fill_all(&it, 1);
+    if (set != NULL)
+        set(&it);
+    assert_ok(ctx, interpret(&it));
+    memcpy(out, it.data[g->output[0]], g->value_bytes[g->output[0]]);
+    if (rounds != NULL)
+        *rounds = it.rounds;
+    interpret_end(&it);
+    mpl_graph_free(ctx, g);
+    return out;
+}
+
+/* The inputs of the steps are parts of the loop's one. */
+static void set_steps(interpreter *it)
+{
+    const mpl_graph *g = it->g;
+
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        uint64_t step;
+
+        if (sscanf(g->value_name[g->input[i]], "step%" SCNu64 ".x", &step) == 1)
+            fill(it, g->input[i], "x", step * (g->value_bytes[g->input[i]] / sizeof(float)));
+    }
+}
+
+static void assert_near(const char *what, const float *got, const float *want, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!(fabsf(got[i] - want[i]) <= 1e-5f))
+            fail_msg("%s: element %u is %g; %g is expected", what, i, (double)got[i], (double)want[i]);
+}
+
+/* Pairs of requests for networks that compute the same. */
+static void test_same(void **state)
+{
+    static const struct {
+        const char *one, *other;
+        uint32_t n; /* elements of the output */
+    } same[] = {
+        {"lstm:form=while,steps=5,hidden=3,batch=2", "lstm:form=unroll,steps=5,hidden=3,batch=2", 6},
+        {"lstm:form=while,steps=3,hidden=4,layers=3", "lstm:steps=3,hidden=4,layers=3", 128},
+        {"gru:form=while,steps=5,hidden=3,batch=2", "gru:steps=5,hidden=3,batch=2", 6},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        float *one = run(&ctx, same[i].one, NULL, NULL), *other = run(&ctx, same[i].other, set_steps, NULL);
+
+        assert_near(same[i].one, one, other, same[i].n);
+        assert_true(fabsf(one[0]) > 1e-3f);
+        free(one);
+        free(other);
+    }
+}
+
+static float sigmoid(float x)
+{
+    return 1 / (1 + expf(-x));
+}
+
+/* Sum over k of a[k] * w[k][j], for a row a of n. */
+static float product(const float *a, const float *w, uint32_t n, uint32_t j)
+{
+    float sum = 0;
+
+    for (uint32_t k = 0; k < n; k++)
+        sum += a[k] * w[k * n + j];
+    return sum;
+}
+
+/* One step of a GRU by the formulas of its paper. */
+static void test_gru_cell(void **state)
+{
+    enum { H = 3 };
+    mpl_ctx ctx;
+    mpl_graph *g;
+    interpreter it;
+    float z[H], r[H], rh[H], want[H];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    g = build(&ctx, "gru:form=while,layers=1,steps=1,hidden=3,batch=1");
+    it = interpret_begin(&ctx, g);
+    fill_all(&it, 1);
+#define OF(name) ((const float *)it.data[mpl_graph_find(g, name)])
+    for (uint32_t j = 0; j < H; j++) {
+        z[j] = sigmoid(product(OF("x"), OF("layer0.wz"), H, j) +
+                       product(OF("layer0.h"), OF("layer0.uz"), H, j) + OF("layer0.bz")[j]);
+        r[j] = sigmoid(product(OF("x"), OF("layer0.wr"), H, j) +
+                       product(OF("layer0.h"), OF("layer0.ur"), H, j) + OF("layer0.br")[j]);
+    }
+    for (uint32_t j = 0; j < H; j++)
+        rh[j] = r[j] * OF("layer0.h")[j];
+    for (uint32_t j = 0; j < H; j++)
+        want[j] = z[j] * OF("layer0.h")[j] +
+                  (1 - z[j]) * tanhf(product(OF("x"), OF("layer0.wn"), H, j) +
+                                     product(rh, OF("layer0.un"), H, j) + OF("layer0.bn")[j]);
+    assert_ok(&ctx, interpret(&it));
+    assert_near("gru", OF("y"), want, H);
+#undef OF
+    interpret_end(&it);
+    mpl_graph_free(&ctx, g);
+}
+
+/* The same first value for the delay line's first tap as for x = conv(x). */
+static void set_first(interpreter *it)
+{
+    mpl_value v = mpl_graph_find(it->g, "first0");
+
+    fill(it, v, "data", 0);
+}
+
+/* A value passes all taps before it is convolved again: as many convolutions as the rounds hold taps. */
+static void test_delay(void **state)
+{
+    mpl_ctx ctx;
+    float *delay, *pingpong;
+    uint64_t rounds;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    delay = run(&ctx, "delay:taps=3,rounds=6,image=4,channels=2", set_first, &rounds);
+    assert_int_equal(rounds, 6);
+    pingpong = run(&ctx, "pingpong:rounds=2,image=4,channels=2", NULL, &rounds);
+    assert_int_equal(rounds, 2);
+    assert_near("delay", delay, pingpong, 32);
+    free(delay);
+    free(pingpong);
+    free(run(&ctx, "nested_loop:depth=3,rounds=2,image=4,channels=2", NULL, &rounds));
+    assert_int_equal(rounds, 2 + 4 + 8);
+}
+
+static void set_mean(interpreter *it, float mean)
+{
+    mpl_value data = mpl_graph_find(it->g, "data");
+
+    for (uint64_t i = 0; i < it->g->value_bytes[data] / sizeof(float); i++)
+        ((float *)it->data[data])[i] = mean;
+    for (mpl_value v = 0; v < it->g->n_values; v++) { /* convolutions add the number of their branch */
+        const char *name = it->g->value_name[v];
+        unsigned branch, conv;
+        char kind;
+
+        if (sscanf(name, "piece%u.conv%u.%c", &branch, &conv, &kind) == 3)
+            for (uint64_t i = 0; i < it->g->value_bytes[v] / sizeof(float); i++)
+                ((float *)it->data[v])[i] = kind == 'b' ? (float)branch + 1 : 0;
+    }
+}
+static void set_low(interpreter *it)
+{
+    set_mean(it, -0.5f);
+}
+static void set_middle(interpreter *it)
+{
+    set_mean(it, 0.5f);
+}
+static void set_high(interpreter *it)
+{
+    set_mean(it, 7);
+}
+
+static void test_piecewise(void **state)
+{
+    void (*const set[])(interpreter * it) = {set_low, set_middle, set_high};
+    const float want[] = {0, 2, 3}; /* the bypass is negative, so that relu makes 0 of it */
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int i = 0; i < 3; i++) {
+        float *y = run(&ctx, "piecewise:image=4,channels=2", set[i], NULL);
+
+        assert_near("piecewise", y, &want[i], 1);
+        free(y);
+    }
+}
+
+static void clear_decoder(interpreter *it)
+{
+    for (mpl_value v = 0; v < it->g->n_values; v++)
+        if (strncmp(it->g->value_name[v], "decoder.back", 12) == 0)
+            memset(it->data[v], 0, it->g->value_bytes[v]);
+}
+
+/* All scores alike: word 0 comes at once, and ends the answer. Else it goes on; words behind an end are 0. */
+static void test_seq2seq(void **state)
+{
+    enum { MOST = 40, BATCH = 4 };
+    mpl_ctx ctx;
+    uint64_t rounds;
+    int64_t *words;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    free(run(&ctx, "seq2seq:steps=3,hidden=4,vocab=5", clear_decoder, &rounds));
+    assert_int_equal(rounds, 3 + 1);
+    words = (int64_t *)(void *)run(&ctx, "seq2seq:steps=3,hidden=4,vocab=5,batch=4,most=40", NULL, &rounds);
+    assert_true(rounds > 3 + 1);
+    for (int i = 0; i < BATCH; i++)
+        for (int t = 1; t < MOST; t++)
+            assert_true(words[t * BATCH + i] < 5 &&
+                        (words[(t - 1) * BATCH + i] != 0 || words[t * BATCH + i] == 0));
+    free(words);
+}
+
+static const struct {
+    const char *spec, *says;
+} wrong[] = {
+    {"resnet51", "no network 'resnet51'"},
+    {"", "no network ''"},
+    {"resnet", "no network 'resnet'"},
+    {"resnet50:", "'' is no parameter"},
+    {"resnet50:batch", "'batch' is no parameter"},
+    {"resnet50:steps=2",
+     "'steps=2' is no parameter; write key=value with one of batch, image, classes, form"},
+    {"resnet50:form=2", "form=2 is none of plain, owl"},
+    {"resnet50:batch=0", "batch=0 is no number from 1 to 65536"},
+    {"resnet50:batch=-1", "batch=-1 is no number"},
+    {"resnet50:batch=", "batch= is no number"},
+    {"resnet50:batch=2x", "batch=2x is no number"},
+    {"resnet50:batch=99999999999999999999", "is no number"},
+    {"resnet50:batch=2,batch=2", "'batch' is given twice"},
+    {"resnet50:batch=2,", "'' is no parameter"},
+    {"inception_v3:image=74", "image=74 is no number from 75"},
+    {"lstm:image=32", "one of batch, layers, steps, hidden, form"},
+    {"delay:taps=65", "taps=65 is no number from 1 to 64"},
+};
+
+static void test_wrong(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        mpl_graph *g = NULL;
+
+        assert_status(&ctx, mpl_zoo_build(&ctx, wrong[i].spec, &g), MPL_EINPUT);
+        assert_null(g);
+        if (strstr(ctx.message, wrong[i].says) == NULL)
+            fail_msg("'%s': \"%s\" does not say \"%s\"", wrong[i].spec, ctx.message, wrong[i].says);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* The k-th allocation fails, for every k: a status, nothing left behind. */
+static void test_out_of_memory(void **state)
+{
+    static const char *const specs[] = {
+        "mlp:layers=1", "mnist_conv",  "lstm:steps=1,layers=1", "lstm:form=while,layers=1",
+        "delay:taps=2", "nested_loop", "piecewise:branches=2",  "seq2seq",
+        "mobilenet_v1",
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        mpl_status st = MPL_EMEM;
+
+        for (int64_t k = 0; st == MPL_EMEM; k++) {
+            mpl_graph *g = NULL;
+
+            mpl_ctx_init(&ctx);
+            ctx.fail_after = k;
+            st = mpl_zoo_build(&ctx, specs[i], &g);
+            assert_true(st == MPL_EMEM ? g == NULL : st == MPL_OK);
+            mpl_graph_free(&ctx, g);
+            assert_int_equal(ctx.n_live, 0);
+        }
+        assert_ok(&ctx, st);
+    }
+}
+
+/* ---- the same networks as ONNX models ------------------------------------------------------------------ */
+
+/* A constant Mul or Add behind a batch norm, which Caffe's models have and ours have not. */
+static bool is_caffe_scale(const mpl_graph *g, mpl_op op)
+{
+    mpl_value x = g->op_in[g->op_in_begin[op]], constant = g->op_in[g->op_in_begin[op] + 1];
+
+    return (g->op_kind[op] == MPL_OP_mul || g->op_kind[op] == MPL_OP_add) &&
+           g->value_role[constant] == MPL_WEIGHT && g->value_op[x] != MPL_NONE &&
+           (g->op_kind[g->value_op[x]] == MPL_OP_batch_norm || is_caffe_scale(g, g->value_op[x]));
+}
+
+/* Whether an attribute is the same, or is left out on one side and has the value that it then means on the
+ * other. */
+static bool same_attr(const mpl_graph *a, mpl_op x, const mpl_graph *b, mpl_op y, mpl_attr_key key,
+                      int64_t otherwise)
+{
+    uint32_t n, m;
+    const int64_t *p = mpl_attr_ints(a, x, key, &n), *q = mpl_attr_ints(b, y, key, &m);
+    bool same = p == NULL || q == NULL || n == m;
+
+    for (uint32_t i = 0; i < (p != NULL ? n : m) && same; i++)
+        same = (p != NULL ? p[i] : otherwise) == (q != NULL ? q[i] : otherwise);
+    return same;
+}
+
+static bool same_op(const mpl_graph *a, mpl_op x, const mpl_graph *b, mpl_op y, const mpl_value *twin)
+{
+    mpl_value out = a->op_out[a->op_out_begin[x]], out_twin = b->op_out[b->op_out_begin[y]];
+    uint32_t n_in = a->op_in_begin[x + 1] - a->op_in_begin[x];
+    bool same = a->op_kind[x] == b->op_kind[y] && n_in == b->op_in_begin[y + 1] - b->op_in_begin[y] &&
+                a->value_type[out] == b->value_type[out_twin] &&
+                mpl_shape_equal(&a->value_shape[out], &b->value_shape[out_twin]) &&
+                same_attr(a, x, b, y, MPL_ATTR_kernel_shape, 1) &&
+                same_attr(a, x, b, y, MPL_ATTR_strides, 1) && same_attr(a, x, b, y, MPL_ATTR_pads, 0) &&
+                same_attr(a, x, b, y, MPL_ATTR_group, 1) && same_attr(a, x, b, y, MPL_ATTR_size, 0) &&
+                same_attr(a, x, b, y, MPL_ATTR_trans_b, 0);
+
+    for (uint32_t i = 0; i < n_in && same; i++) {
+        mpl_value in = a->op_in[a->op_in_begin[x] + i], in_twin = b->op_in[b->op_in_begin[y] + i];
+
+        same = a->value_role[in] == MPL_WEIGHT
+                   ? b->value_role[in_twin] == MPL_WEIGHT &&
+                         mpl_shape_equal(&a->value_shape[in], &b->value_shape[in_twin])
+                   : twin[in] == in_twin;
+    }
+    return same;
+}
+
+/* Operation by operation in file order: kind, dims, windows, what is read. twin: of each value of the model. */
+static void assert_agree(mpl_ctx *ctx, const mpl_graph *model, const mpl_graph *g)
+{
+    mpl_value *twin = NULL;
+    mpl_op y = 0;
+
+    assert_ok(ctx, mpl_new(ctx, twin, model->n_values));
+    assert_int_equal(model->n_inputs, g->n_inputs);
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        twin[model->input[i]] = g->input[i];
+        assert_true(mpl_shape_equal(&model->value_shape[model->input[i]], &g->value_shape[g->input[i]]));
+    }
+    for (mpl_op x = 0; x < model->n_ops; x++) {
+        mpl_value out = model->op_out[model->op_out_begin[x]];
+
+        if (is_caffe_scale(model, x)) {
+            twin[out] = twin[model->op_in[model->op_in_begin[x]]];
+            continue;
+        }
+        if (y == g->n_ops || !same_op(model, x, g, y, twin))
+            fail_msg("%s: '%s' is not the '%s' of the zoo", model->name, model->op_name[x],
+                     y < g->n_ops ? g->op_name[y] : "nothing");
+        twin[out] = g->op_out[g->op_out_begin[y++]];
+    }
+    assert_int_equal(y, g->n_ops);
+    assert_int_equal(model->n_outputs, g->n_outputs);
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        assert_int_equal(twin[model->output[i]], g->output[i]);
+    mpl_free(ctx, twin);
+}
+
+static void test_models(void **state)
+{
+    static const char *const names[] = {"resnet50", "inception_v1", "densenet121"};
+    static const mpl_read_options options = {0};
+    mpl_ctx ctx;
+    char path[100];
+
+    (void)state;
+    skip_without(MPL_SHARED "/onnx-light");
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        mpl_graph *model = NULL, *g = build(&ctx, names[i]);
+
+        snprintf(path, sizeof path, MPL_SHARED "/onnx-light/light_%s.onnx", names[i]);
+        assert_ok(&ctx, mpl_onnx_read(&ctx, path, &options, &model));
+        assert_agree(&ctx, model, g);
+        mpl_graph_free(&ctx, model);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Xie et al. 2019, table 3, RandWire-WS, small regime: 5.6 (0.1) million parameters, 583 (6.2) million multiply-adds. */
+static void test_random_wiring(void **state)
+{
+    mpl_ctx ctx;
+    uint64_t hash[6];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int seed = 1; seed <= 5; seed++) {
+        char spec[64];
+        mpl_graph *g;
+
+        snprintf(spec, sizeof spec, "randwire:seed=%d", seed);
+        g = build(&ctx, spec);
+        assert_true(n_params(g) >= 5300000 && n_params(g) <= 5900000); /* three of its deviations */
+        assert_true(n_products(g) / 1e6 >= 583 - 3 * 6.2 && n_products(g) / 1e6 <= 583 + 3 * 6.2);
+        hash[seed] = mpl_graph_hash(g);
+        assert_true(seed == 1 || hash[seed] != hash[seed - 1]);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- regions of mask_rcnn ------------------------------------------------------------------------------------ */
+
+/* Weights under which a deep network neither vanishes nor explodes. */
+static void fill_deep(interpreter *it)
+{
+    const mpl_graph *g = it->g;
+
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        const mpl_shape *s = &g->value_shape[v];
+        float *x = it->data[v], fan_in = 1, scale = 0.1f, shift = 0;
+
+        if ((g->value_role[v] != MPL_INPUT && g->value_role[v] != MPL_WEIGHT) || g->value_data[v] != NULL)
+            continue;
+        for (uint32_t i = 1; i < s->rank; i++)
+            fan_in *= (float)s->dim[i];
+        if (g->value_role[v] == MPL_INPUT || s->rank > 1)
+            scale = g->value_role[v] == MPL_INPUT ? 1 : sqrtf(6 / fan_in);
+        else if (strstr(g->value_name[v], ".var") != NULL || strstr(g->value_name[v], ".scale") != NULL)
+            shift = 1;
+        fill(it, v, g->value_name[v], 0);
+        for (uint64_t i = 0; i < count(g, v); i++)
+            x[i] = x[i] * scale + shift;
+    }
+}
+
+static const float *data_of(const interpreter *it, const char *scope, const char *name, mpl_shape *shape)
+{
+    char text[100];
+    mpl_value v;
+
+    snprintf(text, sizeof text, "%s%s%s", scope, scope[0] != '\0' ? "." : "", name);
+    v = mpl_graph_find(it->g, text);
+    if (v == MPL_NONE)
+        fail_msg("%s: no such value", text);
+    if (shape != NULL)
+        *shape = it->g->value_shape[v];
+    return it->data[v];
+}
+
+/* The most likely anchors, shifted; both sides of the boxes. */
+static void assert_proposals(const interpreter *it, uint32_t n_rois)
+{
+    static const char *const side[2][2] = {{"y.from", "y.to"}, {"x.from", "x.to"}};
+    mpl_shape shape;
+    const float *score = data_of(it, "rpn", "scores", &shape), *shift = data_of(it, "rpn", "shifts", NULL);
+    const float *anchor = data_of(it, "", "anchors", NULL);
+    bool *taken = calloc((size_t)shape.dim[0], sizeof *taken);
+
+    for (uint32_t r = 0; r < n_rois; r++) {
+        int64_t best = -1;
+
+        for (int64_t i = 0; i < shape.dim[0]; i++)
+            if (!taken[i] && (best < 0 || score[2 * i + 1] > score[2 * best + 1]))
+                best = i;
+        taken[best] = true;
+        for (int k = 0; k < 2; k++) {
+            const float *a = anchor + 4 * best, *d = shift + 4 * best;
+            double length = a[2 + k] - a[k], middle = a[k] + length / 2 + 0.1 * d[k] * length;
+            double half = length * exp(fmin(fmax(0.2 * d[2 + k], -log(62.5)), log(62.5))) / 2;
+            double from = data_of(it, "proposals", side[k][0], NULL)[r];
+            double to = data_of(it, "proposals", side[k][1], NULL)[r];
+
+            assert_float_equal(from, fmin(fmax(middle - half, 0), 1), 1e-5);
+            assert_float_equal(to, fmin(fmax(middle + half, 0), 1), 1e-5);
+        }
+    }
+    free(taken);
+}
+
+/* Every bin of every region is a bilinear sample of the level that fits its box. */
+static void assert_regions(const interpreter *it, const char *from, const char *to, double image)
+{
+    mpl_shape shape, level_shape;
+    const float *region = data_of(it, to, "region", &shape);
+    int64_t bins = shape.dim[2];
+
+    for (int64_t i = 0; i < shape.dim[0] * shape.dim[1] * bins * bins; i += 7) {
+        int64_t r = i / (shape.dim[1] * bins * bins), c = i / (bins * bins) % shape.dim[1];
+        double y1 = data_of(it, from, "y.from", NULL)[r], y2 = data_of(it, from, "y.to", NULL)[r];
+        double x1 = data_of(it, from, "x.from", NULL)[r], x2 = data_of(it, from, "x.to", NULL)[r];
+        int level = (int)fmin(fmax(round(4 + log2(sqrt((y2 - y1) * (x2 - x1)) * image / 224)), 2), 5);
+        char scope[16];
+        const float *map;
+        double side, y, x, fy, fx, want = 0;
+
+        snprintf(scope, sizeof scope, "fpn%d", level);
+        map = data_of(it, scope, "conv", &level_shape);
+        side = (double)level_shape.dim[2];
+        y = (y1 + (y2 - y1) * (double)(i / bins % bins) / (double)(bins - 1)) * (side - 1);
+        x = (x1 + (x2 - x1) * (double)(i % bins) / (double)(bins - 1)) * (side - 1);
+        fy = y - floor(y), fx = x - floor(x);
+        for (int k = 0; k < 4; k++) {
+            int64_t row = (int64_t)fmin(floor(y) + k / 2, side - 1),
+                    column = (int64_t)fmin(floor(x) + k % 2, side - 1);
+
+            want += (k / 2 == 1 ? fy : 1 - fy) * (k % 2 == 1 ? fx : 1 - fx) *
+                    map[(c * (int64_t)side + row) * (int64_t)side + column];
+        }
+        if (!(fabs(region[i] - want) <= 1e-3 * (1 + fabs(want))))
+            fail_msg("%s: element %" PRId64 " is %g; %g is expected", to, i, (double)region[i], want);
+    }
+}
+
+static void test_mask_rcnn(void **state)
+{
+    mpl_ctx ctx;
+    mpl_graph *g;
+    interpreter it;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    g = build(&ctx, "mask_rcnn:image=64,rois=6,detections=2,classes=3");
+    it = interpret_begin(&ctx, g);
+    fill_deep(&it);
+    assert_ok(&ctx, interpret(&it));
+    assert_proposals(&it, 6);
+    assert_regions(&it, "proposals", "rois", 64);
+    assert_regions(&it, "detections", "mask_rois", 64);
+    interpret_end(&it);
+    mpl_graph_free(&ctx, g);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published),     cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_every_network), cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_lstm_cell),     cmocka_unit_test(test_names),
+        cmocka_unit_test(test_same),          cmocka_unit_test(test_gru_cell),
+        cmocka_unit_test(test_delay),         cmocka_unit_test(test_piecewise),
+        cmocka_unit_test(test_seq2seq),       cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_models),
+        cmocka_unit_test(test_random_wiring), cmocka_unit_test(test_mask_rcnn),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

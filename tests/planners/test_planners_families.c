@@ -1,0 +1,563 @@
+/* Families: buffers at decided distances, each there for its own time. Problems, bounds, all planners against brute force,
+ * the verifier, files. */
+#include "tests/support/random_families.h"
+
+#include "graphs/problem/fold_pairs.h"
+#include "planners/exact/exact_general.h"
+#include "planners/place/packing.h"
+#include "planners/planner.h"
+#include "planners/verify/verify.h"
+
+enum { ROUNDS = 300, MOST_BUFFERS = 8 };
+
+/* The height of pool 0's lowest plan: every place of every family is tried. */
+static uint64_t least_height(const mpl_problem *p, mpl_plan *plan, mpl_buffer first, uint64_t height,
+                             uint64_t best)
+{
+    while (first < p->n && (p->inside[first] != first || p->pool[first] != 0))
+        first++;
+    if (first == p->n)
+        return height;
+    for (uint64_t at = 0; at < best; at += p->align[first]) {
+        uint64_t top = height;
+        bool fits = true;
+
+        for (mpl_buffer b = 0; b < p->n; b++)
+            if (p->inside[b] == first) {
+                plan->offset[b] = at + p->inside_at[b];
+                top = mpl_max_u64(top, plan->offset[b] + p->bytes[b]);
+            }
+        for (mpl_buffer b = 0; b < p->n && top < best; b++)
+            for (mpl_buffer a = 0; fits && p->inside[b] == first && a < p->n; a++)
+                fits = p->inside[a] >= first || !plain_conflict(p, plan, a, b);
+        if (fits && top < best) {
+            uint64_t got = least_height(p, plan, first + 1, top, best);
+
+            best = got < best ? got : best;
+        }
+    }
+    return best;
+}
+
+static uint64_t optimum(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_plan *plan = NULL;
+    uint64_t least, all = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        all += p->inside_at[b] + p->bytes[b] + p->align[b];
+    assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
+    least = least_height(p, plan, 0, 0, all);
+    mpl_plan_free(ctx, plan);
+    return least;
+}
+
+static mpl_plan *run_planner(mpl_ctx *ctx, const mpl_planner *planner, const mpl_problem *p)
+{
+    return plainly_planned(ctx, planner, p, 20000000);
+}
+
+/* Every planner, the complete ones against brute force; nobody claims an optimum or a bound that is none. */
+static void plan_all(void **state)
+{
+    static const unsigned kinds[] = {0,
+                                     RANDOM_ALIGNED,
+                                     RANDOM_PAIRS,
+                                     RANDOM_POOLS | RANDOM_PAIRS,
+                                     RANDOM_GAPS,
+                                     RANDOM_PAIRS | RANDOM_ALIGNED,
+                                     RANDOM_PARALLEL};
+    static const char *const searches[] = {"hill_climb", "local_search"};
+    uint32_t n_parts = 0, n_above = 0, n_ilp = 0, n_found[2] = {0, 0};
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 21);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        unsigned what = kinds[round % 7];
+        mpl_problem *p = random_families(&ctx, &rng, 5 + round % 3, what), *hull = NULL;
+        uint64_t least = optimum(&ctx, p), bound;
+        uint32_t into[MOST_BUFFERS];
+
+        assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &bound, NULL));
+        assert_true(bound <= least);
+        n_above += bound < least;
+        assert_ok(&ctx, mpl_problem_hull(&ctx, p, &hull, into));
+        assert_ok(&ctx, mpl_problem_check(&ctx, hull));
+        for (int i = 0; mpl_planners[i] != NULL; i++) {
+            const mpl_planner *planner = mpl_planners[i];
+            mpl_plan *plan = run_planner(&ctx, planner, p);
+
+            if (plan == NULL)
+                continue;
+            if (plan->peak_bytes < least || plan->bound_bytes > least ||
+                (plan->claim == MPL_OPTIMAL && plan->peak_bytes > least))
+                fail_msg("round %u: %s plans %" PRIu64 ", bound %" PRIu64 ", %s; the optimum is %" PRIu64,
+                         round, planner->name, plan->peak_bytes, plan->bound_bytes,
+                         mpl_claim_name(plan->claim), least);
+            if (strcmp(planner->name, "exact") == 0)
+                assert_int_equal(plan->claim, MPL_OPTIMAL);
+            if (strcmp(planner->name, "ilp") == 0 && (what & RANDOM_GAPS) == 0) {
+                assert_int_equal(plan->claim, MPL_OPTIMAL);
+                n_ilp++;
+            }
+            for (int k = 0; k < 2; k++)
+                n_found[k] += strcmp(planner->name, searches[k]) == 0 && plan->peak_bytes == least;
+            mpl_plan_free(&ctx, plan);
+        }
+        for (mpl_buffer b = 0; b < p->n; b++)
+            n_parts += p->inside[b] != b;
+        mpl_problem_free(&ctx, hull);
+        mpl_problem_free(&ctx, p);
+    }
+    print_message("%u optima above the bound in %d, %u by the integer program, %u by hill_climb, %u by "
+                  "local_search\n",
+                  n_above, ROUNDS, n_ilp, n_found[0], n_found[1]);
+    assert_true(n_above > 10 && n_parts > ROUNDS && n_found[0] > 260 && n_found[1] > 290);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* The complete search alone: from a plan that shares nothing, and from none at all within a capacity. */
+static void search_from_afar(void **state)
+{
+    static const unsigned kinds[] = {0, RANDOM_ALIGNED, RANDOM_PAIRS, RANDOM_PARALLEL | RANDOM_PAIRS,
+                                     RANDOM_GAPS};
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 24);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        mpl_problem *p = random_families(&ctx, &rng, 5 + round % 4, kinds[round % 5]);
+        mpl_plan *plan = run_planner(&ctx, mpl_planner_find("none"), p);
+        uint64_t least = optimum(&ctx, p);
+
+        for (int way = 0; way < 3; way++) {
+            mpl_exact_effort effort = {.tick_limit = UINT64_MAX, .deadline_ns = INT64_MAX, .n_threads = 1};
+            uint64_t height = plan->peak_bytes, bound = 0, most = MPL_NO_CAPACITY, offset[MOST_BUFFERS];
+            uint64_t top = 0;
+
+            memcpy(offset, plan->offset, p->n * sizeof *offset);
+            if (way > 0)
+                most = least - (way == 2);
+            assert_ok(&ctx, mpl_exact_families(&ctx, p, 0, 0, most, &effort, offset, &height, &bound));
+            for (mpl_buffer b = 0; b < p->n; b++)
+                top = mpl_max_u64(top, p->pool[b] == 0 ? offset[b] + p->bytes[b] : 0);
+            assert_int_equal(top, height);
+            if (way < 2)
+                assert_int_equal(height, least);
+            assert_int_equal(bound, least);
+        }
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Whether some buffer of member a, at `at`, may not lie where one of member c does, as the problem says it. */
+static bool plainly_bars(const mpl_packing *q, mpl_plan *plan, uint32_t a, uint64_t at, uint32_t c)
+{
+    const mpl_problem *p = q->p;
+
+    for (mpl_buffer x = 0; x < p->n; x++)
+        for (mpl_buffer y = 0; y < p->n; y++) {
+            if (p->inside[x] != q->buffer[a] || p->inside[y] != q->buffer[c])
+                continue;
+            plan->offset[x] = at + p->inside_at[x];
+            plan->offset[y] = q->offset[c] + p->inside_at[y];
+            if (plain_conflict(p, plan, x, y))
+                return true;
+        }
+    return false;
+}
+
+/* Whether an in-place pair between members a and c has a at `place`. */
+static bool plainly_on_partner(const mpl_packing *q, uint32_t a, uint32_t c, int64_t place)
+{
+    const mpl_problem *p = q->p;
+
+    for (uint32_t k = 0; k < 2 * p->n_in_place; k++) {
+        mpl_buffer x = k % 2 == 0 ? p->in_place_in[k / 2] : p->in_place_out[k / 2];
+        mpl_buffer y = k % 2 == 0 ? p->in_place_out[k / 2] : p->in_place_in[k / 2];
+
+        if (p->inside[x] == q->buffer[a] && p->inside[y] == q->buffer[c] &&
+            place + (int64_t)p->inside_at[x] == (int64_t)(q->offset[c] + p->inside_at[y]))
+            return true;
+    }
+    return false;
+}
+
+/* Members at random places: each rival's walls bar exactly the starts that its buffers bar, and count once where they do. */
+static mpl_status compare_walls(mpl_packing *q)
+{
+    mpl_ctx *ctx = q->run->ctx;
+    mpl_plan *plan = NULL;
+    uint32_t in_way[MOST_BUFFERS], n_shared = 0;
+    mpl_rng rng;
+
+    if (q->p->inside == NULL) /* wholes */
+        return MPL_OK;
+    mpl_rng_init(&rng, q->run->seed);
+    assert_ok(ctx, mpl_plan_new(ctx, q->p, &plan));
+    for (uint32_t a = 0; a < q->n; a++)
+        q->offset[a] = random_below(&rng, 12);
+    for (uint32_t a = 0; a < q->n; a++) {
+        mpl_packing_sort(q, a);
+        for (uint32_t i = q->begin[a] + 1; i < q->begin[a + 1]; i++)
+            assert_true(mpl_packing_low(q, a, i - 1) <= mpl_packing_low(q, a, i));
+        for (uint32_t i = q->pair_begin != NULL ? q->pair_begin[a] : 0;
+             q->pair_begin != NULL && i < q->pair_begin[a + 1]; i++) {
+            uint64_t place = 0;
+            bool fits = mpl_packing_on_partner(q, a, i, &place);
+
+            assert_true(plainly_on_partner(q, a, q->pair[i], (int64_t)place));
+            assert_int_equal(fits, (int64_t)place >= 0 && place % q->align[a] == 0);
+        }
+        for (uint64_t at = 0; at < 40; at++) {
+            uint32_t mixed[MOST_BUFFERS] = {0};
+
+            memset(in_way, 0, sizeof in_way);
+            for (uint32_t i = q->begin[a]; i < q->begin[a + 1]; i++) {
+                bool open = mpl_packing_shares(q, a, i, at);
+                bool covers = mpl_packing_low(q, a, i) < (int64_t)at && (int64_t)at < mpl_packing_high(q, i);
+
+                assert_true(covers || !open);
+                in_way[q->rival[i]] += covers && !open;
+                mixed[q->rival[i]] += q->wall[i].same != INT64_MAX;
+                n_shared += covers && open;
+            }
+            for (uint32_t c = 0; c < q->n; c++) {
+                assert_int_equal(in_way[c] > 0, c != a && plainly_bars(q, plan, a, at, c));
+                assert_true(in_way[c] <= 1 + mixed[c]);
+            }
+        }
+    }
+    mpl_plan_free(ctx, plan);
+    *(uint32_t *)q->run->watch->arg += n_shared;
+    return MPL_OK;
+}
+
+static void walls_say_what_conflicts(void **state)
+{
+    static const unsigned kinds[] = {0, RANDOM_PAIRS, RANDOM_GAPS, RANDOM_PARALLEL | RANDOM_PAIRS,
+                                     RANDOM_PAIRS | RANDOM_ALIGNED};
+    uint32_t n_shared = 0;
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 29);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        mpl_problem *p = random_families(&ctx, &rng, 5 + round % 4, kinds[round % 5]);
+        mpl_plan *plan = NULL;
+        mpl_run run;
+
+        mpl_run_init(&run, &ctx);
+        run.seed = round + 1;
+        run.watch = &(mpl_watch){.arg = &n_shared};
+        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+        assert_ok(&ctx, mpl_packing_run(&run, p, UINT64_MAX, compare_walls, plan));
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_true(n_shared > 20);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- by hand ------------------------------------------------------------------------------------------------------- */
+
+typedef struct made {
+    mpl_buffer inside;
+    uint64_t at, bytes;
+    uint32_t birth, death;
+} made;
+
+static mpl_problem *make(mpl_ctx *ctx, const made *m, uint32_t n)
+{
+    mpl_problem *p = NULL;
+
+    assert_ok(ctx, mpl_problem_new(ctx, "made", n, &p));
+    assert_ok(ctx, mpl_new(ctx, p->inside, n));
+    assert_ok(ctx, mpl_new(ctx, p->inside_at, n));
+    p->n_steps = 8;
+    for (mpl_buffer b = 0; b < n; b++) {
+        p->inside[b] = m[b].inside;
+        p->inside_at[b] = m[b].at;
+        p->bytes[b] = m[b].bytes;
+        p->birth[b] = m[b].birth;
+        p->death[b] = m[b].death;
+    }
+    return p;
+}
+
+/* What a whole that is there all the time needs, and what its parts need. */
+static void parts_let_others_in(void **state)
+{
+    static const struct {
+        const char *what;
+        uint32_t n;
+        made m[5];
+        uint64_t whole, parts;
+    } cases[] = {
+        {"a piece ends, and another buffer takes its place",
+         3,
+         {{0, 0, 4, 0, 2}, {0, 4, 4, 0, 6}, {2, 0, 4, 2, 6}},
+         12,
+         8},
+        {"before the last operand there is room for it",
+         3,
+         {{0, 0, 4, 0, 6}, {0, 4, 4, 4, 6}, {2, 0, 4, 1, 4}},
+         12,
+         8},
+        {"a piece in the middle ends",
+         4,
+         {{0, 0, 2, 0, 6}, {0, 2, 3, 0, 2}, {0, 5, 2, 0, 6}, {3, 0, 3, 3, 6}},
+         10,
+         7},
+        {"several small ones in a large part",
+         4,
+         {{0, 0, 6, 0, 2}, {0, 6, 1, 0, 6}, {2, 0, 3, 2, 6}, {3, 0, 3, 2, 6}},
+         13,
+         7},
+        {"two families, each where the other is not",
+         4,
+         {{0, 0, 4, 0, 3}, {0, 4, 4, 4, 6}, {2, 0, 4, 0, 3}, {2, 4, 4, 4, 6}},
+         16,
+         12},
+        {"two families side by side would be lower if they could be taken apart",
+         4,
+         {{0, 0, 1, 0, 2}, {0, 1, 3, 3, 5}, {2, 0, 3, 0, 2}, {2, 3, 1, 3, 5}},
+         8,
+         5},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mpl_problem *p = make(&ctx, cases[i].m, cases[i].n), *hull = NULL;
+        mpl_plan *plan;
+        uint32_t into[5];
+
+        assert_ok(&ctx, mpl_problem_check(&ctx, p));
+        assert_ok(&ctx, mpl_problem_hull(&ctx, p, &hull, into));
+        plan = run_planner(&ctx, mpl_planner_find("exact"), p);
+        if (plan->peak_bytes != cases[i].parts || plan->claim != MPL_OPTIMAL)
+            fail_msg("%s: %" PRIu64 " bytes, not %" PRIu64, cases[i].what, plan->peak_bytes, cases[i].parts);
+        mpl_plan_free(&ctx, plan);
+        plan = NULL;
+        {
+            mpl_run run;
+
+            mpl_run_init(&run, &ctx);
+            assert_ok(&ctx, mpl_planner_run(mpl_planner_find("exact"), &run, hull, &plan));
+        }
+        assert_int_equal(plan->peak_bytes, cases[i].whole);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, hull);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* A plan with one buffer elsewhere, and problems that are none. */
+static void refuse_wrong(void **state)
+{
+    static const made right[] = {{0, 0, 4, 0, 2}, {0, 4, 4, 0, 6}, {2, 0, 4, 2, 6}};
+    static const struct {
+        const char *what;
+        made m[3];
+        const char *message;
+    } wrongs[] = {
+        {"a chain", {{0, 0, 4, 0, 2}, {0, 4, 4, 0, 6}, {1, 0, 4, 2, 6}}, "not the lowest"},
+        {"the lowest somewhere", {{0, 4, 4, 0, 2}, {0, 4, 4, 0, 6}, {2, 0, 4, 2, 6}}, "not the lowest"},
+        {"nobody's", {{0, 0, 4, 0, 2}, {7, 4, 4, 0, 6}, {2, 0, 4, 2, 6}}, "not the lowest"},
+        {"overlap", {{0, 0, 4, 0, 2}, {0, 3, 4, 0, 6}, {2, 0, 4, 2, 6}}, "of one family overlap"},
+        {"too far", {{0, 0, 4, 0, 2}, {0, INT64_MAX, 4, 0, 6}, {2, 0, 4, 2, 6}}, "2^63"},
+    };
+    mpl_problem *p;
+    mpl_plan *plan;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+        p = make(&ctx, wrongs[i].m, 3);
+        assert_status(&ctx, mpl_problem_check(&ctx, p), MPL_EINPUT);
+        if (strstr(ctx.message, wrongs[i].message) == NULL)
+            fail_msg("%s: %s", wrongs[i].what, ctx.message);
+        mpl_problem_free(&ctx, p);
+    }
+    p = make(&ctx, right, 3);
+    plan = run_planner(&ctx, mpl_planner_find("exact"), p);
+    for (mpl_buffer b = 0; b < 2; b++)
+        for (int far = 0; far < 2; far++) { /* where nothing else is in the way, too */
+            uint64_t was = plan->offset[b];
+
+            plan->offset[b] += far ? 100 : 1;
+            plan->claim = MPL_FEASIBLE;
+            assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);
+            plan->offset[b] = was;
+        }
+    assert_ok(&ctx, mpl_verify(&ctx, p, plan));
+    assert_ok(&ctx, mpl_plan_spread(&ctx, plan, 2)); /* at its distance, but in another memory */
+    plan->spread.capacity[0] = plan->spread.capacity[1] = MPL_NO_CAPACITY;
+    plan->bound_bytes = plan->n_witness = 0;
+    assert_ok(&ctx, mpl_verify(&ctx, p, plan));
+    plan->spread.memory[1] = 1;
+    assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);
+    assert_non_null(strstr(ctx.message, "does not lie"));
+    plan->spread.memory[1] = 0;
+    p->death[0] = 3; /* it would need its bytes longer than the plan leaves them */
+    plan->offset[2] = plan->offset[0];
+    assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* A capacity between the two heights: met by parts, unknown to who sees wholes; below both: refuted by the complete ones. */
+static void capacities(void **state)
+{
+    static const made two[] = {{0, 0, 1, 0, 2}, {0, 1, 3, 3, 5}, {2, 0, 3, 0, 2}, {2, 3, 1, 3, 5}};
+    static const char *const names[] = {"exact", "ilp"};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int i = 0; i < 2; i++)
+        for (uint64_t capacity = 4; capacity <= 5; capacity++) {
+            const mpl_planner *planner = mpl_planner_find(names[i]);
+            mpl_problem *p = make(&ctx, two, 4);
+            mpl_plan *plan = NULL;
+            mpl_run run;
+
+            p->pool_capacity[0] = capacity;
+            mpl_run_init(&run, &ctx);
+            if (planner->plan != NULL) {
+                assert_ok(&ctx, mpl_planner_run(planner, &run, p, &plan));
+                assert_true((plan->claim == MPL_INFEASIBLE) == (capacity == 4));
+            }
+            mpl_plan_free(&ctx, plan);
+            mpl_problem_free(&ctx, p);
+        }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- files, folding, memory ------------------------------------------------------------------------------------------ */
+
+static void written_and_read(void **state)
+{
+    static const char file[] = "build/test_planners_families.json";
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 22);
+    for (uint32_t round = 0; round < 60; round++) {
+        mpl_problem *p = random_families(&ctx, &rng, 8, round % 2 ? RANDOM_PAIRS : RANDOM_PARALLEL);
+        mpl_plan *plan = run_planner(&ctx, mpl_planner_find("greedy_size"), p);
+        uint64_t hash = mpl_problem_hash(p);
+        mpl_plan_file read;
+
+        assert_ok(&ctx, mpl_plan_write(&ctx, file, p, plan, NULL));
+        assert_ok(&ctx, mpl_plan_read(&ctx, file, &read));
+        assert_int_equal(mpl_problem_hash(read.problem), hash);
+        assert_ok(&ctx, mpl_verify(&ctx, read.problem, read.plan));
+        assert_memory_equal(read.plan->offset, plan->offset, p->n * sizeof *plan->offset);
+        for (mpl_buffer b = 0; b < p->n; b++)
+            if (p->inside[b] != b) {
+                p->inside_at[b] += 8;
+                assert_int_not_equal(mpl_problem_hash(p), hash);
+                p->inside_at[b] -= 8;
+            }
+        mpl_plan_file_fini(&ctx, &read);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    remove(file);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Lists of rows tell of no family: what others make of such a list is a plan. */
+static void lists_have_wholes(void **state)
+{
+    static const char file[] = "build/test_planners_families.csv";
+    static const made right[] = {{0, 0, 4, 0, 2}, {0, 4, 4, 0, 6}, {2, 0, 4, 2, 6}};
+    mpl_problem *p, *read = NULL;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    p = make(&ctx, right, 3);
+    assert_ok(&ctx, mpl_csv_write(&ctx, file, p, NULL));
+    assert_ok(&ctx, mpl_csv_read(&ctx, file, &read, NULL));
+    assert_int_equal(read->n, 2);
+    assert_int_equal(read->bytes[0], 8);
+    assert_int_equal(read->death[0], 6);
+    assert_status(&ctx, mpl_problem_reverse(&ctx, p), MPL_EINPUT);
+    mpl_problem_free(&ctx, read);
+    mpl_problem_free(&ctx, p);
+    remove(file);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void survive_lost_memory(void **state)
+{
+    static const char *const names[] = {"exact", "ilp", "greedy_size", "owl", "beam", "portfolio", "none"};
+    mpl_ctx ctx;
+    mpl_rng rng;
+    mpl_problem *p;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 23);
+    p = random_families(&ctx, &rng, 8, RANDOM_PAIRS);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int64_t live = ctx.n_live;
+        mpl_status st = MPL_EMEM;
+
+        for (int64_t k = 0; st == MPL_EMEM; k++) {
+            mpl_problem *folded = NULL;
+            mpl_plan *plan = NULL;
+            uint32_t into[8];
+            mpl_run run;
+
+            mpl_run_init(&run, &ctx);
+            run.budget_ticks = 1000000;
+            ctx.n_allocs = 0, ctx.fail_after = k;
+            st = mpl_problem_fold(&ctx, p, &folded, into);
+            if (st == MPL_OK)
+                st = mpl_planner_run(mpl_planner_find(names[i]), &run, p, &plan);
+            mpl_problem_free(&ctx, folded);
+            mpl_plan_free(&ctx, plan);
+            assert_int_equal(ctx.n_live, live);
+        }
+        ctx.fail_after = -1;
+        assert_true(st == MPL_OK || st == MPL_EUNAVAIL);
+    }
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plan_all),
+        cmocka_unit_test(walls_say_what_conflicts),
+        cmocka_unit_test(search_from_afar),
+        cmocka_unit_test(parts_let_others_in),
+        cmocka_unit_test(refuse_wrong),
+        cmocka_unit_test(capacities),
+        cmocka_unit_test(written_and_read),
+        cmocka_unit_test(lists_have_wholes),
+        cmocka_unit_test(survive_lost_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,415 @@
+/* test_planners_import.c -- plans of other allocators: files worked out by hand, and what is wrong with files. */
+#include "tests/support/folder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "graphs/problem/before.h"
+#include "graphs/core/file.h"
+#include "planners/import/import.h"
+#include "planners/verify/verify.h"
+
+#define DATA "tests/data/import/"
+
+static int begin(void **state)
+{
+    (void)state;
+    return folder_make("import") != 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    return folder_remove();
+}
+
+/* ---- right files ---- */
+
+/* Values worked out by hand: peak is the furthest end; live the most bytes alive at once, pairs taken, and all but the last of a
+ * stack rounded up to its alignment. */
+static const struct {
+    const char *file, *format;
+    bool beside; /* with tensors.csv */
+    uint32_t n, n_steps, n_pairs, n_blocks;
+    uint64_t arena, peak, live;
+    const char *name; /* of buffer `at`, with its life and place */
+    uint32_t at, birth, death;
+    uint64_t offset;
+} good[] = {
+    {"small.offsets.csv", "minimalloc", false, 4, 4, 0, 0, 0, 224, 192, "d", 3, 2, 4, 192},
+    {"small.tensors.csv", "libnnc", false, 4, 0, 0, 2, 0, 168, 164, "#3", 3, 0, 0, 64},
+    {"small.xla.txt", "xla", false, 5, 7, 1, 0, 640, 640, 640, "exp", 4, 5, 7, 384},
+    {"blocks.xla.txt", "xla", false, 3, 4, 0, 2, 128, 128, 128, "c", 2, 1, 3, 96},
+    {"small.tflm.txt", "tflm", false, 4, 4, 0, 0, 0, 192, 192, "3", 3, 2, 4, 160},
+    {"old.tflm.txt", "tflm", false, 4, 5, 0, 0, 0, 224, 192, "3", 3, 2, 5, 192},
+    {"small.offline.json", "offline", true, 3, 4, 0, 0, 0, 160, 160, "2", 1, 1, 3, 96},
+    {"small.offline.bin", "offline", true, 3, 4, 0, 0, 0, 160, 160, "3", 2, 2, 4, 0},
+    {"small.offline.txt", "offline", true, 3, 4, 0, 0, 0, 160, 160, "0", 0, 0, 2, 0},
+    {"small.pytorch.json", "pytorch", false, 7, 10, 0, 0, 6144, 6144, 4396, "0x100600 of event 5", 3, 6, 10,
+     1536},
+};
+enum { N_GOOD = sizeof good / sizeof *good };
+
+static uint32_t count_blocks(const mpl_plan *plan)
+{
+    uint32_t n = 0;
+
+    for (uint32_t b = 0; plan->block != NULL && b < plan->n; b++)
+        n = plan->block[b] >= n ? plan->block[b] + 1 : n;
+    return n;
+}
+
+static void read_as_written(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_GOOD; i++) {
+        mpl_ctx ctx;
+        mpl_problem *beside = NULL;
+        const mpl_problem *p;
+        mpl_import got = {0};
+        uint64_t live = 0;
+        char path[100], label[24];
+
+        mpl_ctx_init(&ctx);
+        snprintf(path, sizeof path, DATA "%s", good[i].file);
+        if (good[i].beside)
+            assert_ok(&ctx, mpl_csv_read(&ctx, DATA "tensors.csv", &beside, NULL));
+        assert_ok(&ctx, mpl_plan_import(&ctx, path, beside, &got));
+        p = got.problem != NULL ? got.problem : beside;
+        assert_string_equal(got.format, good[i].format);
+        assert_int_equal(p->n, good[i].n);
+        assert_int_equal(p->n_in_place, good[i].n_pairs);
+        assert_int_equal(count_blocks(got.plan), good[i].n_blocks);
+        assert_int_equal(got.arena_bytes, good[i].arena);
+        assert_string_equal(mpl_buffer_label(p, good[i].at, label), good[i].name);
+        assert_int_equal(got.plan->offset[good[i].at], good[i].offset);
+        assert_ok(&ctx, mpl_verify(&ctx, p, got.plan));
+        assert_int_equal(got.plan->peak_bytes, good[i].peak);
+        if (p->before != NULL) {
+            assert_ok(&ctx, mpl_antichain(&ctx, p, 0, &live, NULL));
+        } else {
+            assert_int_equal(p->n_steps, good[i].n_steps);
+            assert_int_equal(p->birth[good[i].at], good[i].birth);
+            assert_int_equal(p->death[good[i].at], good[i].death);
+            assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &live, NULL, NULL));
+        }
+        assert_int_equal(live, good[i].live);
+        mpl_import_fini(&ctx, &got);
+        mpl_problem_free(&ctx, beside);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+/* A plan of ours, written and read as one format among others. */
+static void own_plans(void **state)
+{
+    mpl_ctx ctx;
+    mpl_import got = {0};
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_plan_import(&ctx, "tests/data/serial.plan.json", NULL, &got));
+    assert_string_equal(got.format, "memplan");
+    assert_ok(&ctx, mpl_verify(&ctx, got.problem, got.plan));
+    mpl_import_fini(&ctx, &got);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- changed files: wrong, or refused by the verifier ---- */
+
+static const struct {
+    const char *file, *from, *to; /* the first `from` of the file is replaced */
+    mpl_status status;            /* MPL_EINVALID: read, and refused by the verifier */
+    const char *says, *says_too;
+} changed[] = {
+    {"small.offsets.csv", "c,2,4,96,0", "c,2,4,96,70", MPL_EINVALID, "'b'", "'c'"},
+    {"small.offsets.csv", "192", "-192", MPL_EINPUT, ":5", "offset"},
+    {"small.offsets.csv", ",192", "", MPL_EINPUT, ":5", "fields"},
+    {"small.offsets.csv", "\nd,", "\na,", MPL_EINPUT, ":5", "already"},
+    {"small.offsets.csv", ",offset", "", MPL_EINPUT, "no plan", "offset"},
+    {"small.offsets.csv", "192", "9223372036854775808", MPL_EINPUT, ":5", "2^63"},
+
+    {"small.offsets.csv", ",offset", ",at offset", MPL_EINPUT, ":1", "'offset'"},
+
+    {"small.xla.txt", "offset=256", "offset=320", MPL_EINVALID, "'add'", "'neg'"},
+    {"small.xla.txt", "exp{}:5-6", "exp{}:4-6", MPL_EINVALID, "'neg'", "'exp'"},
+    {"small.xla.txt", "neg{}:4-5", "neg{}:4-6", MPL_EINVALID, "'neg'", "'exp'"},
+    {"small.xla.txt", "neg{}:4-5", "neg{}:5-5", MPL_EINVALID, "'neg'", "'exp'"},
+    {"small.xla.txt", "add{}:3-5", "odd{}:3-5", MPL_EINPUT, ":10", "'add'"},
+    {"small.xla.txt", "add{}:3-5", "mul{}:3-5", MPL_EINPUT, ":29", "second"},
+    {"small.xla.txt", "add{}:3-5", "add{}:5-3", MPL_EINPUT, ":29", "ends before"},
+    {"small.xla.txt", "add{}:3-5", "add{}:3", MPL_EINPUT, ":29", "live range"},
+    {"small.xla.txt", "<7 ", "<6 ", MPL_EINPUT, ":13", "line 12"},
+    {"small.xla.txt", "offset=384", "offset=385", MPL_EINPUT, ":12", "beyond"},
+    {"small.xla.txt", "size 640", "size 639", MPL_EINPUT, ":12", "beyond"},
+    {"small.xla.txt", "size 640", "size 18446744073709551616", MPL_EINPUT, ":8", "size"},
+    {"small.xla.txt", "size 640", "room 640", MPL_EINPUT, ":8", "size"},
+    {"small.xla.txt", "(size=128,offset=256)", "(size=128)", MPL_EINPUT, ":10", "offset"},
+    {"small.xla.txt", "(size=128", "(size=x", MPL_EINPUT, ":10", "size"},
+    {"small.xla.txt", "<3 add @0>", "<3add@0>", MPL_EINPUT, ":10", "value"},
+    {"small.xla.txt", "temp:", "temp", MPL_EINPUT, ":8", "cut"},
+    {"small.xla.txt", "preallocated-temp", "thread-local", MPL_EINPUT, "preallocated-temp", "nothing"},
+    {"small.xla.txt", "BufferLiveRange", "Nothing", MPL_EINPUT, "-live-range.txt", ""},
+    {"small.xla.txt", "exp{}:5-6", "exp{}:5-9223372036854775808", MPL_EINPUT, ":32", "live range"},
+
+    {"small.tflm.txt", "offset=160", "offset=150", MPL_EINVALID, "'1'", "'3'"},
+    {"small.tflm.txt", "last_used=2", "last_used=0", MPL_EINPUT, ":3", "last use before"},
+    {"small.tflm.txt", "(id=2)", "(id=1)", MPL_EINPUT, ":4", "buffer 1 where 2"},
+    {"small.tflm.txt", "size=64", "size=0", MPL_EINPUT, ":3", "no bytes"},
+    {"small.tflm.txt", "size=64", "size=-64", MPL_EINPUT, ":3", "size"},
+    {"small.tflm.txt", "size=64", "size=99999999999999999999", MPL_EINPUT, ":3", "size"},
+    {"small.tflm.txt", "first_used=1 ", "", MPL_EINPUT, ":3", "first_used"},
+    {"old.tflm.txt", "calculated offset: 96", "calculated offset: x", MPL_EINPUT, ":2", "offset"},
+    {"old.tflm.txt", "calculated offset: 96", "calculated offset: 95", MPL_EINVALID, "'0'", "'1'"},
+
+    {"small.offline.json", "96", "95", MPL_EINVALID, "'0'", "'2'"},
+    {"small.offline.json", "4, 0", "5, 0", MPL_EINPUT, "5 offsets", "4 are"},
+    {"small.offline.json", "[1", "[2", MPL_EINPUT, "version", ""},
+    {"small.offline.json", "-1", "-2", MPL_EINPUT, "tensor 1", "-2"},
+    {"small.offline.json", "-1", "7", MPL_EINPUT, "tensor 1", "no buffer 1"},
+    {"small.offline.json", "96", "-1", MPL_EINPUT, "tensor 2", "run time"},
+    {"small.offline.json", "96", "2147483648", MPL_EINPUT, "number 6", "32-bit"},
+    {"small.offline.json", "96", "\"96\"", MPL_EINPUT, "other than a number", ""},
+    {"small.offline.json", "]}", "]", MPL_EINPUT, "cut", ""},
+    {"small.offline.txt", "4, 0, -1, 96, 0", "3, 0, -1, 96", MPL_EINPUT, "buffer 3", "beyond"},
+    {"small.offline.txt", "1, 0, 4, 0, -1, 96, 0", "1 0", MPL_EINPUT, "begin with", ""},
+
+    {"small.pytorch.json", "\"addr\": 1049600", "\"addr\": 1049500", MPL_EINVALID, "event 1", "event 2"},
+    {"small.pytorch.json", "\"addr\": 1050112", "\"addr\": 9050112", MPL_EINPUT, "no segment", ""},
+    {"small.pytorch.json", "\"action\": \"alloc\"", "\"\\\n\"", MPL_EINPUT, "no JSON", ""},
+    {"small.pytorch.json", "free_completed", "nothing", MPL_EINPUT, "event 7", "event 1 "},
+    {"small.pytorch.json", "\"action\": \"alloc\", \"addr\": 1050112",
+     "\"action\": \"free_completed\", \"addr\": 1049600", MPL_EINPUT, "0x100400", "free before"},
+    {"small.pytorch.json", "\"requested_size\": 300", "\"requested_size\": 513", MPL_EINPUT, "segment 0",
+     "asked"},
+    {"small.pytorch.json", "active_pending_free", "inactive", MPL_OK, "", ""},
+    {"small.pytorch.json", "\"size\": 512, \"state\": \"inactive\"", "\"size\": 512", MPL_EINPUT, "segment 0",
+     "state"},
+    {"small.pytorch.json", "\"addr\": 1049600", "\"addr\": -1", MPL_EINPUT, "event 2", "addr"},
+    {"small.pytorch.json", "\"size\": 1024, \"time_us\": 2", "\"size\": 1.5", MPL_EINPUT, "event 1", "size"},
+    {"small.pytorch.json", "\"total_size\": 2048", "\"total_size\": 9223372036854775807", MPL_EINPUT, "2^63",
+     ""},
+    {"small.pytorch.json", "\"total_size\": 2048", "\"total_size\": 99999999999999999999", MPL_EINPUT, "JSON",
+     ""},
+    {"small.pytorch.json", "\"size\": 2048, \"stream\"", "\"size\": 9048, \"stream\"", MPL_EINPUT, "event 0",
+     "reserved"},
+    {"small.pytorch.json", "\"action\": \"alloc\"", "\"act\": \"alloc\"", MPL_EINPUT, "event 1", "action"},
+    {"small.pytorch.json", "\"device_traces\": [[", "\"device_traces\": [], \"x\": [[", MPL_EINPUT, "history",
+     ""},
+    {"small.pytorch.json", "\"device_traces\": [[", "\"device_traces\": 3, \"x\": [[", MPL_EINPUT, "lists",
+     ""},
+};
+
+static char *load(mpl_ctx *ctx, const char *file, size_t *size)
+{
+    char path[100], *text = NULL;
+
+    snprintf(path, sizeof path, DATA "%s", file);
+    assert_ok(ctx, mpl_file_read(ctx, path, &text, size));
+    return text;
+}
+
+static void check_message(const mpl_ctx *ctx, const char *what)
+{
+    if (strncmp(ctx->message, folder, strlen(folder)) != 0 || strchr(ctx->message, '\n') != NULL)
+        fail_msg("%s: not one line that begins with the path: %s", what, ctx->message);
+}
+
+/* Faults: a check that is left out, a wrong line, a verifier that is not asked. */
+static void changes_are_seen(void **state)
+{
+    mpl_ctx ctx;
+    mpl_problem *beside = NULL;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_csv_read(&ctx, DATA "tensors.csv", &beside, NULL));
+    for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
+        size_t size, n = strlen(changed[i].from), m = strlen(changed[i].to);
+        char *text = load(&ctx, changed[i].file, &size), *at = strstr(text, changed[i].from), *now;
+        mpl_import got = {0};
+        mpl_status st;
+
+        assert_non_null(at);
+        now = malloc(size + m + 1);
+        memcpy(now, text, (size_t)(at - text));
+        memcpy(now + (at - text), changed[i].to, m);
+        memcpy(now + (at - text) + m, at + n, size - n - (size_t)(at - text));
+        st = mpl_plan_import(&ctx, folder_put("changed", now, size - n + m), beside, &got);
+        if (st == MPL_EINPUT)
+            check_message(&ctx, changed[i].to);
+        if (st == MPL_OK)
+            st = mpl_verify(&ctx, got.problem != NULL ? got.problem : beside, got.plan);
+        if (st != changed[i].status || (st != MPL_OK && (strchr(ctx.message, '\n') != NULL ||
+                                                         strstr(ctx.message, changed[i].says) == NULL ||
+                                                         strstr(ctx.message, changed[i].says_too) == NULL)))
+            fail_msg("%s with '%s': %s: %s", changed[i].file, changed[i].to, mpl_status_name(st),
+                     ctx.message);
+        free(now);
+        mpl_free(&ctx, text);
+        mpl_import_fini(&ctx, &got);
+    }
+    mpl_problem_free(&ctx, beside);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Every file cut at every byte: bad input in one line, or a smaller plan where the format has no end. */
+static void cut_files(void **state)
+{
+    mpl_ctx ctx;
+    mpl_problem *beside = NULL;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_csv_read(&ctx, DATA "tensors.csv", &beside, NULL));
+    for (int i = 0; i < N_GOOD; i++) {
+        bool json = strstr(good[i].file, ".json") != NULL;
+        size_t size;
+        char *text;
+
+        if (strcmp(good[i].format, "libnnc") == 0) /* known by its name; and two files */
+            continue;
+        text = load(&ctx, good[i].file, &size);
+        for (size_t n = 0; n + 2 < size; n++) {
+            mpl_import got = {0};
+            mpl_status st = mpl_plan_import(&ctx, folder_put("cut", text, n), beside, &got);
+
+            if (st != MPL_EINPUT && (st != MPL_OK || json || n == 0))
+                fail_msg("%s cut to %zu: %s", good[i].file, n, mpl_status_name(st));
+            if (st == MPL_EINPUT)
+                check_message(&ctx, good[i].file);
+            mpl_import_fini(&ctx, &got);
+        }
+        mpl_free(&ctx, text);
+    }
+    mpl_problem_free(&ctx, beside);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* XLA's two files beside each other, as it writes them. */
+static void xla_in_two_files(void **state)
+{
+    mpl_ctx ctx;
+    mpl_import got = {0};
+    size_t size, n;
+    char *text, *ranges, path[200];
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    text = load(&ctx, "small.xla.txt", &size);
+    ranges = strstr(text, "HloLiveRange");
+    n = (size_t)(ranges - text);
+    snprintf(path, sizeof path, "%s", folder_put("m-buffer-assignment.txt", text, n));
+    assert_status(&ctx, mpl_plan_import(&ctx, path, NULL, &got), MPL_EINPUT);
+    assert_non_null(strstr(ctx.message, "m-live-range.txt"));
+    folder_put("m-live-range.txt", ranges, size - n);
+    assert_ok(&ctx, mpl_plan_import(&ctx, path, NULL, &got));
+    assert_int_equal(got.problem->n, 5);
+    assert_non_null(strstr(got.note, "3 allocations of 324 bytes"));
+    mpl_free(&ctx, text);
+    mpl_import_fini(&ctx, &got);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Segments that are given back raise what was reserved before, those that are taken lower it; and addresses are no arena. */
+static void segments_come_and_go(void **state)
+{
+    static const struct {
+        const char *requested; /* what the event that asks for a free becomes, of the same length */
+        uint64_t arena;
+    } table[] = {{"\"free_requested\"", 4096 + 2048 + 2048}, {"\"segment_alloc\" ", 4096 + 2048 + 1024}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        mpl_ctx ctx;
+        mpl_import got = {0};
+        size_t size;
+        char *text, *taken, *asked;
+
+        mpl_ctx_init(&ctx);
+        text = load(&ctx, "small.pytorch.json", &size);
+        taken = strstr(text, "\"segment_alloc\"");
+        asked = strstr(text, "\"free_requested\"");
+        assert_non_null(taken);
+        assert_non_null(asked);
+        memcpy(taken, "\"segment_free\" ", 15);
+        memcpy(asked, table[i].requested, 16);
+        assert_ok(&ctx, mpl_plan_import(&ctx, folder_put("freed.json", text, size), NULL, &got));
+        assert_true(got.returns_memory);
+        assert_non_null(strstr(got.note, "given back"));
+        assert_int_equal(got.arena_bytes, table[i].arena);
+        mpl_free(&ctx, text);
+        mpl_import_fini(&ctx, &got);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+static void nothing_that_is_a_plan(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t n;
+        const char *says;
+    } table[] = {{"", 0, "empty"},
+                 {"hello\n", 6, "no plan"},
+                 {"\x1c\0\0\0TFL3\0\0\0\0", 12, ".tflite"},
+                 {"{\"a\": 1}", 8, "no plan file"},
+                 {"id,lower,upper,size\na,0,1,2\n", 28, "'offset'"},
+                 {"1 0 1 0", 7, "GRAPH"}};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        mpl_import got = {0};
+
+        assert_status(&ctx, mpl_plan_import(&ctx, folder_put("odd", table[i].text, table[i].n), NULL, &got),
+                      MPL_EINPUT);
+        check_message(&ctx, table[i].text);
+        if (strstr(ctx.message, table[i].says) == NULL)
+            fail_msg("'%s': does not say '%s': %s", table[i].text, table[i].says, ctx.message);
+    }
+    assert_null(mpl_plan_format(&ctx, "/nonexistent"));
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* The k-th allocation fails, for every k: MPL_EMEM, nothing kept. */
+static void memory_runs_out(void **state)
+{
+    mpl_ctx ctx;
+    mpl_problem *beside = NULL;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_csv_read(&ctx, DATA "tensors.csv", &beside, NULL));
+    for (int i = 0; i < N_GOOD; i++) {
+        mpl_status st = MPL_EMEM;
+        char path[100];
+
+        snprintf(path, sizeof path, DATA "%s", good[i].file);
+        for (int64_t k = 0; st == MPL_EMEM; k++) {
+            mpl_ctx limited;
+            mpl_import got = {0};
+
+            mpl_ctx_init(&limited);
+            limited.fail_after = k;
+            st = mpl_plan_import(&limited, path, beside, &got);
+            mpl_import_fini(&limited, &got);
+            assert_int_equal(limited.n_live, 0);
+        }
+        assert_int_equal(st, MPL_OK);
+    }
+    mpl_problem_free(&ctx, beside);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(read_as_written),        cmocka_unit_test(own_plans),
+        cmocka_unit_test(changes_are_seen),       cmocka_unit_test(cut_files),
+        cmocka_unit_test(xla_in_two_files),       cmocka_unit_test(segments_come_and_go),
+        cmocka_unit_test(nothing_that_is_a_plan), cmocka_unit_test(memory_runs_out),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}

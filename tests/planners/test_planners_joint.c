@@ -1,0 +1,338 @@
+/* Order and placement together: the least arena over every order of small graphs, each placed by the exact planner. */
+#include "tests/support/all_orders.h"
+#include "tests/support/random_training.h"
+
+#include "graphs/orders/orders.h"
+#include "planners/search/joint.h"
+
+extern const mpl_planner mpl_planner_exact;
+
+static uint64_t placed(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, const mpl_problem_options *o)
+{
+    mpl_problem *p = NULL;
+    mpl_value_map *map = NULL;
+    mpl_plan *plan = NULL;
+    mpl_run run;
+    uint64_t bytes;
+
+    assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, o, &p, &map));
+    mpl_run_init(&run, ctx);
+    assert_ok(ctx, mpl_planner_run(&mpl_planner_exact, &run, p, &plan));
+    assert_int_equal(plan->claim, MPL_OPTIMAL);
+    bytes = plan->peak_bytes;
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
+    mpl_value_map_free(ctx, map);
+    return bytes;
+}
+
+/* The least of either over all orders. */
+typedef struct leasts {
+    uint64_t arena, live;
+} leasts;
+
+static void judge(all_orders *all)
+{
+    leasts *least = all->arg;
+
+    least->live = mpl_min_u64(least->live, live_peak(all->ctx, all->g, all->order, all->o));
+    least->arena = mpl_min_u64(least->arena, placed(all->ctx, all->g, all->order, all->o));
+}
+
+/* joint against all orders of g; false: there are more orders than that. */
+static bool check_joint(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o, uint64_t most,
+                        uint64_t *apart, uint64_t *listed)
+{
+    leasts least = {UINT64_MAX, UINT64_MAX};
+    all_orders all = {.ctx = ctx, .g = g, .o = o, .each = judge, .arg = &least, .most = most};
+    mpl_order_run run;
+    mpl_op order[16];
+
+    assert_true(g->n_ops <= 16);
+    visit_orders(&all);
+    if (all.n == most)
+        return false;
+    mpl_order_run_init(&run, ctx);
+    run.options = o;
+    assert_ok(ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
+    assert_int_equal(run.live_bytes, least.arena);
+    assert_int_equal(run.bound_bytes, least.arena);
+    assert_int_equal(placed(ctx, g, order, o), least.arena);
+    *apart += least.arena > least.live;
+    *listed += run.method != NULL && strcmp(run.method, "orders") == 0;
+    return true;
+}
+
+static void least_arena_of_all(void **state)
+{
+    const char *text = getenv("MPL_ORDERS");
+    uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : 400, apart = 0, listed = 0;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (uint64_t seed = 0; seed < n_graphs; seed++) {
+        mpl_graph *g = random_graph(&ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
+        mpl_problem_options o = random_options(seed);
+
+        o.pin_inputs = true;
+        assert_true(check_joint(&ctx, g, &o, UINT64_MAX, &apart, &listed));
+        mpl_graph_free(&ctx, g);
+    }
+    print_message("%" PRIu64 " graphs: %" PRIu64 " need more than the least peak, %" PRIu64
+                  " took all orders\n",
+                  n_graphs, apart, listed);
+    assert_true(listed > 0);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Graphs that update weights: small ones against all orders, and what trains small networks, which is proved. */
+static void training_graphs(void **state)
+{
+    static const char *const zoo[] = {
+        "mlp:mode=train,update=sgd",
+        "mlp:batch=3,mode=train,update=adam",
+        "mnist_conv:mode=train,update=sgd",
+        "lstm:layers=1,steps=1,hidden=16,mode=train,update=sgd",
+    };
+    uint64_t apart = 0, listed = 0, n = 0;
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        mpl_graph *g = seed % 3 == 2 ? random_training(&ctx, seed, 1 + (uint32_t)(seed % 2))
+                                     : random_update_graph(&ctx, seed, 2 + (uint32_t)(seed % 4));
+        mpl_problem_options o = random_options(seed);
+
+        o.pin_inputs = true;
+        n += check_joint(&ctx, g, &o, 400, &apart, &listed);
+        mpl_graph_free(&ctx, g);
+    }
+    print_message("%" PRIu64 " graphs with updates: %" PRIu64 " need more than the least peak, %" PRIu64
+                  " took all orders\n",
+                  n, apart, listed);
+    assert_true(n > 150);
+    for (size_t i = 0; i < sizeof zoo / sizeof *zoo; i++) {
+        mpl_problem_options o = mpl_problem_options_default();
+        mpl_graph *g = NULL;
+        mpl_order_run run;
+        mpl_op order[MPL_ORDER_LIST_MOST];
+
+        o.concat = MPL_CONCAT_COPY;
+        assert_ok(&ctx, mpl_zoo_build(&ctx, zoo[i], &g));
+        assert_in_range(g->n_ops, 10, MPL_ORDER_LIST_MOST);
+        mpl_order_run_init(&run, &ctx);
+        run.options = &o;
+        assert_ok(&ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
+        assert_int_equal(run.bound_bytes, run.live_bytes);
+        assert_int_equal(placed(&ctx, g, order, &o), run.live_bytes);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+enum { MOST_ORDERS = 6000, PAIR_WORDS = 16 };
+
+/* Pairs of buffers that are alive at once and may not overlap, as a bit set: buffers have the same ids in every order. */
+static void conflicts_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, const mpl_problem_options *o,
+                         uint64_t *set)
+{
+    mpl_problem *p = NULL;
+    mpl_value_map *map = NULL;
+
+    memset(set, 0, PAIR_WORDS * sizeof *set);
+    assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, o, &p, &map));
+    assert_true(p->n * p->n <= 64 * PAIR_WORDS);
+    for (mpl_buffer a = 0; a < p->n; a++)
+        for (mpl_buffer b = 0; b < p->n; b++) {
+            bool apart = a == b || !mpl_conflict(p, a, b);
+
+            for (uint32_t i = 0; i < p->n_in_place; i++)
+                apart = apart || (p->in_place_in[i] == a && p->in_place_out[i] == b) ||
+                        (p->in_place_in[i] == b && p->in_place_out[i] == a);
+            if (!apart)
+                set[(a * p->n + b) / 64] |= UINT64_C(1) << ((a * p->n + b) % 64);
+        }
+    mpl_problem_free(ctx, p);
+    mpl_value_map_free(ctx, map);
+}
+
+static bool within(const uint64_t *a, const uint64_t *b)
+{
+    for (int w = 0; w < PAIR_WORDS; w++)
+        if ((a[w] & ~b[w]) != 0)
+            return false;
+    return true;
+}
+
+/* Pairs of each listed order that are alive at once. */
+typedef struct listing {
+    uint64_t (*set)[PAIR_WORDS];
+    uint32_t n;
+} listing;
+
+/* What is alive at once in any order is so in one that is listed, or more is not. */
+static void is_listed(all_orders *all)
+{
+    const listing *listed = all->arg;
+    uint64_t set[PAIR_WORDS];
+    bool found = false;
+
+    conflicts_of(all->ctx, all->g, all->order, all->o, set);
+    for (uint32_t i = 0; i < listed->n && !found; i++)
+        found = within(listed->set[i], set);
+    assert_true(found);
+}
+
+static void listed_orders_suffice(void **state)
+{
+    uint64_t n_listed = 0, there_are = 0, (*listed)[PAIR_WORDS] = calloc(MOST_ORDERS, sizeof *listed);
+    mpl_ctx ctx;
+
+    (void)state;
+    assert_non_null(listed);
+    mpl_ctx_init(&ctx);
+    for (uint64_t seed = 0; seed < 600; seed++) {
+        mpl_graph *g = random_graph(&ctx, seed, 3 + (uint32_t)(seed % 5), 3 + (uint32_t)(seed / 5 % 4));
+        mpl_problem_options o = random_options(seed);
+        listing those = {.set = listed};
+        all_orders all = {.ctx = &ctx, .g = g, .o = &o, .each = is_listed, .arg = &those};
+        mpl_order_list *list = NULL;
+        mpl_op order[16];
+        uint64_t ticks = 0;
+        uint32_t n = 0;
+        bool found = true, ended = false;
+
+        o.pin_inputs = true;
+        for (mpl_op op = 0; op < g->n_ops; op++)
+            order[op] = op;
+        assert_ok(&ctx, mpl_order_list_new(&ctx, g, &o, order, &list));
+        while (found) {
+            assert_ok(&ctx,
+                      mpl_order_list_next(list, UINT64_MAX / 4, UINT64_MAX, &ticks, order, &found, &ended));
+            assert_true(n < MOST_ORDERS);
+            if (found)
+                conflicts_of(&ctx, g, order, &o, listed[n++]);
+        }
+        assert_true(ended);
+        those.n = n;
+        visit_orders(&all);
+        n_listed += n;
+        there_are += all.n;
+        mpl_order_list_free(list);
+        mpl_graph_free(&ctx, g);
+    }
+    print_message("%" PRIu64 " of %" PRIu64 " orders were listed\n", n_listed, there_are);
+    assert_true(n_listed * 2 < there_are);
+    free(listed);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Events of a list whose least height is above its peak of 8 units (roots[0] of small_problem.h): a size is born, or -i - 1: the i-th one dies. */
+static const int above_the_peak[] = {4, 3, -1, 3, 2, -2, 1, 1, -3, -6, 4, -5, -4, 4, -7, -8};
+
+enum { N_EVENTS = sizeof above_the_peak / sizeof *above_the_peak, UNIT = 256 };
+
+static mpl_value product(mpl_ctx *ctx, mpl_graph *g, uint32_t event, mpl_value a, int64_t rows,
+                         int64_t columns, mpl_value plus)
+{
+    static uint32_t count;
+    char name[2][32];
+    mpl_shape shape = {2, {rows, columns}};
+    mpl_value in[3] = {a, MPL_NONE, plus}, out;
+
+    snprintf(name[0], sizeof name[0], "w%u", count);
+    snprintf(name[1], sizeof name[1], "event%u.%u", event, count++);
+    assert_ok(ctx, mpl_graph_add_value(ctx, g, name[0], MPL_WEIGHT, MPL_TYPE_f32, &shape, &in[1]));
+    assert_ok(ctx,
+              mpl_graph_add_op(ctx, g, plus == MPL_NONE ? MPL_OP_matmul : MPL_OP_gemm, name[1],
+                               plus == MPL_NONE ? 2 : 3, in, 0, NULL, 1, (const char *[]){name[1]}, &out));
+    return out;
+}
+
+/* A token of no bytes goes from event to event, so that there is but one order; a gemm reads what dies, and the token. */
+static mpl_graph *graph_of_events(mpl_ctx *ctx)
+{
+    mpl_shape nothing = {2, {1, 0}};
+    mpl_graph *g = NULL;
+    mpl_value token, born[N_EVENTS];
+    int64_t size[N_EVENTS];
+    uint32_t n = 0;
+
+    assert_ok(ctx, mpl_graph_new(ctx, "events", &g));
+    assert_ok(ctx, mpl_graph_add_value(ctx, g, "token", MPL_INPUT, MPL_TYPE_f32, &nothing, &token));
+    for (uint32_t i = 0; i < N_EVENTS; i++) {
+        int e = above_the_peak[i];
+        uint32_t which = e > 0 ? n : (uint32_t)(-e - 1);
+
+        if (e > 0) {
+            size[n] = e * UNIT;
+            born[n] = product(ctx, g, i, token, 0, size[n], MPL_NONE);
+            n++;
+        }
+        token = product(ctx, g, i, born[which], size[which], 0, token);
+    }
+    assert_ok(ctx, mpl_graph_add_output(ctx, g, token));
+    assert_ok(ctx, mpl_graph_finish(ctx, g));
+    return g;
+}
+
+static void above_the_least_peak(void **state)
+{
+    mpl_ctx ctx;
+    mpl_graph *g;
+    mpl_problem_options o = mpl_problem_options_default();
+    mpl_order_run run;
+    mpl_op order[64];
+    uint64_t peak;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    o.align = 4;
+    g = graph_of_events(&ctx);
+    mpl_order_run_init(&run, &ctx);
+    run.options = &o;
+    assert_ok(&ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
+    peak = run.live_bytes;
+    assert_int_equal(run.bound_bytes, peak);
+    assert_int_equal(peak / (4 * UNIT), 8);
+    assert_ok(&ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
+    assert_int_equal(run.live_bytes, run.bound_bytes);
+    assert_int_equal(run.live_bytes, placed(&ctx, g, order, &o));
+    assert_true(run.live_bytes > peak);
+    assert_string_equal(run.method, "orders");
+    mpl_graph_free(&ctx, g);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void survive_lost_memory(void **state)
+{
+    mpl_ctx ctx;
+    mpl_graph *g;
+    mpl_status st = MPL_EMEM;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    g = random_graph(&ctx, 3, 6, 4);
+    for (int64_t k = 0, live = ctx.n_live; st == MPL_EMEM; k++) {
+        mpl_op order[16];
+
+        ctx.n_allocs = 0, ctx.fail_after = k;
+        st = mpl_order_joint.make(&ctx, g, order);
+        assert_int_equal(ctx.n_live, live);
+    }
+    assert_ok(&ctx, st);
+    mpl_graph_free(&ctx, g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(least_arena_of_all),    cmocka_unit_test(training_graphs),
+        cmocka_unit_test(listed_orders_suffice), cmocka_unit_test(above_the_least_peak),
+        cmocka_unit_test(survive_lost_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

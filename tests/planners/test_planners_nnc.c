@@ -1,0 +1,262 @@
+/* NNC: production's recorded problems and plans, its ratios on lists, invariants on random problems. */
+#include "tests/support/test.h"
+
+#include "graphs/problem/before.h"
+#include "graphs/core/rng.h"
+#include "planners/planner.h"
+#include "planners/verify/verify.h"
+
+/* Planned bytes of one planner on a problem, verified by the door. */
+static uint64_t planned(mpl_ctx *ctx, const char *name, const mpl_problem *p, mpl_plan **keep)
+{
+    mpl_run run;
+    mpl_plan *plan = NULL;
+    uint64_t bytes;
+
+    mpl_run_init(&run, ctx);
+    assert_non_null(mpl_planner_find(name));
+    assert_ok(ctx, mpl_planner_run(mpl_planner_find(name), &run, p, &plan));
+    bytes = plan->peak_bytes;
+    if (keep != NULL)
+        *keep = plan;
+    else
+        mpl_plan_free(ctx, plan);
+    return bytes;
+}
+
+static const struct {
+    const char *name;
+    double bound_mib;      /* as ../shared/ALGORITHMS.md gives it, two decimals */
+    double production_mib; /* libnnc's arena */
+} records[] = {
+    {"resnet50_1_infer", 13.02, 13.02},      {"densenet121_1_infer", 6.89, 8.42},
+    {"inceptionv3_1_infer", 10.55, 13.19},   {"lstm_32_infer", 8.25, 8.25},
+    {"resnet50_16_train", 1225.20, 1225.20}, {"vgg16_16_train", 931.00, 931.00},
+};
+
+/* The recorded plan with its blocks end to end. */
+static mpl_plan *production_plan(mpl_ctx *ctx, const mpl_problem *p, const mpl_nnc_record *record)
+{
+    mpl_plan *plan = NULL;
+    uint64_t base = 0;
+
+    assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
+    plan->claim = MPL_FEASIBLE;
+    for (uint64_t block = 0; block < 4096; block++) {
+        uint64_t end = 0;
+
+        for (mpl_buffer b = 0; b < p->n; b++)
+            if (record->block[b] == block) {
+                plan->offset[b] = base + record->offset[b];
+                end = mpl_max_u64(end, record->offset[b] + p->bytes[b]);
+            }
+        base += (end + 63) / 64 * 64;
+    }
+    return plan;
+}
+
+static void production_is_reproduced(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    skip_without(MPL_SHARED "/libnnc");
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
+        char path[200];
+        mpl_problem *p = NULL;
+        mpl_nnc_record record = {0};
+        mpl_plan *plan;
+        uint64_t bound, mine;
+
+        snprintf(path, sizeof path, MPL_SHARED "/libnnc/%s.tensors.csv", records[i].name);
+        assert_ok(&ctx, mpl_nnc_read(&ctx, path, &p, &record));
+        assert_true(record.has_plan);
+        assert_ok(&ctx, mpl_antichain(&ctx, p, 0, &bound, NULL));
+        assert_true(bound / 1048576.0 > records[i].bound_mib - 0.005 &&
+                    bound / 1048576.0 < records[i].bound_mib + 0.005);
+        plan = production_plan(&ctx, p, &record);
+        assert_ok(&ctx, mpl_verify(&ctx, p, plan));
+        assert_true(plan->peak_bytes / 1048576.0 > records[i].production_mib - 0.005 &&
+                    plan->peak_bytes / 1048576.0 < records[i].production_mib + 0.005);
+        mine = planned(&ctx, "nnc_2019", p, NULL);
+        assert_true(mine * 1000 >= plan->peak_bytes * 999 && mine * 1000 <= plan->peak_bytes * 1001);
+        assert_int_equal(planned(&ctx, "nnc_arena", p, NULL), bound);
+        assert_true(planned(&ctx, "nnc_2018", p, NULL) >= bound);
+        mpl_plan_free(&ctx, plan);
+        mpl_nnc_record_fini(&ctx, &record);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Production's plan with any one tensor moved by one alignment step onto one that it interferes with. */
+static void moved_tensors_are_refused(void **state)
+{
+    mpl_ctx ctx;
+    uint32_t n_refused = 0;
+
+    (void)state;
+    skip_without(MPL_SHARED "/libnnc");
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
+        char path[200];
+        mpl_problem *p = NULL;
+        mpl_nnc_record record = {0};
+        mpl_plan *plan;
+
+        snprintf(path, sizeof path, MPL_SHARED "/libnnc/%s.tensors.csv", records[i].name);
+        assert_ok(&ctx, mpl_nnc_read(&ctx, path, &p, &record));
+        plan = production_plan(&ctx, p, &record);
+        for (mpl_buffer a = 0; a < p->n; a++) {
+            mpl_buffer b = 0;
+
+            plan->offset[a] += 64;
+            while (b < p->n && !(mpl_conflict(p, a, b) && plan->offset[a] < plan->offset[b] + p->bytes[b] &&
+                                 plan->offset[b] < plan->offset[a] + p->bytes[a]))
+                b++;
+            if (b < p->n) { /* it came to lie on an interfering one */
+                assert_status(&ctx, mpl_verify(&ctx, p, plan), MPL_EINVALID);
+                n_refused++;
+            } else {
+                assert_ok(&ctx, mpl_verify(&ctx, p, plan));
+            }
+            plan->offset[a] -= 64;
+        }
+        mpl_plan_free(&ctx, plan);
+        mpl_nnc_record_fini(&ctx, &record);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_true(n_refused > 100);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Ratios to peak live that libnnc's allocator shows on the lists; ties differ, so within 5 %. */
+static const struct {
+    const char *name;
+    double ratio;
+} lists[] = {
+    {"A", 1.27}, {"C", 1.40}, {"D", 1.30}, {"E", 1.45}, {"G", 1.47}, {"I", 1.67}, {"J", 1.24}, {"K", 1.44},
+};
+
+static void lists_are_near_production(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    skip_without(MPL_SHARED "/minimalloc");
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        char path[200];
+        mpl_problem *p = NULL;
+        uint64_t peak, mine;
+
+        snprintf(path, sizeof path, MPL_SHARED "/minimalloc/%s.1048576.csv", lists[i].name);
+        assert_ok(&ctx, mpl_csv_read(&ctx, path, &p, NULL));
+        assert_ok(&ctx, mpl_peak_live(&ctx, p, 0, &peak, NULL, NULL));
+        mine = planned(&ctx, "nnc_2019", p, NULL);
+        assert_true((double)mine / (double)peak > lists[i].ratio * 0.95);
+        assert_true((double)mine / (double)peak < lists[i].ratio * 1.05);
+        assert_true(planned(&ctx, "nnc_arena", p, NULL) <= mine);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng)
+{
+    uint32_t n = 1 + (uint32_t)mpl_rng_below(rng, 30), odds = 2 + (uint32_t)mpl_rng_below(rng, 12);
+    uint32_t from[30 * 30], to[30 * 30];
+    size_t n_arcs = 0;
+    mpl_problem *p = NULL;
+    mpl_before *o = NULL;
+
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = a + 1; b < n; b++)
+            if (mpl_rng_below(rng, odds) == 0) {
+                from[n_arcs] = n - 1 - a; /* descending ids: nothing may lean on ascending ones */
+                to[n_arcs++] = n - 1 - b;
+            }
+    assert_ok(ctx, mpl_before_from_arcs(ctx, n, n_arcs, from, to, &o));
+    assert_ok(ctx, mpl_problem_new(ctx, "random", n, &p));
+    p->before = o;
+    for (uint32_t b = 0; b < n; b++) {
+        p->bytes[b] = 1 + mpl_rng_below(rng, 20);
+        p->align[b] = 1u << mpl_rng_below(rng, 4);
+    }
+    return p;
+}
+
+static void random_problems(void **state)
+{
+    static const char *const names[] = {"nnc_2018", "nnc_2019", "nnc_arena"};
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 7);
+    for (int round = 0; round < 300; round++) {
+        mpl_problem *p = random_problem(&ctx, &rng);
+        uint64_t bound, got[3];
+
+        assert_ok(&ctx, mpl_antichain(&ctx, p, 0, &bound, NULL));
+        for (int k = 0; k < 3; k++) {
+            mpl_plan *one = NULL, *other = NULL;
+            mpl_run run;
+
+            mpl_run_init(&run, &ctx);
+            run.budget_ticks = 20000;
+            assert_ok(&ctx, mpl_planner_run(mpl_planner_find(names[k]), &run, p, &one));
+            mpl_run_init(&run, &ctx);
+            run.budget_ticks = 20000;
+            assert_ok(&ctx, mpl_planner_run(mpl_planner_find(names[k]), &run, p, &other));
+            assert_memory_equal(one->offset, other->offset, p->n * sizeof *one->offset);
+            got[k] = one->peak_bytes;
+            mpl_plan_free(&ctx, one);
+            mpl_plan_free(&ctx, other);
+        }
+        assert_true(got[0] >= bound && got[1] >= bound && got[2] >= bound);
+        assert_true(got[2] <= got[1]);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Size first, then edge count, then the tightest edge: worked by hand.
+ * 0 (8) before 1 (4) before 2 (8): 0 and 2 share a block; 1 lies at its front. */
+static void worked_by_hand(void **state)
+{
+    mpl_ctx ctx;
+    mpl_problem *p = NULL;
+    mpl_before *o = NULL;
+    mpl_plan *plan;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_before_from_arcs(&ctx, 4, 2, (uint32_t[]){0, 1}, (uint32_t[]){1, 2}, &o));
+    assert_ok(&ctx, mpl_problem_new(&ctx, "hand", 4, &p));
+    p->before = o;
+    memcpy(p->bytes, (uint64_t[]){8, 4, 8, 2}, 4 * sizeof *p->bytes);
+    assert_int_equal(planned(&ctx, "nnc_2019", p, &plan), 10);
+    assert_int_equal(plan->block[0], plan->block[2]);
+    assert_int_equal(plan->block[0], plan->block[1]);
+    assert_int_not_equal(plan->block[0], plan->block[3]);
+    assert_int_equal(plan->offset[1], plan->offset[0]);
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(production_is_reproduced),
+        cmocka_unit_test(moved_tensors_are_refused),
+        cmocka_unit_test(lists_are_near_production),
+        cmocka_unit_test(random_problems),
+        cmocka_unit_test(worked_by_hand),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* Two networks from Owl's layers beside a simulation of Owl's rule: operations, bytes of all outputs, planned bytes,
+ * blocks. */
+#include "tests/support/test.h"
+
+#include "graphs/source.h"
+#include "planners/planner.h"
+
+/* Batch 1. "With fma": the product and the sum of a batch norm are one operation. The planned bytes are those
+ * of Owl's code; what the paper's text says (always in place) takes more: rule=paper, within these bytes. */
+static const struct {
+    const char *spec;
+    uint32_t n_ops, n_blocks; /* n_ops: with fma */
+    double sum, sum_with_fma; /* of all outputs [10^6 byte] */
+    double planned;           /* [10^6 byte] */
+    uint64_t paper_bytes;     /* measured here, not simulated */
+} figures[] = {
+    {"resnet50:form=owl", 447, 6, 314.2, 271.8, 8.03, 9637800},
+    {"inception_v3:form=owl", 789, 9, 272.8, 236.9, 10.18, 11544104},
+};
+
+/* Product whose only reader is a sum. */
+static bool joins(const mpl_graph *g, mpl_op op)
+{
+    mpl_value out = g->op_out[g->op_out_begin[op]];
+    uint32_t first = g->value_use_begin[out];
+
+    return g->op_kind[op] == MPL_OP_mul && g->value_use_begin[out + 1] == first + 1 &&
+           g->op_kind[g->value_use[first]] == MPL_OP_add;
+}
+
+static void assert_sums(const mpl_graph *g, size_t i)
+{
+    uint32_t n_joined = 0;
+    double sum = 0, joined = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        double mega = (double)g->value_bytes[g->op_out[g->op_out_begin[op]]] * 1e-6;
+
+        sum += mega;
+        if (joins(g, op)) {
+            n_joined++;
+            joined += mega;
+        }
+    }
+    assert_int_equal(g->n_ops - n_joined, figures[i].n_ops);
+    assert_float_equal(sum, figures[i].sum, 0.05);
+    assert_float_equal(sum - joined, figures[i].sum_with_fma, 0.05);
+}
+
+/* Owl's bytes as they are: no alignment, a reshape has memory of its own, and so has the graph's output,
+ * which is pinned: a block that nothing else uses. */
+static uint64_t planned_bytes(mpl_ctx *ctx, const mpl_graph *g, const char *rule, uint32_t *n_blocks)
+{
+    mpl_problem_options options = mpl_problem_options_default();
+    mpl_problem *p = NULL;
+    mpl_value_map *map = NULL;
+    mpl_plan *plan = NULL;
+    mpl_op *order = NULL;
+    mpl_run run;
+    uint64_t bytes;
+
+    options.views = false;
+    options.align = 1;
+    assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
+    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("dfs"), order));
+    assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
+    mpl_run_init(&run, ctx);
+    run.n_params = 1;
+    run.param_key = (const char *const[]){"rule"};
+    run.param_value = (const char *const[]){rule};
+    assert_ok(ctx, mpl_planner_run(mpl_planner_find("owl"), &run, p, &plan));
+    *n_blocks = 1;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (plan->block[b] + 2 > *n_blocks)
+            *n_blocks = plan->block[b] + 2;
+    bytes = plan->peak_bytes + g->value_bytes[g->output[0]];
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
+    mpl_value_map_free(ctx, map);
+    mpl_free(ctx, order);
+    return bytes;
+}
+
+static void test_figures(void **state)
+{
+    mpl_ctx ctx;
+    uint32_t n_blocks;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        mpl_graph *g = NULL;
+
+        assert_ok(&ctx, mpl_zoo_build(&ctx, figures[i].spec, &g));
+        assert_sums(g, i);
+        assert_float_equal((double)planned_bytes(&ctx, g, "code", &n_blocks) * 1e-6, figures[i].planned,
+                           0.005);
+        assert_int_equal(n_blocks, figures[i].n_blocks);
+        assert_int_equal(planned_bytes(&ctx, g, "paper", &n_blocks), figures[i].paper_bytes);
+        mpl_graph_free(&ctx, g);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_figures)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

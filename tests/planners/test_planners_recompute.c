@@ -1,0 +1,522 @@
+/* The programs of recomputation against all runs by stages of small graphs; rounding against the integer program. Catches: a budget
+ * that is not kept, repeats that are not needed, a bound above what there is, work miscounted. */
+#include "tests/support/random_training.h"
+
+#include "graphs/orders/work.h"
+#include "graphs/orders/pebble.h"
+#include "planners/recompute/recompute_priv.h"
+
+enum { MOST_RUNS = 1 << 10 };
+
+typedef struct listed { /* every choice of earlier operations in every stage */
+    uint32_t n;
+    uint64_t peak[MOST_RUNS], work[MOST_RUNS];
+} listed;
+
+static void list_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options, listed *l)
+{
+    uint32_t bits = g->n_ops * (g->n_ops - 1) / 2;
+
+    assert_true(1u << bits <= MOST_RUNS);
+    l->n = 0;
+    for (uint32_t set = 0; set < 1u << bits; set++) {
+        mpl_op run[32];
+        uint32_t n = 0, bit = 0;
+        mpl_rerun_facts facts;
+
+        for (mpl_op t = 0; t < g->n_ops; t++) {
+            for (mpl_op i = 0; i < t; i++, bit++)
+                if (set >> bit & 1)
+                    run[n++] = i;
+            run[n++] = t;
+        }
+        assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, options, &l->peak[l->n], &facts));
+        l->work[l->n++] = facts.extra_work;
+    }
+}
+
+static uint64_t least_work(const listed *l, uint64_t budget)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->peak[i] <= budget)
+            least = mpl_min_u64(least, l->work[i]);
+    return least;
+}
+
+static uint32_t n_tight; /* bounds that tell the whole */
+static uint32_t n_freer; /* less work where more is allowed */
+
+static void check_bound(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options, const listed *l,
+                        uint64_t budget, uint64_t seed)
+{
+    uint64_t want = least_work(l, budget), bound;
+    bool has_bound, fits;
+
+    assert_ok(ctx, mpl_recompute_bound(ctx, g, options, budget, &has_bound, &bound, &fits));
+    if (has_bound && (bound > want || (!fits && want != UINT64_MAX)))
+        fail_msg("seed %" PRIu64 ", %" PRIu64 " bytes: no less work than %" PRIu64
+                 " is proved, the least is %" PRIu64,
+                 seed, budget, bound, want);
+    n_tight += has_bound && want > 0 && (fits ? bound == want : want == UINT64_MAX);
+}
+
+/* The integer program and the pebble game by the program's rule find the same; with more freedom no more. */
+static void check_rules(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options, uint64_t budget,
+                        uint64_t want, uint64_t before)
+{
+    uint64_t last = UINT64_MAX;
+
+    for (int k = 0; k < 4; k++) {
+        mpl_recompute_found found = {.before_bytes = before};
+        mpl_rerun_facts facts;
+        uint64_t peak;
+        uint32_t n;
+        mpl_op *run = NULL;
+
+        assert_ok(ctx, k == 0 ? mpl_recompute_exact(ctx, g, options, budget, &n, &run, &found)
+                              : mpl_recompute_game(ctx, g, options, (mpl_game_rule)(k - 1), budget, &n, &run,
+                                                   &found));
+        assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, options, &peak, &facts));
+        assert_true(found.claim == MPL_RECOMPUTE_OPTIMAL && peak <= budget && facts.extra_work <= last);
+        if (k < 2)
+            assert_int_equal(facts.extra_work, want);
+        n_freer += k > 1 && facts.extra_work < last;
+        last = facts.extra_work;
+        mpl_free(ctx, run);
+    }
+}
+
+static void check_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                         const listed *l, uint64_t budget, uint64_t seed)
+{
+    const mpl_recompute_method *method = mpl_recompute_find("budget");
+    mpl_recompute_found found;
+    mpl_graph *made = NULL;
+    uint64_t want = least_work(l, budget);
+    mpl_status st;
+
+    check_bound(ctx, g, options, l, budget, seed);
+    if (options->in_place) /* there the program counts bytes that need not be there */
+        return;
+    st = mpl_recompute(ctx, method, g, options, budget, &made, &found);
+    if (want == UINT64_MAX) {
+        if (st != MPL_EINVALID)
+            fail_msg("seed %" PRIu64 ", %" PRIu64 " bytes: '%s' where nothing fits", seed, budget,
+                     mpl_status_name(st));
+        return;
+    }
+    assert_ok(ctx, st);
+    assert_int_equal(found.claim, MPL_RECOMPUTE_OPTIMAL);
+    assert_true(found.peak_bytes <= budget);
+    check_rules(ctx, g, options, budget, want, l->peak[0]);
+    if (found.facts.extra_work != want || found.bound_work > want)
+        fail_msg("seed %" PRIu64 ", %" PRIu64 " bytes: %" PRIu64 " more work (bound %" PRIu64
+                 "), the least is %" PRIu64,
+                 seed, budget, found.facts.extra_work, found.bound_work, want);
+    mpl_graph_free(ctx, made);
+}
+
+/* Two operations, one behind the other, whose result is read last, behind something wide: both run again, or nothing does. */
+static mpl_graph *detour(mpl_ctx *ctx)
+{
+    const mpl_shape shape = {1, {64}};
+    const mpl_attr axis = MPL_INT(axis, 0);
+    mpl_graph *g = NULL;
+    mpl_value x, y, a, b, w, s, e;
+
+    assert_ok(ctx, mpl_graph_new(ctx, "detour", &g));
+    assert_ok(ctx, mpl_graph_add_value(ctx, g, "x", MPL_INPUT, MPL_TYPE_f32, &shape, &x));
+    assert_ok(ctx, mpl_graph_add_value(ctx, g, "y", MPL_INPUT, MPL_TYPE_f32, &shape, &y));
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_relu, "a", 1, &x, 0, NULL, 1, (const char *[]){"a"}, &a));
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_tanh, "b", 1, &a, 0, NULL, 1, (const char *[]){"b"}, &b));
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_concat, "w", 4, (mpl_value[]){y, y, y, y}, 1, &axis, 1,
+                                    (const char *[]){"w"}, &w));
+    assert_ok(ctx,
+              mpl_graph_add_op(ctx, g, MPL_OP_reduce_sum, "s", 1, &w, 0, NULL, 1, (const char *[]){"s"}, &s));
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_add, "e", 2, (mpl_value[]){b, s}, 0, NULL, 1,
+                                    (const char *[]){"e"}, &e));
+    assert_ok(ctx, mpl_graph_add_output(ctx, g, e));
+    assert_ok(ctx, mpl_graph_finish(ctx, g));
+    return g;
+}
+
+static void programs_find_the_least_work(void **state)
+{
+    static listed l;
+    uint32_t n_checked = 0;
+
+    (void)state;
+    if (mpl_recompute_find("budget")->choose == NULL) {
+        print_message("skip: %s: GLPK is not in this build\n", __func__);
+        skip();
+    }
+    for (uint64_t seed = 0; seed <= 120; seed++) { /* 0 .. 60, then the same with results in place */
+        mpl_problem_options options = mpl_problem_options_default();
+        mpl_ctx ctx;
+        mpl_graph *g;
+        bool plain = true;
+        uint64_t before;
+
+        mpl_ctx_init(&ctx);
+        options.in_place = seed > 60;
+        options.concat = MPL_CONCAT_COPY;
+        options.align = 4; /* no rests of slots */
+        g = seed == 0 ? detour(&ctx) : random_graph(&ctx, seed > 60 ? seed - 60 : seed, 5, 3);
+        for (mpl_op op = 0; op < g->n_ops; op++) /* a view with a mask is more than the program counts */
+            plain = plain && g->op_kind[op] != MPL_OP_dropout;
+        if (plain) {
+            list_all(&ctx, g, &options, &l);
+            before = l.peak[0];
+            for (uint32_t i = 0; i < l.n;
+                 i++) /* each peak that there is below the first, and one byte less */
+                if (l.peak[i] < before) {
+                    before = l.peak[i];
+                    check_budget(&ctx, g, &options, &l, before, seed);
+                    check_budget(&ctx, g, &options, &l, before - 1, seed);
+                    n_checked++;
+                }
+            check_budget(&ctx, g, &options, &l, l.peak[0], seed);
+        }
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+    print_message("%u budgets, %u times less work in another order\n", n_checked, n_freer);
+    assert_true(n_checked >= 5 && n_tight >= n_checked / 2);
+}
+
+/* Small training graphs, updates among them: the program against the game, and both against each other's bounds. */
+static void training_graphs_agree(void **state)
+{
+    uint32_t n_checked = 0, n_refused = 0;
+
+    (void)state;
+    if (mpl_recompute_find("budget")->choose == NULL) {
+        print_message("skip: %s: GLPK is not in this build\n", __func__);
+        skip();
+    }
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        mpl_problem_options options = mpl_problem_options_default();
+        mpl_ctx ctx;
+        mpl_graph *g;
+        uint64_t before;
+
+        mpl_ctx_init(&ctx);
+        options.in_place = seed % 2 != 0;
+        options.align = 4;
+        g = random_training(&ctx, seed, 2 + (uint32_t)(seed % 4));
+        assert_ok(&ctx, mpl_recompute_before(&ctx, g, &options, &before));
+        for (uint32_t part = 9; part >= 5 && g->n_ops <= 18; part--) {
+            mpl_recompute_found found[4];
+            mpl_status st[4];
+
+            for (int k = 0; k < 4; k++) {
+                mpl_op *run = NULL;
+                uint32_t n;
+
+                found[k] = (mpl_recompute_found){.before_bytes = before};
+                st[k] = k == 0
+                            ? mpl_recompute_exact(&ctx, g, &options, before * part / 10, &n, &run, &found[0])
+                            : mpl_recompute_game(&ctx, g, &options, (mpl_game_rule)(k - 1),
+                                                 before * part / 10, &n, &run, &found[k]);
+                if (st[k] == MPL_OK)
+                    assert_ok(&ctx, mpl_rerun_peak(&ctx, g, n, run, &options, &found[k].peak_bytes,
+                                                   &found[k].facts));
+                mpl_free(&ctx, run);
+            }
+            n_checked += st[0] == MPL_OK;
+            n_refused += st[0] == MPL_EINVALID;
+            if (st[0] != st[1] || (st[0] == MPL_OK && found[0].facts.extra_work != found[1].facts.extra_work))
+                fail_msg("seed %" PRIu64 " at %u0 %%: the program does %" PRIu64 " (%s), the game %" PRIu64
+                         " (%s)",
+                         seed, part, found[0].facts.extra_work, mpl_status_name(st[0]),
+                         found[1].facts.extra_work, mpl_status_name(st[1]));
+            for (int k = 2; k < 4; k++) {
+                assert_true(st[k] == MPL_OK || st[k - 1] != MPL_OK);
+                if (st[k - 1] == MPL_OK)
+                    assert_true(found[k].facts.extra_work <= found[k - 1].facts.extra_work);
+            }
+        }
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+    print_message("%u budgets kept, %u refused\n", n_checked, n_refused);
+    assert_true(n_checked >= 10 && n_refused >= 10);
+}
+
+/* A vertex is a sum of five operands, of its predecessors or of the input, read more than once where there are fewer: of all the same
+ * work, result over any operand. Only vertices without successors are read by nobody, as the game has it. */
+static mpl_graph *game_graph(mpl_ctx *ctx, const mpl_dag *dag)
+{
+    const mpl_shape shape = {1, {16}};
+    mpl_graph *g = NULL;
+    mpl_value input, value[MPL_PEBBLE_MOST], out;
+    char name[16];
+
+    assert_ok(ctx, mpl_graph_new(ctx, "game", &g));
+    assert_ok(ctx, mpl_graph_add_value(ctx, g, "x", MPL_INPUT, MPL_TYPE_f32, &shape, &input));
+    for (uint32_t v = 0; v < dag->n; v++) {
+        mpl_value in[5] = {input, input, input, input, input};
+        uint32_t n = 0;
+
+        for (uint32_t u = 0; u < v; u++)
+            if (dag->before[v] >> u & 1)
+                in[n++] = value[u];
+        for (uint32_t i = n; i < 5 && n > 0; i++)
+            in[i] = in[0];
+        snprintf(name, sizeof name, "v%u", v);
+        assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_sum, name, 5, in, 0, NULL, 1, (const char *[]){name},
+                                        &value[v]));
+    }
+    assert_ok(ctx,
+              mpl_graph_add_op(ctx, g, MPL_OP_relu, "y", 1, &input, 0, NULL, 1, (const char *[]){"y"}, &out));
+    assert_ok(ctx, mpl_graph_add_output(ctx, g, out));
+    assert_ok(ctx, mpl_graph_finish(ctx, g));
+    return g;
+}
+
+/* All connected graphs of up to 5 vertices, and the example of section 3 of Owl's paper: as real graphs, what the game says. */
+static void games_are_real(void **state)
+{
+    static const mpl_dag example = {6, {0, 1, 2, 2, 12, 18}};
+    uint32_t n_points = 0;
+
+    (void)state;
+    for (uint32_t n = 2; n <= 6; n++) {
+        mpl_dag dag = example;
+
+        for (int64_t code = -1; n < 6 ? mpl_dag_next(n, &code, &dag) : code++ < 0;) {
+            for (int sliding = 0; sliding < 2; sliding++) {
+                mpl_problem_options options = mpl_problem_options_default();
+                mpl_pebble_point point[MPL_PEBBLE_MOST];
+                mpl_ctx ctx;
+                mpl_graph *g;
+                uint32_t n_frontier;
+
+                mpl_ctx_init(&ctx);
+                options.in_place = sliding != 0;
+                g = game_graph(&ctx, &dag);
+                assert_ok(&ctx, mpl_pebble_frontier(&ctx, &dag, sliding != 0, point, &n_frontier));
+                for (uint32_t i = 0; i < n_frontier; i++, n_points++) {
+                    const uint64_t unit = 64;
+                    mpl_recompute_found found = {0};
+                    mpl_graph *made = NULL;
+
+                    assert_ok(&ctx,
+                              mpl_recompute(&ctx, mpl_recompute_find("pebble"), g, &options,
+                                            i == 0 ? MPL_LEAST_PEAK : point[i].space * unit, &made, &found));
+                    if (found.peak_bytes > point[i].space * unit || made->n_ops != point[i].time + 1)
+                        fail_msg("%u vertices: %" PRIu64 " bytes and %u runs, where %u pebbles need %u",
+                                 dag.n, found.peak_bytes, made->n_ops - 1, point[i].space, point[i].time);
+                    assert_int_equal(found.claim, MPL_RECOMPUTE_OPTIMAL);
+                    mpl_graph_free(&ctx, made);
+                }
+                mpl_graph_free(&ctx, g);
+                assert_int_equal(ctx.n_live, 0);
+            }
+        }
+    }
+    assert_true(n_points >= 60);
+}
+
+/* Networks: rounding never does more than segments, and never less than its bound, which tells of segments, too. */
+static void rounding_is_the_better(void **state)
+{
+    static const char *const spec[] = {
+        "mlp:batch=32,layers=6,input=64,hidden=64,classes=8,mode=train",
+        "resnet18:batch=1,image=32,mode=train",
+        "randwire:regime=cell,batch=1,image=32,channels=8,nodes=8,mode=train",
+        "vgg16:batch=1,image=32,mode=train",
+    };
+    uint32_t n_better = 0, n_bounds = 0;
+
+    (void)state;
+    if (mpl_recompute_find("round")->choose == NULL) {
+        print_message("skip: %s: GLPK is not in this build\n", __func__);
+        skip();
+    }
+    for (size_t i = 0; i < sizeof spec / sizeof *spec; i++)
+        for (uint32_t part = 9; part >= 5; part--) {
+            mpl_problem_options options = mpl_problem_options_default();
+            mpl_recompute_found found[2];
+            uint64_t before, budget;
+            mpl_ctx ctx;
+            mpl_graph *g = NULL, *made;
+            mpl_status st[2];
+
+            mpl_ctx_init(&ctx);
+            assert_ok(&ctx, mpl_zoo_build(&ctx, spec[i], &g));
+            assert_ok(&ctx, mpl_recompute_before(&ctx, g, &options, &before));
+            budget = before / 10 * part;
+            for (int m = 0; m < 2; m++) {
+                made = NULL;
+                st[m] = mpl_recompute(&ctx, mpl_recompute_find(m == 0 ? "sqrt" : "round"), g, &options,
+                                      budget, &made, &found[m]);
+                mpl_graph_free(&ctx, made);
+                assert_true(st[m] == MPL_OK || st[m] == MPL_ELIMIT || st[m] == MPL_EINVALID);
+                if (st[m] == MPL_OK)
+                    assert_true(found[m].peak_bytes <= budget);
+            }
+            if (st[0] == MPL_OK) {
+                assert_ok(&ctx, st[1]);
+                if (found[1].facts.extra_work > found[0].facts.extra_work)
+                    fail_msg("%s at %u0 %%: rounding does more than segments", spec[i], part);
+                n_better += found[1].facts.extra_work < found[0].facts.extra_work;
+            }
+            if (st[1] == MPL_OK && found[1].has_bound) {
+                assert_true(found[1].bound_work <= found[1].facts.extra_work);
+                n_bounds += found[1].bound_work > 0;
+            }
+            mpl_graph_free(&ctx, g);
+            assert_int_equal(ctx.n_live, 0);
+        }
+    print_message("less than segments %u times; %u bounds above 0\n", n_better, n_bounds);
+    assert_true(n_better >= 3 && n_bounds >= 8);
+}
+
+/* Chains: rounding and segments are no better than the program, and its bound no higher than what they find. */
+static void methods_agree(void **state)
+{
+    static const double part[] = {0.95, 0.8, 0.6};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        mpl_problem_options options = mpl_problem_options_default();
+        mpl_recompute_found found[3];
+        uint64_t before, budget;
+        mpl_ctx ctx;
+        mpl_graph *g = NULL, *made;
+        mpl_status st[3];
+
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx,
+                  mpl_zoo_build(&ctx, "mlp:batch=8,layers=4,input=16,hidden=16,classes=16,mode=train", &g));
+        assert_ok(&ctx, mpl_recompute_before(&ctx, g, &options, &before));
+        budget = (uint64_t)((double)before * part[i]);
+        for (int m = 0; m < 3; m++) {
+            made = NULL;
+            st[m] =
+                mpl_recompute(&ctx, mpl_recompute_find((const char *const[]){"budget", "round", "sqrt"}[m]),
+                              g, &options, budget, &made, &found[m]);
+            if (st[m] == MPL_OK && found[m].peak_bytes > budget)
+                fail_msg("method %d: %" PRIu64 " bytes within %" PRIu64, m, found[m].peak_bytes, budget);
+            mpl_graph_free(&ctx, made);
+        }
+        if (st[0] == MPL_OK) {
+            mpl_recompute_found program = {.before_bytes = before};
+            mpl_rerun_facts facts;
+            uint64_t peak;
+            uint32_t n;
+            mpl_op *run = NULL;
+
+            assert_ok(&ctx, mpl_recompute_exact(&ctx, g, &options, budget, &n, &run, &program));
+            assert_ok(&ctx, mpl_rerun_peak(&ctx, g, n, run, &options, &peak, &facts));
+            assert_int_equal(program.claim, MPL_RECOMPUTE_OPTIMAL);
+            assert_int_equal(found[0].claim, MPL_RECOMPUTE_OPTIMAL);
+            assert_int_equal(facts.extra_work, found[0].facts.extra_work);
+            mpl_free(&ctx, run);
+        }
+        for (int m = 1; m < 3 && st[0] != MPL_EUNAVAIL; m++) {
+            assert_true(st[0] == MPL_OK || st[m] != MPL_OK);
+            if (st[m] == MPL_OK && found[0].claim == MPL_RECOMPUTE_OPTIMAL)
+                assert_true(found[m].facts.extra_work >= found[0].facts.extra_work);
+        }
+        if (st[0] == MPL_OK && st[1] == MPL_OK && found[1].has_bound)
+            assert_true(found[1].bound_work <= found[0].facts.extra_work);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+/* What may be asked for: the game within a budget and for the least peak, methods, the bound, the program (which budget asks where the
+ * game ends early). */
+typedef enum what { GAME, LEAST, PEBBLE, BUDGET, ROUND, BOUND, EXACT, N_WHATS } what;
+
+/* The work that it says; the answer itself is freed. */
+static mpl_status ask(mpl_ctx *ctx, what w, const mpl_graph *g, uint64_t before, uint64_t *work)
+{
+    mpl_problem_options options = mpl_problem_options_default();
+    mpl_recompute_found found = {.before_bytes = before};
+    uint64_t budget = before / 10 * 9;
+    mpl_graph *made = NULL;
+    mpl_op *run = NULL;
+    bool has_bound, fits;
+    uint32_t n = 0;
+    mpl_status st;
+
+    if (w == GAME || w == LEAST)
+        st = mpl_recompute_game(ctx, g, &options, MPL_GAME_FREE, w == LEAST ? MPL_LEAST_PEAK : budget, &n,
+                                &run, &found);
+    else if (w == BOUND)
+        st = mpl_recompute_bound(ctx, g, &options, budget, &has_bound, work, &fits);
+    else if (w == EXACT || w == ROUND)
+        st = (w == EXACT ? mpl_recompute_exact : mpl_recompute_round)(ctx, g, &options, budget, &n, &run,
+                                                                      &found);
+    else
+        st = mpl_recompute(ctx, mpl_recompute_find(w == PEBBLE ? "pebble" : "budget"), g, &options, budget,
+                           &made, &found);
+    *work = w == BOUND ? *work : made != NULL ? found.facts.extra_work : n;
+    mpl_free(ctx, run);
+    mpl_graph_free(ctx, made);
+    return st;
+}
+
+/* The k-th allocation fails, the first 200 and a hundred k spread over the rest: nothing stays behind, and what is asked for next is
+ * answered as ever. */
+static void memory_may_run_out(void **state)
+{
+    static const char *const names[] = {"game",  "least peak", "pebble", "budget",
+                                        "round", "bound",      "program"};
+
+    (void)state;
+    for (what w = GAME; w < N_WHATS; w++) {
+        mpl_problem_options options = mpl_problem_options_default();
+        uint64_t before, want = 0, work = 0;
+        mpl_graph *g = NULL;
+        int64_t live, asked, k = 0;
+        mpl_ctx ctx;
+
+        if (w >= BUDGET && mpl_recompute_find("budget")->choose == NULL) {
+            print_message("skip: %s: GLPK is not in this build\n", __func__);
+            break;
+        }
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx,
+                  mpl_zoo_build(&ctx, "mlp:batch=8,layers=2,input=16,hidden=16,classes=16,mode=train", &g));
+        assert_ok(&ctx, mpl_recompute_before(&ctx, g, &options, &before));
+        live = ctx.n_live;
+        asked = -ctx.n_allocs;
+        assert_ok(&ctx, ask(&ctx, w, g, before, &want));
+        asked += ctx.n_allocs;
+        for (; k < asked; k += k < 200 ? 1 : 1 + asked / 100) {
+            mpl_status st;
+
+            ctx.fail_after = ctx.n_allocs + k;
+            st = ask(&ctx, w, g, before, &work);
+            ctx.fail_after = -1;
+            if (ctx.n_live != live || st != MPL_EMEM)
+                fail_msg("%s, allocation %" PRId64 " of %" PRId64 " fails: '%s', %" PRId64 " not freed",
+                         names[w], k, asked, mpl_status_name(st), ctx.n_live - live);
+        }
+        assert_ok(&ctx, ask(&ctx, w, g, before, &work));
+        print_message("%s: %" PRId64 " allocations\n", names[w], asked);
+        assert_true(asked > 4 && want > 0 && work == want);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(programs_find_the_least_work),
+        cmocka_unit_test(training_graphs_agree),
+        cmocka_unit_test(games_are_real),
+        cmocka_unit_test(rounding_is_the_better),
+        cmocka_unit_test(methods_agree),
+        cmocka_unit_test(memory_may_run_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+/* test_runtime_caching.c -- the model of a caching allocator, and the requests that it is fed.
+ *
+ * Catches: wrong rounding, pools, segments; a fit that is not the best; rests cut off or kept wrongly; neighbours that
+ * are not joined; a peak that misses a step; requests out of order. */
+#include "tests/support/test.h"
+
+#include "graphs/source.h"
+#include "runtime/exec/caching.h"
+
+#define K *UINT64_C(1024)
+#define M *UINT64_C(1048576)
+
+typedef struct row {
+    const char *name;
+    struct {
+        uint32_t id;
+        uint64_t bytes; /* 0: given back */
+    } call[12];
+    uint32_t n;
+    uint64_t capacity, requested, allocated, reserved;
+    uint32_t n_segments, n_splits, n_flushes;
+    mpl_status st;
+} row;
+
+static const row rows[] = {
+    {"nothing", {{0, 0}}, 0, 1 M, 0, 0, 0, 0, 0, 0, MPL_OK},
+    {"one byte takes 512, and a small segment", {{1, 1}}, 1, 100 M, 1, 512, 2 M, 1, 1, 0, MPL_OK},
+    {"1 MiB is small", {{1, 1 M}}, 1, 100 M, 1 M, 1 M, 2 M, 1, 1, 0, MPL_OK},
+    {"two of 1 MiB fill a segment", {{1, 1 M}, {2, 1 M}}, 2, 100 M, 2 M, 2 M, 2 M, 1, 1, 0, MPL_OK},
+    {"a byte more is large", {{1, 1 M + 1}}, 1, 100 M, 1 M + 1, 1 M + 512, 20 M, 1, 1, 0, MPL_OK},
+    {"small and large do not share",
+     {{1, 512}, {2, 2 M}},
+     2,
+     100 M,
+     2 M + 512,
+     2 M + 512,
+     22 M,
+     2,
+     2,
+     0,
+     MPL_OK},
+    {"a large rest of 1 MiB stays", {{1, 9 M}, {2, 10 M}}, 2, 100 M, 19 M, 20 M, 20 M, 1, 1, 0, MPL_OK},
+    {"10 MiB stands alone, in units of 2 MiB", {{1, 11 M}}, 1, 100 M, 11 M, 12 M, 12 M, 1, 0, 0, MPL_OK},
+    {"a freed segment serves again",
+     {{1, 30 M}, {1, 0}, {2, 29 M}},
+     3,
+     100 M,
+     30 M,
+     30 M,
+     30 M,
+     1,
+     0,
+     0,
+     MPL_OK},
+    {"it holds what it no longer needs",
+     {{1, 30 M}, {1, 0}, {2, 40 M}},
+     3,
+     100 M,
+     40 M,
+     40 M,
+     70 M,
+     2,
+     0,
+     0,
+     MPL_OK},
+    {"but gives it back before it fails",
+     {{1, 30 M}, {1, 0}, {2, 40 M}},
+     3,
+     60 M,
+     40 M,
+     40 M,
+     40 M,
+     2,
+     0,
+     1,
+     MPL_OK},
+    {"what is in use it cannot give back", {{1, 30 M}, {2, 40 M}}, 2, 60 M, 0, 0, 0, 0, 0, 0, MPL_ELIMIT},
+    {"the best fit, not the first",
+     {{1, 16 M}, {2, 12 M}, {1, 0}, {2, 0}, {3, 12 M}, {4, 16 M}},
+     6,
+     100 M,
+     28 M,
+     28 M,
+     28 M,
+     2,
+     0,
+     0,
+     MPL_OK},
+    {"neighbours are joined, in front",
+     {{1, 512 K}, {2, 512 K}, {3, 1 M}, {1, 0}, {2, 0}, {4, 1 M}},
+     6,
+     100 M,
+     2 M,
+     2 M,
+     2 M,
+     1,
+     2,
+     0,
+     MPL_OK},
+    {"neighbours are joined, behind",
+     {{1, 512 K}, {2, 512 K}, {3, 1 M}, {2, 0}, {1, 0}, {4, 1 M}},
+     6,
+     100 M,
+     2 M,
+     2 M,
+     2 M,
+     1,
+     2,
+     0,
+     MPL_OK},
+    {"and all three",
+     {{1, 512 K}, {2, 512 K}, {3, 512 K}, {1, 0}, {3, 0}, {2, 0}, {4, 1 M}, {5, 1 M}},
+     8,
+     100 M,
+     2 M,
+     2 M,
+     2 M,
+     1,
+     4,
+     0,
+     MPL_OK},
+    {"a segment with one block in use stays",
+     {{1, 512}, {2, 3 M}, {2, 0}, {3, 50 M}},
+     4,
+     60 M,
+     50 M + 512,
+     50 M + 512,
+     52 M,
+     3,
+     2,
+     1,
+     MPL_OK},
+    {"given back twice", {{1, 512}, {1, 0}, {1, 0}}, 3, 60 M, 0, 0, 0, 0, 0, 0, MPL_EINVALID},
+    {"more than there is", {{1, UINT64_MAX}}, 1, 60 M, 0, 0, 0, 0, 0, 0, MPL_ELIMIT},
+};
+
+static void the_model_follows_its_rules(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const row *r = &rows[i];
+        mpl_request request[12];
+        uint64_t bytes[8] = {0};
+        mpl_caching_facts f = {0};
+        mpl_ctx ctx;
+
+        mpl_ctx_init(&ctx);
+        for (uint32_t k = 0; k < r->n; k++) {
+            bool back = r->call[k].bytes == 0;
+
+            bytes[r->call[k].id] = back ? bytes[r->call[k].id] : r->call[k].bytes;
+            request[k] = (mpl_request){r->call[k].id, bytes[r->call[k].id], back};
+        }
+        assert_status(&ctx, mpl_caching_play(&ctx, request, r->n, r->capacity, &f), r->st);
+        if (f.requested_bytes != r->requested || f.allocated_bytes != r->allocated ||
+            f.reserved_bytes != r->reserved || f.n_segments != r->n_segments || f.n_splits != r->n_splits ||
+            f.n_flushes != r->n_flushes)
+            fail_msg("%s: requested %" PRIu64 ", allocated %" PRIu64 ", reserved %" PRIu64
+                     ", %u segments, %u splits, "
+                     "%u flushes",
+                     r->name, f.requested_bytes, f.allocated_bytes, f.reserved_bytes, f.n_segments,
+                     f.n_splits, f.n_flushes);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+static mpl_problem *problem_of(mpl_ctx *ctx, const char *name, mpl_value_map **map, bool parallel)
+{
+    mpl_problem_options options = mpl_problem_options_default();
+    mpl_problem *p = NULL;
+    mpl_graph *g = NULL;
+    mpl_op *order;
+
+    options.parallel = parallel;
+    assert_ok(ctx, mpl_zoo_build(ctx, name, &g));
+    order = mpl_alloc(ctx, g->n_ops, sizeof *order);
+    assert_non_null(order);
+    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+    assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, map));
+    mpl_free(ctx, order);
+    mpl_graph_free(ctx, g);
+    return p;
+}
+
+/* What is asked for at once is what lives at once: the peaks agree, for any graph. */
+static void requests_follow_lifetimes(void **state)
+{
+    static const char *const names[] = {"mlp", "resnet50", "densenet121", "inception_v3", "lstm"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        mpl_ctx ctx;
+        mpl_value_map *map = NULL;
+        mpl_problem *p;
+        mpl_request *request = NULL;
+        uint32_t n = 0;
+        uint64_t peak = 0;
+        mpl_caching_facts f;
+
+        mpl_ctx_init(&ctx);
+        p = problem_of(&ctx, names[i], &map, false);
+        assert_ok(&ctx, mpl_requests_make(&ctx, p, 0, &request, &n));
+        assert_ok(&ctx, mpl_caching_play(&ctx, request, n, UINT64_MAX, &f));
+        for (uint32_t s = 0; s < p->n_steps; s++) {
+            uint64_t live = 0;
+
+            for (mpl_buffer b = 0; b < p->n; b++)
+                live += p->birth[b] <= s && s < p->death[b] ? p->bytes[b] : 0;
+            peak = mpl_max_u64(peak, live);
+        }
+        assert_int_equal(f.requested_bytes, peak);
+        assert_true(f.requested_bytes <= f.allocated_bytes && f.allocated_bytes <= f.reserved_bytes);
+        mpl_free(&ctx, request);
+        mpl_problem_free(&ctx, p);
+        mpl_value_map_free(&ctx, map);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+static void memory_may_run_out(void **state)
+{
+    mpl_status st = MPL_EMEM;
+    mpl_ctx ctx;
+    mpl_value_map *map = NULL, *other = NULL;
+    mpl_problem *p, *parallel;
+    mpl_request *request = NULL;
+    uint32_t n = 0;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    p = problem_of(&ctx, "mlp", &map, false);
+    parallel = problem_of(&ctx, "mlp", &other, true);
+    assert_status(&ctx, mpl_requests_make(&ctx, parallel, 0, &request, &n), MPL_EUNAVAIL);
+    for (int64_t k = 0; st == MPL_EMEM; k++) {
+        int64_t live = ctx.n_live;
+        mpl_caching_facts f;
+
+        ctx.fail_after = ctx.n_allocs + k;
+        st = mpl_requests_make(&ctx, p, 0, &request, &n);
+        if (st == MPL_OK) {
+            st = mpl_caching_play(&ctx, request, n, UINT64_MAX, &f);
+            mpl_free(&ctx, request);
+            request = NULL;
+        }
+        assert_true(st == MPL_OK || st == MPL_EMEM);
+        assert_int_equal(ctx.n_live, live);
+    }
+    ctx.fail_after = -1;
+    mpl_problem_free(&ctx, p);
+    mpl_problem_free(&ctx, parallel);
+    mpl_value_map_free(&ctx, map);
+    mpl_value_map_free(&ctx, other);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_model_follows_its_rules),
+        cmocka_unit_test(requests_follow_lifetimes),
+        cmocka_unit_test(memory_may_run_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

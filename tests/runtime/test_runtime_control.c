@@ -1,0 +1,923 @@
+/* test_runtime_control.c -- loops and branches as they run.
+ *
+ * Each program's outputs are computed beside it, in C, from what graph.h says of `while`, `case` and `exit_unless`. Catches: a
+ * round too many or too few, values carried one after the other instead of at once, slices and rows at the wrong place, rows
+ * of rounds that never came, branches and bypasses taken wrongly, state left from the run before, copies not counted. */
+#include "tests/device/cuda_fake.h"
+#include "tests/support/test.h"
+
+#include "graphs/source.h"
+#include "planners/planner.h"
+#include "planners/verify/verify.h"
+#include "runtime/exec.h"
+
+#define MOST 32 /* numbers of all inputs, or of all outputs, of a program */
+
+typedef struct program {
+    const char *name, *text;
+    double run[6][8]; /* inputs, one behind the other */
+    uint32_t n_runs;
+    uint64_t (*expect)(const double *in, double *out); /* bytes carried from round to round */
+    bool may_copy; /* a loop carries its round, or what another left: plans may copy that */
+} program;
+
+/* ---- programs ---------------------------------------------------------------------------------------------- */
+
+static uint64_t expect_count(const double *in, double *out)
+{
+    double trips = in[0], n = trips < 0 ? 0 : trips > 5 ? 5 : trips;
+
+    out[0] = in[1] + n, out[1] = in[2] + n;
+    return (uint64_t)n * 8;
+}
+
+static uint64_t expect_doubling(const double *in, double *out)
+{
+    double x = in[0], n = 0;
+
+    while (x < 100 && n < 1000) /* the exit test stands before the doubling, and drops the round */
+        x *= 2, n++;
+    out[0] = x, out[1] = n;
+    return (uint64_t)n * 12;
+}
+
+static uint64_t expect_late_exit(const double *in, double *out)
+{
+    double x = in[0], rounds = 0;
+
+    for (; rounds < 6; rounds++) {
+        if (x + 1 >= 4) /* the round's x + 1 is dropped, and its row */
+            break;
+        out[1 + (int)rounds] = 10 * (x + 1), out[7 + 5 - (int)rounds] = x;
+        x = x + 1;
+    }
+    out[0] = x;
+    return (uint64_t)rounds * 4;
+}
+
+static uint64_t expect_shift(const double *in, double *out)
+{
+    double t[4];
+
+    memcpy(t, in + 1, sizeof t);
+    for (int i = 0; i < (int)in[0]; i++) {
+        double z = t[0] - t[1] + t[2] + 2 * t[3];
+
+        t[0] = t[1], t[1] = t[2], t[2] = t[3], t[3] = z;
+    }
+    memcpy(out, t, sizeof t);
+    return (uint64_t)in[0] * 16;
+}
+
+static uint64_t expect_swap(const double *in, double *out)
+{
+    int n = (int)in[0];
+    double p[5];
+
+    memcpy(p, in + 1, sizeof p);
+    for (int i = 0; i < n; i++) {
+        double a = p[0], c = p[2];
+
+        p[0] = p[1], p[1] = a;              /* exchanged */
+        p[2] = p[3], p[3] = p[4], p[4] = c; /* in a ring of three */
+    }
+    memcpy(out, p, sizeof p);
+    return (uint64_t)n * 20;
+}
+
+static uint64_t expect_scan(const double *in, double *out)
+{
+    double sum = 0;
+
+    for (int i = 0; i < 4; i++) {
+        const double *x = in + 2 * i, *y = in + 6 - 2 * i;
+
+        if (sum > 20)
+            break;
+        sum += x[0] + x[1];
+        out[1 + i] = sum;                                                       /* rows in order */
+        out[5 + 2 * (3 - i)] = x[0] * y[0], out[6 + 2 * (3 - i)] = x[1] * y[1]; /* last first */
+    }
+    out[0] = sum;
+    return (uint64_t)(4 - (sum > 20)) * 4;
+}
+
+static uint64_t expect_nested(const double *in, double *out)
+{
+    double x = in[1], carried = 0;
+
+    for (int r = 0; r < 3; r++) {
+        double y = x;
+
+        for (int i = 0; i < (int)in[0] - r; i++, carried += 4)
+            y = y + x * i + r;
+        out[1 + r] = x;
+        x = y;
+        carried += 4;
+    }
+    out[0] = x;
+    return (uint64_t)carried;
+}
+
+static uint64_t expect_case(const double *in, double *out)
+{
+    double x = in[1], y = in[2];
+
+    out[0] = in[0] < 0 ? x : in[0] == 0 ? x + y : in[0] == 1 ? y : 7;
+    out[1] = in[0] < 0 ? y : in[0] == 0 ? x : in[0] == 1 ? -x : x;
+    out[2] = out[0] + out[1];
+    return 0;
+}
+
+static uint64_t expect_bool_case(const double *in, double *out)
+{
+    out[0] = in[0] != 0 ? in[1] * 2 : in[1] + 1;
+    out[1] = in[2];
+    return 0;
+}
+
+/* A loop in a case in a loop. */
+static uint64_t expect_mixture(const double *in, double *out)
+{
+    double x = in[1], carried = 0;
+
+    for (int r = 0; r < (int)in[0]; r++, carried += 4) {
+        if (r % 3 == 0)
+            x = x + 1;
+        else if (r % 3 == 1)
+            for (int k = 0; k < r; k++, carried += 4)
+                x = x * 2;
+        out[1 + r] = x;
+    }
+    for (int r = (int)in[0]; r < 6; r++)
+        out[1 + r] = 0;
+    out[0] = x;
+    return (uint64_t)carried;
+}
+
+static uint64_t expect_numbers(const double *in, double *out)
+{
+    out[0] = in[0] > 0 ? in[0] - 1 : 40; /* the round, as it was carried */
+    out[1] = in[0] > 0 ? 5 : 40;         /* a constant */
+    out[2] = in[0] > 0 ? in[1] : 40;     /* what the whole graph was given */
+    out[3] = in[0] > 1 ? in[0] - 2 : 40;
+    for (int i = 0; i < 4; i++)
+        out[4 + i] = i < in[0] ? i : 0;
+    return (uint64_t)in[0] * 32;
+}
+
+static uint64_t expect_go(const double *in, double *out)
+{
+    double x = in[1], n = 0;
+
+    for (bool go = in[0] != 0; go; n++)
+        x = x + 1, go = x < 3;
+    out[0] = x;
+    return (uint64_t)n * 4;
+}
+
+static uint64_t expect_empty(const double *in, double *out)
+{
+    out[0] = in[0];
+    return 0; /* what is handed on to itself stays where it is */
+}
+
+static const program programs[] = {
+    {"count to trips, at most 5",
+     "graph count\ninput n i64 []\ninput x f32 [2]\nweight one f32 [] = data 1\n"
+     "block b\nparam r i64 []\nparam p f32 [2]\nq = add(p, one)\nyield _, q\n"
+     "y = while b(n, _, x) carried=1 trips=5\noutput y\n",
+     {{3, 1, 2}, {0, 1, 2}, {-2, 4, 4}, {9, 1, 5}, {5, 0, 0}},
+     5,
+     expect_count,
+     false},
+    {"doubling until a test",
+     "graph doubling\ninput x f32 []\ninput n f32 []\nweight one f32 [] = data 1\nweight most f32 [] = data "
+     "100\n"
+     "weight two f32 [] = data 2\nblock b\nparam r i64 []\nparam p f32 []\nparam c f32 []\nparam unread f32 "
+     "[]\n"
+     "ok = less(p, most)\nexit_unless(ok)\nq = mul(p, two)\nd = add(c, one)\nyield _, q, d, q\n"
+     "y, count, _ = while b(_, _, x, n, x) carried=3 : _, _, _\noutput y\noutput count\n",
+     {{1, 0}, {100, 0}, {99, 0}, {3, 0}},
+     4,
+     expect_doubling,
+     false},
+    {"a late test drops the row",
+     "graph late\ninput x f32 []\nweight one f32 [] = data 1\nweight ten f32 [] = data 10\n"
+     "weight most f32 [] = data 4\nblock b\nparam r i64 []\nparam p f32 []\nq = add(p, one)\nrow = mul(q, "
+     "ten)\n"
+     "ok = less(q, most)\nexit_unless(ok)\nyield _, q, row, p\n"
+     "y, rows, back = while b(_, _, x) carried=1 trips=6 scan_reverse=[0,1] : _, _, _\n"
+     "output y\noutput rows\noutput back\n",
+     {{0}, {3}, {-9}, {2}},
+     4,
+     expect_late_exit,
+     false},
+    {"shift register of four taps",
+     "graph shift\ninput n i64 []\ninput a f32 []\ninput b f32 []\ninput c f32 []\ninput d f32 []\n"
+     "block body\nparam r i64 []\nparam t0 f32 []\nparam t1 f32 []\nparam t2 f32 []\nparam t3 f32 []\n"
+     "u = sub(t0, t1)\nv = add(u, t2)\nw = add(v, t3)\nz = add(w, t3)\nyield _, t1, t2, t3, z\n"
+     "w0, w1, w2, w3 = while body(n, _, a, b, c, d) carried=4 : _, _, _, _\n"
+     "output w0\noutput w1\noutput w2\noutput w3\n",
+     {{0, 1, 2, 3, 4}, {1, 1, 2, 3, 4}, {7, 1, -2, 3, 1}, {4, 5, 6, 7, 8}, {3, 5, 6, 7, 8}},
+     5,
+     expect_shift,
+     false},
+    {"carried values change places",
+     "graph swap\ninput n i64 []\ninput a f32 []\ninput b f32 []\ninput c f32 []\ninput d f32 []\ninput e "
+     "f32 []\n"
+     "block body\nparam r i64 []\nparam p f32 []\nparam q f32 []\nparam s f32 []\nparam t f32 []\nparam u "
+     "f32 []\n"
+     "yield _, q, p, t, u, s\n"
+     "v0, v1, v2, v3, v4 = while body(n, _, a, b, c, d, e) carried=5 : _, _, _, _, _\n"
+     "output v0\noutput v1\noutput v2\noutput v3\noutput v4\n",
+     {{0, 1, 2, 3, 4, 5}, {1, 1, 2, 3, 4, 5}, {2, 1, 2, 3, 4, 5}, {4, 1, 2, 3, 4, 5}, {6, 1, 2, 3, 4, 5}},
+     5,
+     expect_swap,
+     false},
+    {"scans and rows, in both directions",
+     "graph scans\ninput xs f32 [4,2]\nweight zero f32 [] = data 0\nweight most f32 [] = data 20\n"
+     "block body\nparam r i64 []\nparam sum f32 []\nparam x f32 [2]\nparam y f32 [2]\n"
+     "over = greater(sum, most)\nok = not(over)\nexit_unless(ok)\n"
+     "s = reduce_sum(x) keepdims=0\nnext = add(sum, s)\nxy = mul(x, y)\n"
+     "yield _, next, next, xy\n"
+     "total, rows, back = while body(_, _, zero, xs, xs) carried=1 scan_reverse=[0,1,0,1] : _, _, _\n"
+     "output total\noutput rows\noutput back\n",
+     {{1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 3, 4, 0, 0, 1, 1}},
+     2,
+     expect_scan,
+     false},
+    {"nested loops, the inner one captures",
+     "graph nested\ninput n i64 []\ninput x f32 []\nweight less_one i64 [] = data -1\n"
+     "block outer\nparam r i64 []\nparam p f32 []\nrf = cast(r) to=\"f32\"\nback = mul(r, less_one)\n"
+     "m = add(n, back)\n"
+     "block inner\nparam i i64 []\nparam q f32 []\nfi = cast(i) to=\"f32\"\npi = mul(p, fi)\nqp = add(q, "
+     "pi)\n"
+     "q2 = add(qp, rf)\nyield _, q2\n"
+     "y = while inner(m, _, p) carried=1\nyield _, y, p\n"
+     "z, ps = while outer(_, _, x) carried=1 trips=3 : _, _\noutput z\noutput ps\n",
+     {{2, 1}, {0, 5}, {4, 1}, {1, 2}},
+     4,
+     expect_nested,
+     true},
+    {"case: branches, a bypass, empty ones",
+     "graph cases\ninput which i32 []\ninput x f32 []\ninput y f32 []\nweight seven f32 [] = data 7\n"
+     "block sum\ns = add(x, y)\nyield s, x\nblock pick\nm = neg(x)\nyield y, m\nblock other\nyield seven, x\n"
+     "p, q = case sum, pick, other(which, x, y) : _, _\nr = add(p, q)\noutput p\noutput q\noutput r\n",
+     {{0, 3, 4}, {1, 3, 4}, {2, 3, 4}, {-1, 3, 4}, {-5, 8, 9}, {0, 1, 1}},
+     6,
+     expect_case,
+     false},
+    {"case by a bool",
+     "graph truth\ninput which bool []\ninput x f32 []\ninput unread f32 []\nweight one f32 [] = data 1\n"
+     "block no\na = add(x, one)\nyield a\nblock yes\nb = add(x, x)\nyield b\n"
+     "p = case no, yes(which)\noutput p\noutput unread\n",
+     {{0, 3, 8}, {1, 3, 9}},
+     2,
+     expect_bool_case,
+     false},
+    {"a loop in a case in a loop",
+     "graph mixture\ninput n i64 []\ninput x f32 []\nweight one f32 [] = data 1\nweight three i64 [] = data "
+     "3\n"
+     "weight two f32 [] = data 2\n"
+     "block outer\nparam r i64 []\nparam p f32 []\nrem = mod(r, three)\n"
+     "block more\na = add(p, one)\nyield a\n"
+     "block grow\nblock inner\nparam i i64 []\nparam q f32 []\nq2 = mul(q, two)\nyield _, q2\n"
+     "b = while inner(r, _, p) carried=1\nyield b\n"
+     "block same\nyield p\n"
+     "c = case more, grow, same(rem)\nyield _, c, c\n"
+     "y, rows = while outer(n, _, x) carried=1 trips=6 : _, _\noutput y\noutput rows\n",
+     {{6, 1}, {0, 2}, {3, -1}, {5, 2}},
+     4,
+     expect_mixture,
+     true},
+    {"the round, constants and inputs are carried",
+     "graph numbers\ninput n i64 []\ninput m i64 []\nweight five i64 [] = data 5\nweight forty i64 [] = data "
+     "40\n"
+     "block b\nparam r i64 []\nparam p i64 []\nparam q i64 []\nparam s i64 []\nparam old i64 []\n"
+     "yield _, r, five, m, p, r\n"
+     "a, c, d, e, rows = while b(n, _, forty, forty, forty, forty) carried=4 trips=4 : _, _, _, _, _\n"
+     "output a\noutput c\noutput d\noutput e\noutput rows\n",
+     {{0, 3}, {1, 3}, {2, 4}, {4, 9}},
+     4,
+     expect_numbers,
+     true},
+    {"go, from outside and from within",
+     "graph going\ninput go bool []\ninput x f32 []\nweight one f32 [] = data 1\nweight most f32 [] = data "
+     "3\n"
+     "block b\nparam r i64 []\nparam p f32 []\nq = add(p, one)\non = less(q, most)\nyield on, q\n"
+     "y = while b(_, go, x) carried=1\noutput y\n",
+     {{0, 0}, {1, 0}, {1, 7}, {1, 1}},
+     4,
+     expect_go,
+     false},
+    {"values without bytes",
+     "graph empty\ninput x f32 []\ninput none f32 [0]\nblock b\nparam r i64 []\nparam p f32 [0]\nparam q f32 "
+     "[]\n"
+     "e = exp(p)\nyield _, e, q, e\n"
+     "y, z, rows = while b(_, _, none, x) carried=2 trips=2 : _, _, _\noutput z\noutput rows\noutput y\n",
+     {{4}},
+     1,
+     expect_empty,
+     false},
+};
+
+static mpl_graph *graph_of(mpl_ctx *ctx, const program *p)
+{
+    mpl_graph *g;
+
+    assert_ok(ctx, mpl_text_read_memory(ctx, p->name, p->text, strlen(p->text), &g));
+    return g;
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------- */
+
+static void put_number(mpl_type type, void *data, uint64_t i, double x)
+{
+    if (type == MPL_TYPE_f32)
+        ((float *)data)[i] = (float)x;
+    else if (type == MPL_TYPE_i64)
+        ((int64_t *)data)[i] = (int64_t)x;
+    else if (type == MPL_TYPE_i32)
+        ((int32_t *)data)[i] = (int32_t)x;
+    else
+        ((uint8_t *)data)[i] = x != 0;
+}
+
+static double get_number(mpl_type type, const void *data, uint64_t i)
+{
+    return type == MPL_TYPE_f32   ? (double)((const float *)data)[i]
+           : type == MPL_TYPE_i64 ? (double)((const int64_t *)data)[i]
+           : type == MPL_TYPE_i32 ? (double)((const int32_t *)data)[i]
+                                  : (double)((const uint8_t *)data)[i];
+}
+
+static void set_inputs(mpl_ctx *ctx, const mpl_graph *g, mpl_exec *exec, const double *in)
+{
+    int64_t data[MOST];
+
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        mpl_value v = g->input[i];
+        uint64_t n = 0;
+
+        assert_true(mpl_shape_count(&g->value_shape[v], &n) && n <= MOST);
+        for (uint64_t k = 0; k < n; k++)
+            put_number((mpl_type)g->value_type[v], data, k, *in++);
+        assert_ok(ctx, mpl_exec_set_input(exec, i, data));
+    }
+}
+
+/* The first number of the outputs that is not as computed, in words; NULL: all are. */
+static const char *other_output(mpl_ctx *ctx, const mpl_graph *g, mpl_exec *exec, const double *want)
+{
+    static char text[200];
+    int64_t data[MOST];
+
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        mpl_value v = g->output[i];
+        uint64_t n = 0;
+
+        assert_true(mpl_shape_count(&g->value_shape[v], &n) && n <= MOST);
+        assert_ok(ctx, mpl_exec_output(exec, i, data));
+        for (uint64_t k = 0; k < n; k++, want++)
+            if (get_number((mpl_type)g->value_type[v], data, k) != *want)
+                return snprintf(text, sizeof text, "%s[%u] is %g, not %g", g->value_name[v], (unsigned)k,
+                                get_number((mpl_type)g->value_type[v], data, k), *want),
+                       text;
+    }
+    return NULL;
+}
+
+enum { EXACTLY, AT_MOST_NOTHING, WHATEVER }; /* how many bytes may be carried by copies */
+
+static void run_program(mpl_ctx *ctx, const program *p, const mpl_graph *g, mpl_exec *exec,
+                        int carried_by_copies)
+{
+    for (uint32_t r = 0; r < p->n_runs; r++) {
+        double want[MOST] = {0};
+        uint64_t carried = p->expect(p->run[r], want);
+        int64_t n_allocs;
+        const char *other;
+        mpl_exec_facts facts;
+
+        set_inputs(ctx, g, exec, p->run[r]);
+        n_allocs = ctx->n_allocs;
+        assert_ok(ctx, mpl_exec_run(exec, NULL));
+        if (carried_by_copies != WHATEVER)
+            assert_int_equal(ctx->n_allocs, n_allocs);
+        if ((other = other_output(ctx, g, exec, want)) != NULL)
+            fail_msg("%s, run %u: %s", p->name, r, other);
+        assert_ok(ctx, mpl_exec_facts_get(exec, &facts));
+        if (carried_by_copies == EXACTLY)
+            assert_int_equal(facts.loop_carry_bytes, carried);
+        if (carried_by_copies == AT_MOST_NOTHING && facts.loop_carry_bytes > 0)
+            fail_msg("%s, run %u: %u bytes carried", p->name, r, (unsigned)facts.loop_carry_bytes);
+        assert_true(facts.copied_bytes >= facts.loop_carry_bytes);
+    }
+}
+
+static const char *const backends[] = {"ref", "cpu", "cuda"}; /* cuda: on a device, or a fake one */
+
+static void unshared_as_computed_by_hand(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    fake_reset();
+    for (size_t k = 0; k < sizeof backends / sizeof *backends; k++) {
+        const mpl_backend *backend = mpl_backend_find(backends[k]);
+        mpl_device *dev;
+
+        if (backend != NULL && mpl_backend_absent(backend) != NULL)
+            backend = strcmp(backends[k], "cuda") == 0 ? fake_backend() : NULL;
+        if (backend == NULL)
+            continue;
+        assert_ok(&ctx, backend->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
+        for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+            for (int checked = 0; checked < 2; checked++) {
+                mpl_graph *g = graph_of(&ctx, &programs[i]);
+                mpl_op *order = mpl_alloc(&ctx, g->n_ops, sizeof *order);
+                mpl_exec *exec;
+
+                assert_ok(&ctx, mpl_order_of(&ctx, g, mpl_order_find("given"), order));
+                assert_ok(&ctx, mpl_exec_new(&ctx, backend, dev, g, order, NULL, NULL, NULL,
+                                             &(mpl_exec_options){.checked = checked}, &exec));
+                run_program(&ctx, &programs[i], g, exec, checked ? WHATEVER : EXACTLY);
+                mpl_exec_free(&ctx, exec);
+                mpl_free(&ctx, order);
+                mpl_graph_free(&ctx, g);
+            }
+        backend->close(dev);
+    }
+    assert_int_equal(fake.n_races + fake.n_wild + fake.n_misused + fake.n_live, 0);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- under plans ------------------------------------------------------------------------------------------- */
+
+/* Bits of `mask` switch options away from their defaults. */
+enum { NO_PAIRS = 1, NO_VIEWS = 2, PLAN_ALL = 4, COPY_CARRIED = 8, ALIGN_64 = 16, N_MASKS = 32 };
+
+static mpl_problem_options options_of(uint32_t mask)
+{
+    mpl_problem_options o = mpl_problem_options_default();
+
+    o.in_place = (mask & NO_PAIRS) == 0;
+    o.views = (mask & NO_VIEWS) == 0;
+    o.pin_inputs = o.pin_weights = o.pin_outputs = (mask & PLAN_ALL) == 0;
+    o.loop_copy = (mask & COPY_CARRIED) != 0;
+    o.align = (mask & ALIGN_64) != 0 ? 64 : 8; /* slices and rows of 8 bytes can lie in the whole */
+    return o;
+}
+
+/* A program, its problem and what it runs on. */
+typedef struct session {
+    mpl_ctx *ctx;
+    const program *program;
+    const mpl_backend *ref;
+    mpl_graph *g;
+    mpl_device *dev;
+    mpl_op *order;
+    mpl_problem *p;
+    mpl_value_map *map;
+} session;
+
+static void session_begin(mpl_ctx *ctx, const program *p, const char *order, uint32_t mask, session *s)
+{
+    mpl_problem_options o = options_of(mask);
+
+    *s = (session){.ctx = ctx, .program = p, .ref = mpl_backend_find("ref"), .g = graph_of(ctx, p)};
+    s->order = mpl_alloc(ctx, s->g->n_ops, sizeof *s->order);
+    assert_ok(ctx, s->ref->open(ctx, &(mpl_device_options){0}, &s->dev));
+    assert_ok(ctx, mpl_order_of(ctx, s->g, mpl_order_find(order), s->order));
+    assert_ok(ctx, mpl_problem_from_graph(ctx, s->g, s->order, &o, &s->p, &s->map));
+}
+
+static void session_end(session *s)
+{
+    mpl_value_map_free(s->ctx, s->map);
+    mpl_problem_free(s->ctx, s->p);
+    mpl_free(s->ctx, s->order);
+    s->ref->close(s->dev);
+    mpl_graph_free(s->ctx, s->g);
+}
+
+static mpl_status bind(session *s, const mpl_plan *plan, bool checked, mpl_exec **exec)
+{
+    return mpl_exec_new(s->ctx, s->ref, s->dev, s->g, s->order, s->p, s->map, plan,
+                        &(mpl_exec_options){.checked = checked}, exec);
+}
+
+/* All planners, with and without pairs, views, pinned values, pointers; checked where the plan is first fit. */
+static void planned_as_computed_by_hand(void **state)
+{
+    static const char *const orders[] = {"given", "greedy"};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        for (uint32_t mask = 0; mask < N_MASKS; mask++) {
+            session s;
+
+            session_begin(&ctx, &programs[i], orders[mask % 3 == 1], mask, &s);
+            for (uint32_t k = 0; mpl_planners[k] != NULL; k++) {
+                bool checked = strcmp(mpl_planners[k]->name, "best_fit") == 0,
+                     free = (mask & COPY_CARRIED) != 0;
+                mpl_status st = MPL_EUNAVAIL;
+                mpl_exec *exec;
+                mpl_plan *plan;
+                mpl_run how;
+
+                mpl_run_init(&how, &ctx);
+                how.budget_ticks = 100000;
+                if (mpl_planners[k]->plan != NULL && (mpl_planners[k]->traits & MPL_SPREADS) == 0)
+                    st = mpl_planner_run(mpl_planners[k], &how, s.p, &plan);
+                if (st == MPL_EUNAVAIL || st == MPL_ELIMIT)
+                    continue;
+                assert_ok(&ctx, st);
+                assert_ok(&ctx, bind(&s, plan, checked, &exec));
+                run_program(&ctx, &programs[i], s.g, exec,
+                            free || checked || programs[i].may_copy ? WHATEVER : AT_MOST_NOTHING);
+                mpl_exec_free(&ctx, exec);
+                mpl_plan_free(&ctx, plan);
+            }
+            session_end(&s);
+        }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- faults ------------------------------------------------------------------------------------------------ */
+
+static mpl_plan *plan_apart(session *s)
+{
+    mpl_plan *plan;
+    uint64_t end = 0;
+
+    assert_ok(s->ctx, mpl_plan_new(s->ctx, s->p, &plan));
+    for (mpl_buffer b = 0; b < s->p->n; b++) {
+        plan->offset[b] = end;
+        assert_true(mpl_align_bytes(end + s->p->bytes[b], s->p->align[b], &end));
+    }
+    plan->claim = MPL_FEASIBLE;
+    assert_ok(s->ctx, mpl_verify(s->ctx, s->p, plan));
+    return plan;
+}
+
+/* Whether any run of the program is refused, or gives other outputs. */
+static bool is_caught(session *s, const mpl_plan *plan, bool checked)
+{
+    bool caught = false;
+    mpl_exec *exec;
+
+    if (bind(s, plan, checked, &exec) != MPL_OK)
+        return true;
+    for (uint32_t r = 0; r < s->program->n_runs && !caught; r++) {
+        double want[MOST] = {0};
+
+        s->program->expect(s->program->run[r], want);
+        set_inputs(s->ctx, s->g, exec, s->program->run[r]);
+        caught = mpl_exec_run(exec, NULL) != MPL_OK || other_output(s->ctx, s->g, exec, want) != NULL;
+    }
+    mpl_exec_free(s->ctx, exec);
+    return caught;
+}
+
+/* Two buffers that must not share are put onto each other, each pair in turn. */
+static void overlaps_are_caught(void **state)
+{
+    mpl_ctx ctx;
+    uint32_t n = 0, n_caught = 0;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        session s;
+        mpl_plan *plan;
+
+        session_begin(&ctx, &programs[i], "given", NO_PAIRS, &s);
+        plan = plan_apart(&s);
+        for (mpl_buffer a = 0; a < s.p->n; a++)
+            for (mpl_buffer b = 0; b < a; b++) {
+                uint64_t offset = plan->offset[a];
+                bool caught;
+
+                if (!mpl_conflict(s.p, a, b))
+                    continue;
+                plan->offset[a] = plan->offset[b];
+                caught = is_caught(&s, plan, true);
+                if (!caught)
+                    print_message("not caught: %s: %s on %s\n", programs[i].name, s.p->buffer_name[a],
+                                  s.p->buffer_name[b]);
+                n++, n_caught += caught;
+                plan->offset[a] = offset;
+            }
+        mpl_plan_free(&ctx, plan);
+        session_end(&s);
+    }
+    print_message("%u of %u overlaps caught\n", n_caught, n);
+    /* one pair lies in two branches, and conflicts for caution alone */
+    assert_true(n > 80 && n_caught + 1 >= n);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Ways to get the places of a program wrong, each tried wherever it applies. */
+enum {
+    ONE_FIRST_MORE, /* the cycle begins a round later */
+    ONE_FIRST_LESS,
+    ITEMS_SWAPPED,   /* the first two of a cycle, a final place or the branches */
+    LAST_ITEM_AGAIN, /* a cycle one too short */
+    SLICES_TOO_LONG,
+    SLICES_TOO_SHORT,
+    SLICES_REVERSED,
+    NOT_COPIED_IN, /* a copy is left out */
+    NOT_COPIED_OUT,
+    STAYS, /* a value does not move at all */
+    N_FAULTS
+};
+
+/* Applies fault `kind` at place, operand or result `at`; false: there is no such thing to get wrong. */
+static bool plant(mpl_value_map *map, const mpl_graph *g, int kind, uint32_t at)
+{
+    mpl_places *places = map->places;
+    mpl_place *p = at < places->n ? &places->place[at] : NULL;
+    bool cycle = p != NULL && p->kind == MPL_PLACE_CYCLE, slice = p != NULL && p->kind == MPL_PLACE_SLICE;
+    uint32_t swap;
+
+    switch (kind) {
+    case ONE_FIRST_MORE:
+        return cycle && p->n > p->n_first + 1 && (p->n_first++, true);
+    case ONE_FIRST_LESS:
+        return cycle && p->n_first > 0 && (p->n_first--, true);
+    case ITEMS_SWAPPED:
+        if (p == NULL || p->n < 2 || places->item[p->begin] == places->item[p->begin + 1])
+            return false;
+        swap = places->item[p->begin];
+        places->item[p->begin] = places->item[p->begin + 1];
+        places->item[p->begin + 1] = swap;
+        return true;
+    case LAST_ITEM_AGAIN:
+        if (!cycle || p->n < 2 || places->item[p->begin + p->n - 1] == places->item[p->begin + p->n - 2])
+            return false;
+        places->item[p->begin + p->n - 1] = places->item[p->begin + p->n - 2];
+        return true;
+    case SLICES_TOO_LONG:
+        return slice && (p->bytes *= 2, true);
+    case SLICES_TOO_SHORT:
+        return slice && (p->bytes /= 2, true);
+    case SLICES_REVERSED:
+        return slice && (p->reversed = !p->reversed, true);
+    case NOT_COPIED_IN:
+        return at < g->op_in_begin[g->n_ops] && places->in_copied[at] && (places->in_copied[at] = 0, true);
+    case NOT_COPIED_OUT:
+        for (uint32_t b = 1; b < g->n_blocks; b++)
+            if (at >= g->block_result_begin[b] && at < g->block_result_begin[b] + g->block_n_results[b])
+                return places->result_copied[at] && (places->result_copied[at] = 0, true);
+        return false;
+    default:
+        if (at >= g->n_values || places->value_place[at] == MPL_NONE ||
+            places->place[places->value_place[at]].kind != MPL_PLACE_CYCLE)
+            return false;
+        places->value_place[at] = places->item[places->place[places->value_place[at]].begin];
+        return true;
+    }
+}
+
+static void wrong_places_are_caught(void **state)
+{
+    mpl_ctx ctx;
+    uint32_t n[N_FAULTS] = {0}, n_caught[N_FAULTS] = {0};
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        for (uint32_t mask = 0; mask <= COPY_CARRIED; mask += COPY_CARRIED)
+            for (int kind = 0; kind < N_FAULTS; kind++)
+                for (uint32_t at = 0; at < 200; at++) {
+                    session s;
+                    mpl_plan *plan;
+
+                    session_begin(&ctx, &programs[i], "given", mask, &s);
+                    plan = plan_apart(&s);
+                    if (plant(s.map, s.g, kind, at)) {
+                        n[kind]++;
+                        n_caught[kind] += is_caught(&s, plan, true);
+                    }
+                    mpl_plan_free(&ctx, plan);
+                    session_end(&s);
+                }
+    for (int kind = 0; kind < N_FAULTS;
+         kind++) { /* a cycle that no run goes round, a branch that none takes */
+        print_message("fault %d: %u of %u caught\n", kind, n_caught[kind], n[kind]);
+        assert_true(n[kind] > 0 && n_caught[kind] * 10 >= n[kind] * 8);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- failures ---------------------------------------------------------------------------------------------- */
+
+static const program *program_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        if (strcmp(programs[i].name, name) == 0)
+            return &programs[i];
+    fail_msg("no program '%s'", name);
+    return NULL;
+}
+
+/* A branch that there is not, and none where there is no bypass: the line names the operation; the next run is as ever. */
+static void wrong_branches_are_named(void **state)
+{
+    static const struct {
+        const char *program;
+        double in[3];
+        const char *says;
+    } rows[] = {
+        {"case: branches, a bypass, empty ones", {3, 1, 1}, "'p' (case) is to take branch 3; it has 3"},
+        {"case by a bool", {-1, 1, 0}, NULL},
+        {"case without a bypass", {-1, 1, 0}, "'p' (case) is to take no branch (-1)"},
+        {"case without a bypass", {2, 1, 0}, "'p' (case) is to take branch 2; it has 1"},
+    };
+    static const program no_bypass = {
+        "case without a bypass",
+        "graph only\ninput which i64 []\ninput x f32 []\nblock b\ny = exp(x)\nyield y\n"
+        "p = case b(which)\noutput p\n",
+        {{0, 0}},
+        1,
+        NULL,
+        false};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const program *p =
+            strcmp(rows[i].program, no_bypass.name) == 0 ? &no_bypass : program_of(rows[i].program);
+        session s;
+        mpl_plan *plan;
+        mpl_exec *exec;
+
+        session_begin(&ctx, p, "given", 0, &s);
+        plan = plan_apart(&s);
+        assert_ok(&ctx, bind(&s, plan, false, &exec));
+        set_inputs(&ctx, s.g, exec, rows[i].in);
+        assert_status(&ctx, mpl_exec_run(exec, NULL), rows[i].says != NULL ? MPL_EINPUT : MPL_OK);
+        if (rows[i].says != NULL && strstr(ctx.message, rows[i].says) == NULL)
+            fail_msg("'%s' does not say \"%s\"", ctx.message, rows[i].says);
+        set_inputs(&ctx, s.g, exec, (const double[]){0, 0, 0});
+        assert_ok(&ctx, mpl_exec_run(exec, NULL));
+        mpl_exec_free(&ctx, exec);
+        mpl_plan_free(&ctx, plan);
+        session_end(&s);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void failing_allocations_leave_nothing(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        mpl_status st = MPL_EMEM;
+        session s;
+        mpl_plan *plan;
+        mpl_exec *exec;
+
+        session_begin(&ctx, &programs[i], "given", PLAN_ALL, &s);
+        plan = plan_apart(&s);
+        for (int64_t at = 0; st == MPL_EMEM; at++) {
+            int64_t live = ctx.n_live;
+
+            ctx.fail_after = ctx.n_allocs + at;
+            st = bind(&s, plan, true, &exec);
+            ctx.fail_after = -1;
+            if (st != MPL_OK)
+                assert_int_equal(ctx.n_live, live);
+        }
+        assert_ok(&ctx, st);
+        mpl_exec_free(&ctx, exec);
+        mpl_plan_free(&ctx, plan);
+        session_end(&s);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Writes a byte behind what the operation has, where nothing is. */
+static mpl_status run_wild(mpl_device *dev, mpl_prepared *prepared, const mpl_op_call *call)
+{
+    const mpl_graph *g = call->graph;
+    mpl_status st = mpl_backend_find("ref")->run_op(dev, prepared, call);
+
+    if (strcmp(g->op_name[call->op], "q") == 0)
+        ((char *)call->out[0].data)[g->value_bytes[g->op_out[g->op_out_begin[call->op]]]] = 0;
+    return st;
+}
+
+static void wild_writes_are_caught(void **state)
+{
+    mpl_ctx ctx;
+    session s;
+    mpl_plan *plan;
+    mpl_exec *exec;
+    mpl_backend wild = *mpl_backend_find("ref");
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    session_begin(&ctx, program_of("doubling until a test"), "given", ALIGN_64, &s);
+    wild.run_op = run_wild;
+    s.ref = &wild;
+    plan = plan_apart(&s);
+    for (int checked = 0; checked < 2; checked++) {
+        assert_ok(&ctx, bind(&s, plan, checked, &exec));
+        set_inputs(&ctx, s.g, exec, s.program->run[0]);
+        assert_status(&ctx, mpl_exec_run(exec, NULL), checked ? MPL_EINVALID : MPL_OK);
+        mpl_exec_free(&ctx, exec);
+    }
+    if (strstr(ctx.message, "where nothing is alive") == NULL || strstr(ctx.message, "'q'") == NULL)
+        fail_msg("'%s' does not name the operation", ctx.message);
+    mpl_plan_free(&ctx, plan);
+    session_end(&s);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- at the same time -------------------------------------------------------------------------------------- */
+
+static uint64_t expect_two_loops(const double *in, double *out)
+{
+    double a = -in[1], p = in[1], q = in[2];
+
+    for (int i = 0; i < (int)in[0]; i++)
+        p = p * a, q = q + a;
+    out[0] = p - q;
+    return 0;
+}
+
+/* Two loops that capture what one operation made: each is one operation to those who share out the work. */
+static void loops_run_at_the_same_time(void **state)
+{
+    static const program two = {"two loops",
+                                "graph two\ninput n i64 []\ninput x f32 []\ninput y f32 []\nweight w f32 "
+                                "[160,160] = splat 0\n"
+                                "ww = matmul(w, w)\nzero = reduce_sum(ww) keepdims=0\nminus = neg(x)\na = "
+                                "add(minus, zero)\n" /* slow */
+                                "block f\nparam r i64 []\nparam p f32 []\np2 = mul(p, a)\nyield _, p2\nu = "
+                                "while f(n, _, x) carried=1\n"
+                                "block h\nparam s i64 []\nparam q f32 []\nq2 = add(q, a)\nyield _, q2\nv = "
+                                "while h(n, _, y) carried=1\n"
+                                "d = sub(u, v)\noutput d\n",
+                                {{5, 2, 3}, {0, 1, 8}, {7, -1, 2}},
+                                3,
+                                expect_two_loops,
+                                false};
+    mpl_ctx ctx;
+    session s;
+    mpl_plan *plan;
+    mpl_before *before;
+    mpl_exec *exec;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    session_begin(&ctx, &two, "given", 0, &s);
+    plan = plan_apart(&s);
+    before = mpl_alloc(&ctx, 1, sizeof *before); /* nothing is before anything: nothing is shared */
+    before->n = s.p->n;
+    before->n_words = (s.p->n + 63) / 64;
+    before->row = mpl_alloc(&ctx, (size_t)before->n * before->n_words, sizeof *before->row);
+    before->red_begin = mpl_alloc(&ctx, (size_t)before->n + 1, sizeof *before->red_begin);
+    before->red_item = mpl_alloc(&ctx, 1, sizeof *before->red_item);
+    s.p->before = before;
+    assert_ok(&ctx, bind(&s, plan, false, &exec));
+    for (uint32_t i = 0; i < 30; i++) {
+        double want[MOST];
+
+        two.expect(two.run[i % 3], want);
+        set_inputs(&ctx, s.g, exec, two.run[i % 3]);
+        assert_ok(&ctx, mpl_order_random(&ctx, s.g, i + 1, s.order));
+        assert_ok(&ctx, mpl_exec_set_order(exec, s.order));
+        assert_ok(&ctx, mpl_exec_run(exec, NULL));
+        assert_null(other_output(&ctx, s.g, exec, want));
+        set_inputs(&ctx, s.g, exec, two.run[(i + 1) % 3]);
+        two.expect(two.run[(i + 1) % 3], want);
+        assert_ok(&ctx, mpl_exec_run_concurrent(exec, 3, NULL));
+        assert_null(other_output(&ctx, s.g, exec, want));
+    }
+    mpl_exec_free(&ctx, exec);
+    mpl_plan_free(&ctx, plan);
+    session_end(&s);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unshared_as_computed_by_hand), cmocka_unit_test(planned_as_computed_by_hand),
+        cmocka_unit_test(overlaps_are_caught),          cmocka_unit_test(wrong_places_are_caught),
+        cmocka_unit_test(wrong_branches_are_named),     cmocka_unit_test(failing_allocations_leave_nothing),
+        cmocka_unit_test(loops_run_at_the_same_time),   cmocka_unit_test(wild_writes_are_caught),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,589 @@
+/* test_runtime_layout.c -- images with their channels last: what mpl_graph_channels_last makes, executed on `cpu` in a plan's arena, against
+ * the plain graph on `ref` and on `cpu`. Catches operators that read a layout wrongly, reorders left out or too many, weights reordered
+ * wrongly, and concats that share what does not follow one another. */
+#include "tests/support/test.h"
+
+#include "graphs/core/rng.h"
+#include "graphs/ir/layout.h"
+#include "graphs/passes/optimise/optimise.h"
+#include "graphs/passes/passes.h"
+#include "graphs/problem/problem.h"
+#include "graphs/source.h"
+#include "planners/planner.h"
+#include "planners/verify/verify.h"
+#include "runtime/exec.h"
+
+#include <math.h>
+#include <stdarg.h>
+
+typedef struct network {
+    const char *name;
+    int reorders; /* -1: not counted */
+} network;
+
+static const network networks[] = {
+    {"resnet18:image=32,classes=10", 2}, {"resnet50:image=32,classes=10,batch=2", 2},
+    {"mobilenet_v2:image=32", -1},       {"squeezenet:image=64,classes=10", -1},
+    {"densenet121:image=32", -1},        {"inception_v3:image=96,classes=10", -1},
+    {"shufflenet_v2:image=32", -1},      {"vgg16:image=32,classes=10", -1},
+};
+
+/* Each operator that keeps layouts, and what lies between and beside them; the number of reorders. */
+typedef struct text_case {
+    const char *text;
+    int reorders;
+} text_case;
+
+static const text_case texts[] = {
+    {"input x f32 [2,3,9,8]\nweight w f32 [6,3,3,3]\nweight b f32 [6]\ny = conv(x, w, b) pads=[1,1,1,1] "
+     "strides=[2,1]\noutput y\n",
+     2},
+    {"input x f32 [1,4,9,8]\nweight w f32 [4,1,3,3]\nc = conv(x, w) group=4\ny = relu(c)\noutput y\noutput "
+     "c\n",
+     3},
+    {"input x f32 [2,6,9,8]\nweight w f32 [6,3,1,1]\nc = conv(x, w) group=2\ns = sigmoid(x)\nm = mul(c, s)\n"
+     "a = add(m, c)\ny = concat(a, s, c) axis=1\noutput y\n",
+     2},
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\np = max_pool(c) kernel_shape=[2,3] "
+     "strides=[2,2] pads=[0,1,1,0]\nq = avg_pool(p) kernel_shape=[2,2]\ng = global_avg_pool(q)\ny = "
+     "flatten(g)\n"
+     "output y\n",
+     2},
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5]\nweight v f32 [5] = splat 2\nc = "
+     "conv(x, w)\n"
+     "n = batch_norm(c, k, k, k, v)\nl = clip(n)\nd = identity(l)\nt = transpose(d) perm=[0,2,3,1]\ny = "
+     "relu(t)\n"
+     "z = sum(d, c, n)\noutput y\noutput z\n",
+     3},
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nc = conv(x, w)\ny = mul(c, "
+     "k)\noutput y\n",
+     2},
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny = mul(c, "
+     "g)\noutput y\n",
+     2},
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nweight t f32 [1,5,1,1]\n"
+     "weight h f32 [] = splat 2\nc = conv(x, w)\na = mul(c, k)\nb = sub(a, t)\nd = div(b, h)\n"
+     "g = global_avg_pool(d)\ns = sigmoid(g)\nm = mul(s, d)\ne = add(m, s)\ny = relu(e)\noutput y\n",
+     2},
+    {"input x f32 [2,3,9,8]\ninput q f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = mul(q, "
+     "c)\noutput y\n",
+     3},
+    {"input x f32 [2,3,9,8]\nweight t f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = mul(t, "
+     "c)\noutput y\n",
+     2},
+    {"input x f32 [2,3,9,8]\nweight k f32 [2,1,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\nm = mul(c, k)\n"
+     "y = sub(k, m)\noutput y\n",
+     2},
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\ny = sub(g, "
+     "c)\noutput y\n",
+     3},
+    {"input x f32 [2,3,9,8]\ninput q f32 [5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = mul(q, "
+     "c)\noutput y\n",
+     2},
+    {"input x f32 [2,3,9,8]\ninput q f32 [2,5,1,1]\nweight w f32 [1,3,2,2]\nc = conv(x, w)\ny = mul(c, "
+     "q)\noutput y\n",
+     2},
+    {"input x f32 [2,3,9,8]\nweight r f32 [8,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = add(c, "
+     "r)\noutput y\n",
+     2},
+    {"input x f32 [2,3,9,8]\nweight r f32 [7]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = add(c, "
+     "r)\noutput y\n",
+     2},
+    {"input x f32 [2,3,9,8]\ninput q f32 [2,1,1,7]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = mul(c, "
+     "q)\noutput y\n",
+     2},
+    {"input x f32 [2,3,1,1]\ninput q f32 [2,5,4,4]\nweight w f32 [5,3,1,1]\nc = conv(x, w)\ny = mul(c, "
+     "q)\noutput y\n",
+     2},
+    {"input x f32 [2,16,9,8]\nweight w f32 [16,16,3,3]\nweight b f32 [16]\nweight d f32 [16,1,3,3]\n"
+     "a = conv_act(x, w, b) pads=[1,1,1,1] activation=relu\ns = conv_sum(a, x, w) pads=[1,1,1,1] "
+     "activation=relu6\nt = conv_sum(s, a, d) group=16 pads=[1,1,1,1]\nu = conv_sum(x, t, w, b) "
+     "pads=[1,1,1,1]\nv = conv_sum(u, u, w) pads=[1,1,1,1]\ny = sigmoid(v)\noutput y\n",
+     2},
+    /* filters that are no weights: given, computed, the image itself, and images elsewhere */
+    {"input x f32 [1,6,6,6]\ninput w f32 [6,2,3,3]\ny = conv(x, w) group=3\nz = relu(y)\noutput z\n", 2},
+    {"input x f32 [2,3,9,8]\ninput w f32 [5,3,2,2]\nweight b f32 [5]\nf = tanh(w)\nc = conv_act(x, f, b) "
+     "activation=relu\np = max_pool(c) kernel_shape=[2,2]\nr = slice(p) starts=[0] ends=[3] axes=[1]\ny = "
+     "conv(r, "
+     "w)\noutput y\noutput f\n",
+     -1},
+    {"input x f32 [4,4,3,3]\nc = conv(x, x)\nf = conv(x, x) pads=[1,1,1,1]\nd = conv(f, c)\ns = "
+     "conv_sum(f, x, f) pads=[1,1,1,1]\ne = mul(d, c)\ny = concat(s, e) axis=1\noutput y\n",
+     -1},
+    {"input x f32 [2,3,9]\nweight w f32 [5,3,2]\ny = conv(x, w)\noutput y\n", 0},
+    {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nweight h f32 [1] = splat 0.5\nc = "
+     "conv(x, w)\n"
+     "m = max(c, k)\nl = min(m, c)\np = max_pool(l) kernel_shape=[3,2]\nq = clip(p, h)\nr = relu(q)\ny = "
+     "global_max_pool(r)\noutput y\n",
+     -1},
+    {"input x f32 [2,3,9,8]\ny = relu(x)\noutput y\n", 0},
+};
+
+static int count_reorders(const mpl_graph *g)
+{
+    int n = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        n += g->op_kind[op] == MPL_OP_reorder;
+    return n;
+}
+
+/* All outputs, one after the other, of a run that is planned; checked ones have their arenas guarded. */
+static char *execute_with(mpl_ctx *ctx, const char *backend_name, const mpl_graph *g, bool checked,
+                          bool in_place, uint32_t *n_over)
+{
+    const mpl_backend *backend = mpl_backend_find(backend_name);
+    mpl_problem_options options = mpl_problem_options_default();
+    mpl_device *dev;
+    mpl_problem *p;
+    mpl_value_map *map;
+    mpl_plan *plan;
+    mpl_exec *exec;
+    mpl_run run;
+    mpl_op *order = calloc(g->n_ops + 1, sizeof *order);
+    size_t bytes = 1;
+    char *all, *at;
+
+    assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &dev));
+    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+    options.align = backend->align;
+    options.in_place = in_place;
+    assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
+    mpl_run_init(&run, ctx);
+    assert_ok(ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, p, &plan));
+    assert_ok(ctx, mpl_verify(ctx, p, plan));
+    for (uint32_t i = 0; i < p->n_in_place && n_over != NULL; i++)
+        *n_over += plan->offset[p->in_place_in[i]] == plan->offset[p->in_place_out[i]];
+    assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan,
+                                &(mpl_exec_options){.checked = checked, .weight_seed = 3}, &exec));
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        void *data = malloc(g->value_bytes[g->input[i]] + 1);
+
+        assert_ok(ctx, mpl_exec_make_input(ctx, g, i, 1, data));
+        assert_ok(ctx, mpl_exec_set_input(exec, i, data));
+        free(data);
+    }
+    for (int round = 0; round < 2; round++) /* weights are reordered in the first */
+        assert_ok(ctx, mpl_exec_run(exec, NULL));
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        bytes += g->value_bytes[g->output[i]];
+    at = all = malloc(bytes);
+    for (uint32_t i = 0; i < g->n_outputs; at += g->value_bytes[g->output[i++]])
+        assert_ok(ctx, mpl_exec_output(exec, i, at));
+    mpl_exec_free(ctx, exec);
+    mpl_plan_free(ctx, plan);
+    mpl_value_map_free(ctx, map);
+    mpl_problem_free(ctx, p);
+    backend->close(dev);
+    free(order);
+    return all;
+}
+
+static char *execute(mpl_ctx *ctx, const char *backend_name, const mpl_graph *g, bool checked)
+{
+    return execute_with(ctx, backend_name, g, checked, true, NULL);
+}
+
+static void assert_near(const char *what, const mpl_graph *g, const void *got, const void *want,
+                        double tolerance)
+{
+    const float *a = got, *b = want;
+
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        for (uint64_t k = 0; k < g->value_bytes[g->output[i]] / sizeof *a; k++, a++, b++)
+            if (!(fabs((double)*a - (double)*b) <= tolerance * fmax(1, fabs((double)*b))))
+                fail_msg("%s: element %" PRIu64 " of output %u is %.9g where %.9g was expected", what, k, i,
+                         (double)*a, (double)*b);
+}
+
+/* *g becomes its channels-last form; every edge has the layout that its reader takes. */
+static void relay(mpl_ctx *ctx, const char *what, mpl_graph **g, int reorders)
+{
+    uint32_t n_out = (*g)->n_outputs, n_ops = (*g)->n_ops;
+    char *name[8];
+
+    assert_true(n_out <= 8);
+    for (uint32_t i = 0; i < n_out; i++)
+        name[i] = strdup((*g)->value_name[(*g)->output[i]]);
+    assert_ok(ctx, mpl_graph_channels_last(ctx, g));
+    for (uint32_t i = 0; i < n_out; i++) {
+        assert_string_equal((*g)->value_name[(*g)->output[i]], name[i]);
+        assert_false(mpl_channels_last(*g, (*g)->output[i]));
+        free(name[i]);
+    }
+    assert_int_equal((*g)->n_ops, n_ops + (uint32_t)count_reorders(*g));
+    if (reorders >= 0 && count_reorders(*g) != reorders)
+        fail_msg("%s: %d reorders, %d were expected", what, count_reorders(*g), reorders);
+}
+
+static void check_graph(mpl_ctx *ctx, const char *what, mpl_graph *g, int reorders, bool all)
+{
+    char *plain = execute(ctx, "cpu", g, false), *ref = all ? execute(ctx, "ref", g, false) : NULL, *last,
+         *same;
+
+    relay(ctx, what, &g, reorders);
+    last = execute(ctx, "cpu", g, all);
+    assert_near(what, g, last, plain, 1e-3);
+    if (all) {
+        assert_near(what, g, last, ref, 1e-3);
+        same = execute(ctx, "ref", g, true); /* to it a reorder is a copy */
+        assert_near(what, g, same, ref, 0);
+        free(same);
+    }
+    free(plain);
+    free(ref);
+    free(last);
+    mpl_graph_free(ctx, g);
+}
+
+static void operators_agree(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char text[1000];
+        mpl_ctx ctx;
+        mpl_graph *g;
+
+        mpl_ctx_init(&ctx);
+        snprintf(text, sizeof text, "graph t\n%s", texts[i].text);
+        assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
+        check_graph(&ctx, texts[i].text, g, texts[i].reorders, true);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+static void networks_agree(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+        mpl_read_options options = {0};
+        mpl_source source;
+        mpl_ctx ctx;
+
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx, mpl_source_open(&ctx, networks[i].name, &options, &source));
+        check_graph(&ctx, networks[i].name, source.graph, networks[i].reorders, false);
+        source.graph = NULL;
+        mpl_source_fini(&ctx, &source);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+/* ---- random graphs ---- */
+
+enum { IMAGE, PIXEL, WIDE, N_FORMS }; /* [N,4,6,5]; what is repeated over it, [N,4,1,1]; [N,8,6,5] */
+
+typedef struct writer {
+    mpl_rng rng;
+    char text[6000];
+    size_t n;
+    uint32_t made[N_FORMS][64], n_made[N_FORMS], next;
+} writer;
+
+static uint32_t below(writer *w, uint32_t n)
+{
+    return (uint32_t)mpl_rng_below(&w->rng, n);
+}
+
+static uint32_t pick(writer *w, uint32_t form) /* the latest ones more often */
+{
+    uint32_t n = w->n_made[form], last = below(w, 2) == 0 || n < 3 ? n : 3;
+
+    return w->made[form][n - 1 - below(w, last)];
+}
+
+/* A second operand: an image, a pixel, or a weight that is repeated in some way; mostly what can be done channels last. */
+static const char *operand(writer *w, char name[16])
+{
+    static const char *const weight[] = {"number", "channels", "pixel",   "pixel",  "channels",
+                                         "number", "row",      "columns", "rising", "whole"};
+    uint32_t k = below(w, 30);
+
+    if (k < 20 && k % 2 == 0)
+        snprintf(name, 16, "v%u", pick(w, IMAGE));
+    else if (k < 20 && w->n_made[PIXEL] > 0)
+        snprintf(name, 16, "v%u", pick(w, PIXEL));
+    else
+        snprintf(name, 16, "%s", weight[k % 10]);
+    return name;
+}
+
+static void line(writer *w, uint32_t form, const char *format, ...)
+{
+    va_list args;
+
+    w->n += (size_t)snprintf(w->text + w->n, sizeof w->text - w->n, "v%u = ", w->next);
+    va_start(args, format);
+    w->n += (size_t)vsnprintf(w->text + w->n, sizeof w->text - w->n, format, args);
+    va_end(args);
+    w->n += (size_t)snprintf(w->text + w->n, sizeof w->text - w->n, "\n");
+    assert_true(w->n + 100 < sizeof w->text);
+    w->made[form][w->n_made[form]++] = w->next++;
+}
+
+static void random_op(writer *w)
+{
+    static const char *const two[] = {"add", "mul", "sub", "max"};
+    char name[16], other[16];
+    uint32_t x = pick(w, IMAGE);
+
+    switch (below(w, 16)) {
+    case 0:
+        line(w, IMAGE, "conv(v%u, w3) pads=[1,1,1,1]", x);
+        break;
+    case 1:
+        line(w, IMAGE, "conv(v%u, w1, offset)", x);
+        break;
+    case 2:
+        line(w, IMAGE, "%s(v%u)", below(w, 2) == 0 ? "tanh" : "relu", x);
+        break;
+    case 3:
+        line(w, IMAGE, "max_pool(v%u) kernel_shape=[3,3] pads=[1,1,1,1]", x);
+        break;
+    case 4:
+        line(w, PIXEL, "global_avg_pool(v%u)", x);
+        line(w, PIXEL, "sigmoid(v%u)", w->next - 1);
+        break;
+    case 5:
+        line(w, IMAGE, "batch_norm(v%u, offset, offset, offset, variance)", x);
+        break;
+    case 6:
+        line(w, IMAGE, "sum(v%u, v%u, v%u)", x, pick(w, IMAGE), pick(w, IMAGE));
+        break;
+    case 7:
+        line(w, IMAGE, "fma(v%u, %s, %s)", x, operand(w, name), operand(w, other));
+        break;
+    case 8:
+        line(w, IMAGE, "div(v%u, %s)", x, below(w, 2) == 0 ? "two" : "twos");
+        break;
+    case 9:
+        line(w, IMAGE, "%s(%s, v%u)", two[below(w, 4)], operand(w, name), x);
+        break;
+    case 10:
+        line(w, IMAGE, "softmax(v%u) axis=3", x); /* knows no layouts */
+        break;
+    case 11:
+    case 12:
+        line(w, WIDE, "concat(v%u, v%u) axis=1", x, pick(w, IMAGE));
+        line(w, IMAGE, "conv(v%u, w8)", w->next - 1);
+        break;
+    default:
+        line(w, IMAGE, "%s(v%u, %s)", two[below(w, 4)], x, operand(w, name));
+    }
+}
+
+static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, writer *w)
+{
+    uint32_t n_ops, batch;
+    mpl_graph *g = NULL;
+
+    *w = (writer){.n = 0};
+    mpl_rng_init(&w->rng, seed);
+    n_ops = 4 + below(w, 16), batch = 1 + below(w, 2);
+    w->n = (size_t)snprintf(
+        w->text, sizeof w->text,
+        "graph t\ninput v0 f32 [%u,4,6,5]\n%s w3 f32 [4,4,3,3]\nweight w1 f32 [4,4,1,1]\nweight w8 f32 "
+        "[4,8,1,1]\nweight offset "
+        "f32 "
+        "[4]\nweight variance f32 [4] = splat 2\nweight number f32 []\nweight channels f32 [4,1,1]\nweight "
+        "pixel f32 [1,4,1,1]\nweight row f32 [5]\nweight columns f32 [6,1]\nweight rising f32 "
+        "[4,6,1]\nweight "
+        "whole f32 [%u,4,6,5]\nweight two f32 [] = splat 2\nweight twos f32 [4,1,1] = splat -2\n",
+        batch, seed % 4 == 0 ? "input" : "weight", batch);
+    w->made[IMAGE][w->n_made[IMAGE]++] = w->next++;
+    line(w, IMAGE, "conv(v0, w1)");
+    while (w->next < n_ops)
+        random_op(w);
+    w->n += (size_t)snprintf(w->text + w->n, sizeof w->text - w->n, "output v%u\noutput v%u\n", w->next - 1,
+                             1 + below(w, w->next - 2));
+    if (mpl_text_read_memory(ctx, "random", w->text, w->n, &g) != MPL_OK)
+        fail_msg("%s: %s", ctx->message, w->text);
+    return g;
+}
+
+static void random_graphs_agree(void **state)
+{
+    const char *most = getenv("LAYOUT_ORACLE");
+    uint64_t n = most != NULL ? strtoull(most, NULL, 10) : 200, fewer = 0;
+    writer *w = malloc(sizeof *w);
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= n; seed++) {
+        mpl_ctx ctx;
+        mpl_graph *g;
+        char *want, *got;
+
+        mpl_ctx_init(&ctx);
+        g = random_graph(&ctx, seed, w);
+        want = execute(&ctx, "ref", g, false);
+        relay(&ctx, w->text, &g, -1);
+        fewer += count_reorders(g) <= 3;
+        got = execute(&ctx, "cpu", g, true);
+        assert_near(w->text, g, got, want, 1e-3);
+        free(want);
+        free(got);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+    free(w);
+    assert_true(fewer > n / 4);
+}
+
+/* Where conv_sum's result lies over what is added, and where it does not: the same bits, on every backend, in either layout. */
+static void sums_in_place_change_no_bit(void **state)
+{
+    static const char text[] =
+        "graph t\ninput x f32 [2,48,9,8]\nweight w f32 [48,48,3,3]\nweight k f32 [48,48,1,1]\n"
+        "weight b f32 [48]\na = tanh(x)\ns = conv_sum(a, x, w, b) pads=[1,1,1,1] activation=relu\n"
+        "t = conv_sum(s, x, k) activation=relu6\nu = conv_sum(t, x, w) pads=[1,1,1,1]\ny = tanh(u)\n"
+        "output y\n";
+    static const char *const name[] = {"ref", "cpu"};
+
+    (void)state;
+    for (int last = 0; last < 2; last++)
+        for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+            mpl_ctx ctx;
+            mpl_graph *g;
+            uint32_t n_over = 0, n_apart = 0;
+            char *over, *apart;
+
+            mpl_ctx_init(&ctx);
+            assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, sizeof text - 1, &g));
+            if (last == 1)
+                relay(&ctx, "sums", &g, 3);
+            over = execute_with(&ctx, name[i], g, true, true, &n_over);
+            apart = execute_with(&ctx, name[i], g, true, false, &n_apart);
+            assert_true(n_over >= 3);
+            assert_int_equal(n_apart, 0);
+            assert_memory_equal(over, apart, g->value_bytes[g->output[0]]);
+            free(over);
+            free(apart);
+            mpl_graph_free(&ctx, g);
+            assert_int_equal(ctx.n_live, 0);
+        }
+}
+
+static mpl_status make_weight(void *arg, const mpl_graph *g, mpl_value v, void *data)
+{
+    mpl_exec_make_weight(g, arg, v, data);
+    return MPL_OK;
+}
+
+/* Networks whose convolutions have taken in what followed them, against what they were on `ref`. */
+static void optimised_networks_agree(void **state)
+{
+    static const char *const name[] = {"resnet18:image=32,classes=10", "mobilenet_v2:image=32,classes=10",
+                                       "squeezenet:image=64,classes=10"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        mpl_exec_options seeded = {.weight_seed = 3};
+        mpl_read_options options = {0};
+        mpl_pass_count count[MPL_N_PASSES];
+        mpl_source source;
+        mpl_pass_set set;
+        mpl_ctx ctx;
+        char *want, *got[4];
+
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx, mpl_source_open(&ctx, name[i], &options, &source));
+        want = execute(&ctx, "ref", source.graph, false);
+        assert_ok(&ctx, mpl_pass_set_parse(&ctx, "conv_bn,identity,conv_sum,conv_relu", &set));
+        assert_ok(&ctx, mpl_graph_optimise(&ctx, &source.graph, &set,
+                                           &(mpl_weight_source){make_weight, &seeded}, count));
+        assert_true(count[MPL_PASS_conv_relu].places > 10);
+        assert_true(count[MPL_PASS_conv_sum].places >= (i == 0 ? 8 : i == 1 ? 10 : 0));
+        got[0] = execute(&ctx, "ref", source.graph, true);
+        got[1] = execute(&ctx, "cpu", source.graph, true);
+        assert_ok(&ctx, mpl_graph_channels_last(&ctx, &source.graph));
+        got[2] = execute(&ctx, "ref", source.graph, false);
+        got[3] = execute(&ctx, "cpu", source.graph, true);
+        for (int k = 0; k < 4; k++) {
+            assert_near(name[i], source.graph, got[k], want, 2e-4); /* two passes of 1e-4 */
+            free(got[k]);
+        }
+        free(want);
+        mpl_source_fini(&ctx, &source);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+/* What is repeated along any dims, behind an image that has its channels last. */
+static void repeated_operands_agree(void **state)
+{
+    static const char *const dims[] = {"",        "8",   "9,1",   "3,1,1",  "2,1,1,1",
+                                       "2,3,1,1", "9,8", "3,9,1", "2,3,9,8"};
+    static const char *const form[] = {"add(r, k)", "mul(r, k)", "sub(r, k)", "div(r, k)", "max(r, k)"};
+    char text[400];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
+        for (size_t j = 0; j < sizeof form / sizeof *form; j++) {
+            mpl_ctx ctx;
+            mpl_graph *g;
+            char *want, *got;
+
+            mpl_ctx_init(&ctx);
+            snprintf(text, sizeof text,
+                     "graph t\ninput x f32 [2,3,9,8]\nweight k f32 [%s]\nr = reorder(x) mode=channels_last\n"
+                     "a = %s\ny = reorder(a) mode=plain\noutput y\n",
+                     dims[i], form[j]);
+            assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
+            want = execute(&ctx, "ref", g, false);
+            got = execute(&ctx, "cpu", g, true);
+            assert_near(text, g, got, want, 1e-6);
+            free(want);
+            free(got);
+            mpl_graph_free(&ctx, g);
+            assert_int_equal(ctx.n_live, 0);
+        }
+}
+
+/* Reorders that are missing are said, not computed with. */
+static void wrong_layouts_are_refused(void **state)
+{
+    static const char *const wrong[] = {
+        "r = reorder(x) mode=channels_last\ny = reshape(r) shape=[6,72]\noutput y\n",
+        "r = reorder(x) mode=channels_last\ny = add(r, x)\noutput y\n",
+        "r = reorder(x) mode=channels_last\ny = concat(x, r) axis=1\noutput y\n",
+        "r = reorder(x) mode=channels_last\ny = transpose(r) perm=[0,2,3,1]\noutput y\n",
+        "weight k f32 [2,3,9,8]\nr = reorder(x) mode=channels_last\ny = fma(r, r, k)\noutput y\n",
+        "weight k f32 [8]\nr = reorder(x) mode=channels_last\ny = pow(r, k)\noutput y\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const mpl_backend *cpu = mpl_backend_find("cpu");
+        char text[400];
+        mpl_ctx ctx;
+        mpl_graph *g;
+        mpl_device *dev;
+        mpl_prepared *p = NULL;
+        uint64_t workspace;
+
+        mpl_ctx_init(&ctx);
+        snprintf(text, sizeof text, "graph t\ninput x f32 [2,3,9,8]\n%s", wrong[i]);
+        assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
+        assert_ok(&ctx, cpu->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
+        assert_status(&ctx, cpu->prepare(dev, g, 1, &p, &workspace, NULL), i < 4 ? MPL_EINPUT : MPL_EUNAVAIL);
+        assert_non_null(strstr(ctx.message, i < 4 ? "layout" : "channels last"));
+        cpu->close(dev);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operators_agree),
+        cmocka_unit_test(repeated_operands_agree),
+        cmocka_unit_test(random_graphs_agree),
+        cmocka_unit_test(networks_agree),
+        cmocka_unit_test(sums_in_place_change_no_bit),
+        cmocka_unit_test(optimised_networks_agree),
+        cmocka_unit_test(wrong_layouts_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,253 @@
+/* test_runtime_models.c -- five real networks (ONNX, weights all equal) end to end: read, planned by every
+ * planner, executed, compared with the outputs that ONNX expects for the input arange(n)/n.
+ *
+ * Their outputs are constant and prove little, so each also runs with random weights, where the logits of
+ * `cpu` are compared with those of `ref`: |a - b| <= 1e-4 of the largest |logit|.
+ *
+ * Catches: a network that is read, planned or executed wrongly though each operator alone is right. */
+#include "tests/support/test.h"
+
+#include "graphs/source.h"
+#include "planners/planner.h"
+#include "runtime/exec.h"
+
+#include <math.h>
+
+#define LIGHT MPL_SHARED "/onnx-light/light_"
+
+static const char *const models[] = {"bvlc_alexnet", "inception_v1", "resnet50", "densenet121", "vgg19"};
+#define N_MODELS (sizeof models / sizeof *models)
+
+/* A graph on a device; plan NULL: nothing shared. */
+typedef struct session {
+    mpl_ctx *ctx;
+    const mpl_backend *backend;
+    mpl_device *dev;
+    mpl_graph *g;
+    mpl_op *order;
+    mpl_problem *p;
+    mpl_value_map *map;
+} session;
+
+static void begin(mpl_ctx *ctx, const char *model, const char *backend, session *s)
+{
+    char path[256];
+    mpl_problem_options options = mpl_problem_options_default();
+    uint64_t *workspace;
+
+    *s = (session){.ctx = ctx, .backend = mpl_backend_find(backend)};
+    snprintf(path, sizeof path, LIGHT "%s.onnx", model);
+    assert_ok(ctx, s->backend->open(ctx, &(mpl_device_options){.n_threads = 2}, &s->dev));
+    assert_ok(ctx, mpl_onnx_read(ctx, path, &(mpl_read_options){0}, &s->g));
+    mpl_op last = s->g->value_op[s->g->output[0]];
+    if (s->g->op_kind[last] == MPL_OP_softmax) { /* the logits are what can be compared */
+        assert_ok(ctx, mpl_graph_add_output(ctx, s->g, s->g->op_in[s->g->op_in_begin[last]]));
+        assert_ok(ctx, mpl_graph_finish(ctx, s->g));
+    }
+    s->order = mpl_alloc(ctx, s->g->n_ops, sizeof *s->order);
+    workspace = mpl_alloc(ctx, s->g->n_ops, sizeof *workspace);
+    assert_true(s->order != NULL && workspace != NULL);
+    for (mpl_op op = 0; op < s->g->n_ops; op++)
+        s->order[op] = op;
+    assert_ok(ctx, mpl_exec_workspaces(ctx, s->backend, s->dev, s->g, workspace));
+    options.op_workspace_bytes = workspace;
+    assert_ok(ctx, mpl_problem_from_graph(ctx, s->g, s->order, &options, &s->p, &s->map));
+    mpl_free(ctx, workspace);
+}
+
+static void end(session *s)
+{
+    mpl_problem_free(s->ctx, s->p);
+    mpl_value_map_free(s->ctx, s->map);
+    mpl_graph_free(s->ctx, s->g);
+    mpl_free(s->ctx, s->order);
+    s->backend->close(s->dev);
+}
+
+static uint64_t output_bytes(const session *s)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < s->g->n_outputs; i++)
+        bytes += s->g->value_bytes[s->g->output[i]];
+    return bytes;
+}
+
+/* All outputs, one behind the other; the last one is the logits. */
+static float *run(const session *s, const mpl_plan *plan, bool random, bool checked)
+{
+    mpl_exec_options options = {.random_weights = random, .weight_seed = 11, .checked = checked};
+    bool shared = plan != NULL;
+    uint64_t n_cuts =
+        shared && plan->spread.n > 0 ? plan->spread.n - 1 : 0; /* each memory has its own pages */
+    mpl_exec *exec;
+    mpl_exec_facts facts;
+    char *all = mpl_alloc(s->ctx, output_bytes(s), 1), *at = all;
+    void *data = mpl_alloc(s->ctx, s->g->value_bytes[s->g->input[0]], 1);
+
+    assert_true(all != NULL && data != NULL);
+    assert_ok(s->ctx, mpl_exec_new(s->ctx, s->backend, s->dev, s->g, s->order, shared ? s->p : NULL,
+                                   shared ? s->map : NULL, plan, &options, &exec));
+    assert_ok(s->ctx, mpl_exec_make_input(s->ctx, s->g, 0, 0, data));
+    assert_ok(s->ctx, mpl_exec_set_input(exec, 0, data));
+    assert_ok(s->ctx, mpl_exec_run(exec, NULL));
+    for (uint32_t i = 0; i < s->g->n_outputs; i++) {
+        assert_ok(s->ctx, mpl_exec_output(exec, i, at));
+        at += s->g->value_bytes[s->g->output[i]];
+    }
+    assert_ok(s->ctx, mpl_exec_facts_get(exec, &facts));
+    if (shared) {
+        assert_int_equal(facts.arena_bytes, plan->peak_bytes);
+        if (!checked)
+            assert_true(facts.measured_bytes <= (facts.arena_bytes + 4095) / 4096 * 4096 + n_cuts * 4096);
+    }
+    mpl_exec_free(s->ctx, exec);
+    mpl_free(s->ctx, data);
+    return (float *)(void *)all;
+}
+
+static void compare_expected(const session *s, const char *model, const float *got)
+{
+    char path[256];
+    mpl_tensor want;
+    uint64_t n = s->g->value_bytes[s->g->output[0]] / sizeof *got, count = 0;
+
+    snprintf(path, sizeof path, LIGHT "%s_output_0.pb", model);
+    assert_ok(s->ctx, mpl_tensor_read(s->ctx, path, &want));
+    assert_true(mpl_shape_count(&want.shape, &count) && count == n && want.type == MPL_TYPE_f32);
+    for (uint64_t i = 0; i < n; i++) {
+        float y = ((const float *)want.data)[i];
+
+        if (!(fabsf(got[i] - y) <= 1e-5f + 1e-4f * fabsf(y)))
+            fail_msg("%s on %s: output %" PRIu64 " is %.9g; expected %.9g", model, s->backend->name, i,
+                     (double)got[i], (double)y);
+    }
+    mpl_free(s->ctx, want.data);
+}
+
+static void check_planner(session *s, const char *model, const mpl_planner *planner, bool random,
+                          const float *want)
+{
+    mpl_run how;
+    mpl_plan *plan;
+    mpl_status st;
+    float *got;
+
+    mpl_run_init(&how, s->ctx);
+    how.budget_ticks = 1000000;
+    if ((planner->traits & MPL_SPREADS) != 0) { /* as many arenas */
+        static const char *const key[] = {"capacities"}, *const value[] = {"262144/1048576/-"};
+
+        how.n_params = 1;
+        how.param_key = key;
+        how.param_value = value;
+    }
+    st = planner->plan != NULL ? mpl_planner_run(planner, &how, s->p, &plan) : MPL_EUNAVAIL;
+    if (st == MPL_EUNAVAIL || st == MPL_ELIMIT) /* not for this kind of problem, or none found so soon */
+        return;
+    assert_ok(s->ctx, st);
+    got = run(s, plan, random, false);
+    if (memcmp(got, want, output_bytes(s)) != 0)
+        fail_msg("%s on %s by %s: outputs differ from those of the unshared run", model, s->backend->name,
+                 planner->name);
+    mpl_free(s->ctx, got);
+    mpl_plan_free(s->ctx, plan);
+}
+
+static void expected_outputs_under_every_planner(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    skip_without(LIGHT "resnet50.onnx");
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < N_MODELS; i++) {
+        session s;
+        float *out;
+
+        begin(&ctx, models[i], "cpu", &s);
+        for (int random = 0; random < 2; random++) {
+            out = run(&s, NULL, random, false);
+            if (!random)
+                compare_expected(&s, models[i], out);
+            for (uint32_t k = 0; mpl_planners[k] != NULL; k++)
+                if (!random || strcmp(mpl_planners[k]->name, "greedy_size") == 0)
+                    check_planner(&s, models[i], mpl_planners[k], random, out);
+            mpl_free(&ctx, out);
+        }
+        end(&s);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void checked_runs_find_nothing(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    skip_without(LIGHT "resnet50.onnx");
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < 3; i++) {
+        session s;
+        mpl_run how;
+        mpl_plan *plan;
+        float *want, *got;
+
+        begin(&ctx, models[i], "cpu", &s);
+        mpl_run_init(&how, &ctx);
+        assert_ok(&ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &how, s.p, &plan));
+        want = run(&s, NULL, true, false);
+        got = run(&s, plan, true, true);
+        assert_memory_equal(got, want, output_bytes(&s));
+        mpl_free(&ctx, want);
+        mpl_free(&ctx, got);
+        mpl_plan_free(&ctx, plan);
+        end(&s);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Plain loops take seconds a model, so the largest runs only where nothing instruments them. */
+static void cpu_agrees_with_ref(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    skip_without(LIGHT "resnet50.onnx");
+    mpl_ctx_init(&ctx);
+    for (size_t i = 0; i < (MPL_CHECK >= 3 ? 2 : N_MODELS); i++) {
+        session cpu, ref;
+        float *got, *want, far = 0, most = 0;
+        uint64_t n, first;
+
+        begin(&ctx, models[i], "cpu", &cpu);
+        begin(&ctx, models[i], "ref", &ref);
+        want = run(&ref, NULL, true, false);
+        got = run(&cpu, NULL, true, false);
+        n = output_bytes(&ref) / sizeof *want;
+        first = n - ref.g->value_bytes[ref.g->output[ref.g->n_outputs - 1]] / sizeof *want;
+        for (uint64_t k = first; k < n; k++) {
+            far = fmaxf(far, fabsf(got[k] - want[k]));
+            most = fmaxf(most, fabsf(want[k]));
+        }
+        print_message("%s: largest logit %.3g, cpu off by %.2g of it\n", models[i], (double)most,
+                      (double)(far / most));
+        assert_true(most > 0 && far <= 1e-4f * most);
+        mpl_free(&ctx, got);
+        mpl_free(&ctx, want);
+        end(&cpu);
+        end(&ref);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(expected_outputs_under_every_planner),
+        cmocka_unit_test(checked_runs_find_nothing),
+        cmocka_unit_test(cpu_agrees_with_ref),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

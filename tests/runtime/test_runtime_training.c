@@ -1,0 +1,326 @@
+/* Training graphs on every backend that computes them: planned equal to unshared bit for bit, cpu near ref, state that starts afresh
+ * or is carried on. Catches: a weight updated too early or in the wrong place, a wrong primitive, state that leaks between runs. */
+#include "tests/support/test.h"
+
+#include "graphs/ops/ops_priv.h"
+#include "graphs/passes/autodiff/autodiff.h"
+#include "graphs/problem/problem.h"
+#include "graphs/source.h"
+#include "planners/planner.h"
+#include "planners/verify/verify.h"
+#include "runtime/exec.h"
+#include "tests/device/cuda_fake.h"
+#include "tests/device/cudnn_host.h"
+
+#include <math.h>
+
+typedef struct setting {
+    const char *spec;
+    double tolerance; /* of others against ref, relative to the largest element of an output */
+} setting;
+
+static const setting settings[] = {
+    {"mlp:batch=5,input=7,hidden=6,classes=4,mode=train,update=sgd", 1e-5},
+    {"mnist_conv:batch=3,image=8,mode=train,update=adagrad", 1e-4},
+    {"mnist_conv:batch=3,image=8,mode=train,update=adam,products=apart", 1e-2},
+    {"randwire:regime=cell,batch=2,image=32,channels=4,nodes=6,mode=train,update=momentum", 1e-3},
+    {"lstm:batch=2,layers=2,steps=4,hidden=5,mode=train,update=sgd,accumulate=chain", 1e-5},
+    {"seq2seq:steps=3,most=4,hidden=8,vocab=10,batch=2,mode=train,update=momentum", 1e-5},
+    {"offset2bbox:batch=2,boxes=30,mode=train,update=sgd", 1e-5},
+    {"ssd_boxes:batch=2,boxes=30,classes=3,mode=train,update=adagrad", 1e-5},
+    {"yolo_boxes:cells=4,classes=3,mode=train,update=sgd", 1e-5},
+    {"graph g\ninput x f32 [2,4,6,6]\nweight w f32 [4,4,3,3]\nweight scale f32 [4]\nweight b f32 [4]\n"
+     "weight mean f32 [4]\nweight var f32 [4]\nblock c\n  param r i64 []\n  param h f32 [2,4,6,6]\n"
+     "  p = conv(h, w) pads=[1,1,1,1]\n  m = batch_norm(p, scale, b, mean, var)\n  t = relu(m)\nyield _, t\n"
+     "y = while c(_, _, x) carried=1 trips=2\noutput y\n",
+     1e-4},
+};
+
+/* A graph of the zoo; or what trains the graph of a text. */
+static mpl_graph *build(mpl_ctx *ctx, const char *spec)
+{
+    mpl_graph *forward = NULL, *g = NULL;
+
+    if (strncmp(spec, "graph", 5) != 0) {
+        assert_ok(ctx, mpl_zoo_build(ctx, spec, &g));
+        return g;
+    }
+    assert_ok(ctx, mpl_text_read_memory(ctx, "test", spec, strlen(spec), &forward));
+    assert_ok(ctx, mpl_autodiff(ctx, forward, &(mpl_autodiff_options){.update = MPL_OPTIMISER_SGD}, &g));
+    mpl_graph_free(ctx, forward);
+    return g;
+}
+
+/* Outputs lie one after the other, each aligned. */
+static uint64_t slot(const mpl_graph *g, uint32_t i)
+{
+    return (g->value_bytes[g->output[i]] + 63) / 64 * 64;
+}
+
+static uint64_t outputs_bytes(const mpl_graph *g)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        bytes += slot(g, i);
+    return bytes;
+}
+
+static const char *device_params; /* of every device that is opened; NULL: none */
+
+/* NULL plan: unshared. Runs `n` times, copies all outputs of the last run. */
+static void *run_pools(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *planner,
+                       bool parallel, bool checked, bool iterate, uint32_t n, unsigned own_pools, bool pin)
+{
+    mpl_device *dev = NULL;
+    mpl_problem_options options = mpl_problem_options_default();
+    mpl_exec_options exec_options = {.checked = checked, .weight_seed = 1, .iterate = iterate};
+    mpl_problem *p = NULL;
+    mpl_value_map *map = NULL;
+    mpl_plan *plan = NULL;
+    mpl_exec *exec = NULL;
+    mpl_op *order = malloc((g->n_ops + 1) * sizeof *order);
+    uint64_t bytes = 0;
+    char *out;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        order[op] = op;
+    assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 2, .params = device_params}, &dev));
+    options.parallel = parallel;
+    options.own_pools = own_pools;
+    options.pin_weights = options.pin_outputs = pin;
+    if (planner != NULL) {
+        mpl_run run;
+
+        mpl_run_init(&run, ctx);
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
+        assert_ok(ctx, mpl_planner_run(mpl_planner_find(planner), &run, p, &plan));
+        if (parallel)
+            assert_ok(ctx, (g->n_blocks > 1 ? mpl_verify_places : mpl_verify_graph)(ctx, g, map, p, plan));
+    }
+    assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, p, map, plan, &exec_options, &exec));
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        void *data = calloc(1, g->value_bytes[g->input[i]] + 8);
+
+        assert_ok(ctx, mpl_exec_make_input(ctx, g, i, 7, data));
+        assert_ok(ctx, mpl_exec_set_input(exec, i, data));
+        free(data);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        assert_ok(ctx, mpl_exec_run(exec, NULL));
+    out = calloc(1, outputs_bytes(g) + 1);
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        assert_ok(ctx, mpl_exec_output(exec, i, out + bytes));
+        bytes += slot(g, i);
+    }
+    mpl_exec_free(ctx, exec);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
+    mpl_value_map_free(ctx, map);
+    backend->close(dev);
+    free(order);
+    return out;
+}
+
+static void *run_graph(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g, const char *planner,
+                       bool parallel, bool checked, bool iterate, uint32_t n)
+{
+    return run_pools(ctx, backend, g, planner, parallel, checked, iterate, n, 0, true);
+}
+
+static void check_near(const setting *s, const mpl_graph *g, const char *name, const char *want,
+                       const char *got)
+{
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        mpl_value v = g->output[i];
+        mpl_type type = (mpl_type)g->value_type[v];
+        uint64_t n = g->value_bytes[v] / mpl_type_bytes(type);
+        double most = 1e-3, off = 0;
+
+        for (uint64_t k = 0; k < n; k++) {
+            double a = mpl_get(type, want, (int64_t)k), b = mpl_get(type, got, (int64_t)k);
+
+            most = fmax(most, fabs(a));
+            off = a == a && b == b ? fmax(off, fabs(a - b)) : INFINITY;
+        }
+        if (!(off <= s->tolerance * most))
+            fail_msg("%s: '%s' on %s is off by %g of %g", s->spec, g->value_name[v], name, off, most);
+        want += slot(g, i), got += slot(g, i);
+    }
+}
+
+/* The backends that are compared with ref, number 0; cuda on a fake device, by our own kernels and by calls that act as cuDNN's. */
+static const struct {
+    const char *name;
+    bool fake, cudnn;
+} others[] = {{"ref", false, false}, {"cpu", false, false}, {"cuda", true, false}, {"cuda", true, true}};
+enum { N_OTHERS = sizeof others / sizeof *others };
+
+/* NULL: not here. */
+static const mpl_backend *backend_of(int i)
+{
+    const mpl_backend *backend = others[i].fake ? fake_backend() : mpl_backend_find(others[i].name);
+
+    fake.cudnn = others[i].cudnn;
+    if (backend == NULL || (!others[i].fake && mpl_backend_absent(backend) != NULL) ||
+        (others[i].cudnn && !host.built))
+        return NULL;
+    return backend;
+}
+
+static void training_runs(void **state)
+{
+    (void)state;
+    fake_reset();
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        mpl_ctx ctx;
+        mpl_graph *g = NULL;
+        char *whole[N_OTHERS] = {NULL};
+
+        mpl_ctx_init(&ctx);
+        g = build(&ctx, settings[i].spec);
+        for (int b = 0; b < N_OTHERS; b++) {
+            const mpl_backend *backend = backend_of(b);
+            uint64_t bytes = outputs_bytes(g);
+            char *planned, *parallel;
+
+            if (backend == NULL)
+                continue;
+            whole[b] = run_graph(&ctx, backend, g, NULL, false, false, false, 1);
+            planned = run_graph(&ctx, backend, g, "greedy_size", false, b == 1, false, 2);
+            parallel = run_graph(&ctx, backend, g, "nnc_2019", true, false, false, 1);
+            assert_memory_equal(whole[b], planned, bytes);
+            assert_memory_equal(whole[b], parallel, bytes);
+            free(planned);
+            free(parallel);
+            if (b > 0)
+                check_near(&settings[i], g, others[b].name, whole[0], whole[b]);
+        }
+        for (int b = 0; b < N_OTHERS; b++)
+            free(whole[b]);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+    if (fake.n_races > 0)
+        fail_msg("%s", fake.race);
+    if (host.n_misused > 0)
+        fail_msg("a call that cuDNN or cuBLAS forbids: %s", host.misuse);
+    assert_int_equal(fake.n_wild + fake.n_misused + fake.n_live + host.n_live, 0);
+}
+
+/* Several planners, several runs that carry weights on: the same weights to the last bit, and a loss that falls. */
+static void iterations_are_the_same_under_every_planner(void **state)
+{
+    static const char *const planners[] = {NULL, "greedy_size", "owl", "nnc_2019", "best_fit"};
+    static const char *const specs[] = {
+        "mlp:batch=8,input=12,hidden=10,classes=2,mode=train,update=adam,rate=20000",
+        "mnist_conv:batch=4,image=8,mode=train,update=adagrad"};
+    const mpl_backend *backend = mpl_backend_find("ref");
+
+    (void)state;
+    for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
+        mpl_ctx ctx;
+        mpl_graph *g = NULL;
+        char *first, *last;
+
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx, mpl_zoo_build(&ctx, specs[k], &g));
+        first = run_graph(&ctx, backend, g, NULL, false, false, true, 1);
+        last = run_graph(&ctx, backend, g, NULL, false, false, true, 8);
+        if (!(*(float *)last < 0.8f * *(float *)first))
+            fail_msg("%s: the loss is %g at first, %g in the end", specs[k], (double)*(float *)first,
+                     (double)*(float *)last);
+        for (size_t i = 1; i < sizeof planners / sizeof *planners; i++) {
+            char *out = run_graph(&ctx, backend, g, planners[i], false, false, true, 8);
+
+            assert_memory_equal(last, out, outputs_bytes(g));
+            free(out);
+        }
+        free(first);
+        free(last);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+/* Weights, gradients and state in pools of their own, or among the values: the same bits, carried on from run to run or not. */
+static void pools_of_their_own(void **state)
+{
+    static const char *const specs[] = {
+        "mlp:batch=5,input=7,hidden=6,classes=4,mode=train,update=adam",
+        "mnist_conv:batch=3,image=8,mode=train,update=momentum",
+        "randwire:regime=cell,batch=2,image=32,channels=4,nodes=5,mode=train,update=sgd",
+        "lstm:batch=2,layers=2,steps=3,hidden=5,mode=train,update=sgd",
+        "offset2bbox:batch=2,boxes=30,mode=train,update=sgd",
+    };
+    const mpl_backend *backend = mpl_backend_find("ref");
+
+    (void)state;
+    for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
+        mpl_ctx ctx;
+        mpl_graph *g = NULL;
+
+        mpl_ctx_init(&ctx);
+        assert_ok(&ctx, mpl_zoo_build(&ctx, specs[k], &g));
+        for (int iterate = 0; iterate < 2; iterate++) {
+            void *want = run_graph(&ctx, backend, g, NULL, false, false, iterate, 3);
+
+            for (unsigned set = 0; set < 16; set++) { /* of pools, and whether the rest is pinned */
+                bool parallel = set % 3 == 1;
+                void *out = run_pools(&ctx, backend, g, parallel ? "nnc_2019" : "greedy_size", parallel,
+                                      set % 3 == 0, iterate, 3, set / 2 << MPL_PART_WEIGHT, set % 2);
+
+                assert_memory_equal(want, out, outputs_bytes(g));
+                free(out);
+            }
+            free(want);
+        }
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+/* A device runs once before it captures: weights and state begin where they would without that, and go on from there. */
+static void captures_change_no_state(void **state)
+{
+    static const char *const ways[] = {"graph=off", "graph=on", "graph=both"};
+    static const char spec[] = "mlp:batch=5,input=7,hidden=6,classes=4,mode=train,update=adam";
+
+    (void)state;
+    for (int i = 0; i < 6; i++) { /* plans of safety parallel: the whole run at once, whatever is pinned */
+        bool pin = i % 2 == 1;
+        uint32_t n = i / 2 == 0 ? 1 : i / 2 == 1 ? 2 : 5;
+        char *out[3];
+        mpl_ctx ctx;
+        mpl_graph *g = NULL;
+
+        mpl_ctx_init(&ctx);
+        fake_reset();
+        assert_ok(&ctx, mpl_zoo_build(&ctx, spec, &g));
+        for (int k = 0; k < 3; k++) {
+            device_params = ways[k];
+            out[k] = run_pools(&ctx, fake_backend(), g, "nnc_2019", true, false, true, n, 0, pin);
+            assert_true((fake.n_graph_launches > 0) == (k > 0));
+        }
+        device_params = NULL;
+        for (int k = 1; k < 3; k++)
+            if (memcmp(out[0], out[k], outputs_bytes(g)) != 0)
+                fail_msg("%s, %u runs: not what runs without it give", ways[k], n);
+        for (int k = 0; k < 3; k++)
+            free(out[k]);
+        mpl_graph_free(&ctx, g);
+        assert_int_equal(ctx.n_live, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(captures_change_no_state),
+        cmocka_unit_test(training_runs),
+        cmocka_unit_test(iterations_are_the_same_under_every_planner),
+        cmocka_unit_test(pools_of_their_own),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+/* test_runtime_work.c -- limits of work: of runs, to the last unit, and of what is computed while a graph is built. Catches: rounds or
+ * branches that are not counted, or counted again in the run after; more memory taken before a refusal. */
+#include "tests/support/test.h"
+
+#include "graphs/orders/work.h"
+#include "graphs/passes/passes.h"
+#include "graphs/source.h"
+#include "runtime/exec.h"
+
+/* What a run comes to, for each value of the one input, a number. */
+static const struct {
+    const char *text;
+    uint64_t rounds[3]; /* blocks begun for 0, 1, 2 */
+    uint64_t ops[3]; /* relus of 8 numbers that they run, 32 bytes read, written and made each, all in all */
+} limits[] = {
+    {"graph t\ninput n i64 []\ninput x f32 [8]\na = relu(x)\nb = relu(a)\noutput b\n", {0, 0, 0}, {2, 2, 2}},
+    {"graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nparam i i64 []\nparam p f32 [8]\nq = relu(p)\n"
+     "yield _, q\ny = while b(n, _, x) carried=1\noutput y\n",
+     {0, 1, 2},
+     {0, 1, 2}},
+    {"graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nyield x\nblock c\nq = relu(x)\nr = relu(q)\nyield "
+     "r\n"
+     "block d\ns = relu(x)\nyield s\ny = case b, c, d(n)\noutput y\n",
+     {1, 1, 1},
+     {0, 2, 1}},
+    {"graph t\ninput n i64 []\ninput x f32 [8]\nblock b\nparam i i64 []\nparam p f32 [8]\nblock c\n"
+     "param j i64 []\nparam q f32 [8]\nr = relu(q)\nyield _, r\ns = while c(n, _, p) carried=1\nyield _, s\n"
+     "y = while b(n, _, x) carried=1\noutput y\n",
+     {0, 2, 6},
+     {0, 1, 4}},
+};
+
+/* Of the loops and cases themselves, each time that their block is begun. */
+static uint64_t control_work(const mpl_graph *g, uint64_t outermost)
+{
+    uint64_t work = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if ((mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) != 0)
+            work += mpl_run_work(g, op) * (g->op_block[op] == 0 ? 1 : outermost);
+    return work;
+}
+
+/* Twice, since what a run has spent must not count in the next. */
+static mpl_status run_within(mpl_ctx *ctx, const mpl_graph *g, mpl_device *dev, int64_t n, uint64_t limit)
+{
+    mpl_op order[8];
+    float x[8] = {1, 2, 3};
+    mpl_exec *exec = NULL;
+    mpl_status st;
+
+    assert_ok(ctx, mpl_order_of(ctx, g, mpl_order_find("given"), order));
+    st = mpl_exec_new(ctx, mpl_backend_find("ref"), dev, g, order, NULL, NULL, NULL,
+                      &(mpl_exec_options){.work_limit = limit}, &exec);
+    if (st == MPL_OK) {
+        assert_ok(ctx, mpl_exec_set_input(exec, 0, &n));
+        assert_ok(ctx, mpl_exec_set_input(exec, 1, x));
+        st = mpl_exec_run(exec, NULL);
+        st = st == MPL_OK ? mpl_exec_run(exec, NULL) : st;
+    }
+    mpl_exec_free(ctx, exec);
+    return st;
+}
+
+static void runs_keep_to_the_unit(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        for (int64_t n = 0; n < 3; n++) {
+            mpl_ctx ctx;
+            mpl_graph *g;
+            mpl_device *dev;
+            uint64_t work;
+
+            mpl_ctx_init(&ctx);
+            assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", limits[i].text, strlen(limits[i].text), &g));
+            assert_ok(&ctx, mpl_backend_find("ref")->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
+            work = control_work(g, (uint64_t)n) + limits[i].rounds[n] * MPL_STEP_WORK +
+                   limits[i].ops[n] * (3 * 32 + MPL_STEP_WORK);
+            assert_status(&ctx, run_within(&ctx, g, dev, n, work), MPL_OK);
+            assert_status(&ctx, run_within(&ctx, g, dev, n, 0), MPL_OK);
+            if (work > 1)
+                assert_status(&ctx, run_within(&ctx, g, dev, n, work - 1), MPL_ELIMIT);
+            mpl_backend_find("ref")->close(dev);
+            mpl_graph_free(&ctx, g);
+            assert_int_equal(ctx.n_live, 0);
+        }
+}
+
+/* A window that slides over much costs what it reads, not what it makes. */
+static void windows_count(void **state)
+{
+    static const char text[] = "graph t\ninput x f32 [1,1,64,64]\na = max_pool(x) kernel_shape=[60,60]\n"
+                               "b = relu(x)\noutput a\noutput b\n";
+    mpl_ctx ctx;
+    mpl_graph *g;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_text_read_memory(&ctx, "test", text, strlen(text), &g));
+    assert_true(mpl_run_work(g, 0) > 1000 * mpl_run_work(g, 1));
+    mpl_graph_free(&ctx, g);
+}
+
+/* Constants are folded until one graph has had its share; then the operations stand. */
+static void folding_ends(void **state)
+{
+    const float data[16] = {1, 2, 3};
+    const mpl_shape shape = {1, {16}};
+    mpl_attr axis[1] = {MPL_INT(axis, 0)};
+    mpl_ctx ctx;
+    mpl_graph *g;
+    mpl_value w, out;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_graph_new(&ctx, "t", &g));
+    assert_ok(&ctx, mpl_graph_add_const(&ctx, g, "w", MPL_TYPE_f32, &shape, data, false, &w));
+    for (int i = 0; i < 3; i++) {
+        char name[8];
+
+        snprintf(name, sizeof name, "v%d", i);
+        assert_ok(&ctx, mpl_graph_add_folded(&ctx, g, MPL_OP_cumsum, name, 1, &w, 1, axis, 1,
+                                             (const char *[]){name}, &out));
+        assert_int_equal(g->n_ops, i == 2);
+        assert_int_equal(g->folded, i == 0 ? 128 : UINT64_C(1) << 31);
+        g->folded = (UINT64_C(1) << 31) - (i == 0 ? 128 : 0);
+    }
+    mpl_graph_free(&ctx, g);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_keep_to_the_unit),
+        cmocka_unit_test(windows_count),
+        cmocka_unit_test(folding_ends),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

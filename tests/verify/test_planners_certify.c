@@ -1,0 +1,791 @@
+/* Certificates: of thousands of small problems, above all those whose optimum lies above the bound, each is accepted, and its
+ * bound is what brute force finds. Changed certificates and plans never prove what is false. */
+#include "tests/support/small_problem.h"
+
+#include "tests/support/proof_text.h"
+
+#include "graphs/problem/before.h"
+#include "planners/verify/certify.h"
+#include "planners/planner.h"
+
+#include <stdlib.h>
+
+/* ---- problems with their certificates -------------------------------------------------------------------------- */
+
+/* A problem that random ones lead to: mutants of the roots, alignments and fixed places thrown in. */
+static small bred(mpl_rng *rng, const small *kept, uint32_t n_kept)
+{
+    small p = n_kept < 2 ? roots[n_kept] : kept[below(rng, n_kept)];
+
+    if (n_kept >= 2)
+        for (uint32_t k = 1 + below(rng, 3); k > 0; k--)
+            p = mutated(rng, &p);
+    if (below(rng, 8) == 0)
+        p.align[below(rng, p.n)] = 1u << below(rng, 3);
+    return p;
+}
+
+static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p)
+{
+    mpl_plan *plan = NULL;
+    mpl_run run;
+
+    mpl_run_init(&run, ctx);
+    assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan));
+    return plan;
+}
+
+static void assert_proved(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, uint64_t bound)
+{
+    mpl_certified proved;
+
+    assert_ok(ctx, mpl_certify(ctx, p, plan, &proved));
+    assert_true(proved.evidence != MPL_EVIDENCE_NONE);
+    assert_int_equal(proved.bound, bound);
+}
+
+static void assert_certified(mpl_ctx *ctx, const small *from, uint32_t optimum)
+{
+    mpl_problem *p = problem_of(ctx, from);
+    mpl_plan *plan = planned(ctx, p);
+
+    assert_int_equal(plan->claim, MPL_OPTIMAL);
+    assert_int_equal(plan->peak_bytes, optimum);
+    assert_proved(ctx, p, plan, optimum);
+    mpl_plan_free(ctx, plan);
+    p->pool_capacity[0] = optimum - 1;
+    plan = planned(ctx, p);
+    assert_int_equal(plan->claim, MPL_INFEASIBLE);
+    assert_proved(ctx, p, plan, optimum);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
+}
+
+static void optima_are_certified(void **state)
+{
+    enum { MANY = 600 };
+    static small kept[MANY];
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 21);
+    for (uint32_t n = 0; n < MANY;) {
+        small p = bred(&rng, kept, n);
+
+        if (p.n < 4 || brute_fits(&p, load(&p)))
+            continue;
+        kept[n++] = p;
+        assert_certified(&ctx, &p, brute_optimum(&p));
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* The integer program knows nothing of cells: it finds the optima that were certified. */
+static void the_ilp_agrees(void **state)
+{
+    enum { MANY = 60 };
+    const mpl_planner *ilp = mpl_planner_find("ilp");
+    static small kept[MANY];
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    if (ilp == NULL || ilp->plan == NULL) {
+        print_message("skip: no ilp in this build\n");
+        skip();
+    }
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 24);
+    for (uint32_t n = 0; n < MANY;) {
+        small p = bred(&rng, kept, n);
+        mpl_problem *problem;
+        mpl_plan *plan, *other = NULL;
+        mpl_certified proved;
+        mpl_run run;
+
+        if (p.n < 4 || brute_fits(&p, load(&p)))
+            continue;
+        kept[n++] = p;
+        problem = problem_of(&ctx, &p);
+        plan = planned(&ctx, problem);
+        assert_ok(&ctx, mpl_certify(&ctx, problem, plan, &proved));
+        mpl_run_init(&run, &ctx);
+        assert_ok(&ctx, mpl_planner_run(ilp, &run, problem, &other));
+        assert_int_equal(other->claim, MPL_OPTIMAL);
+        assert_int_equal(other->peak_bytes, proved.bound);
+        mpl_plan_free(&ctx, plan);
+        mpl_plan_free(&ctx, other);
+        mpl_problem_free(&ctx, problem);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void random_plans_are_certified(void **state)
+{
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 22);
+    for (uint32_t round = 0; round < 500; round++) {
+        small p = random_small(&rng, round % 2 == 1);
+
+        for (uint32_t i = 0; round % 4 >= 2 && i < p.n; i++)
+            if (below(&rng, 4) == 0) {
+                p.fixed[i] = (int32_t)(p.align[i] * below(&rng, 8));
+                if (!brute_fits(&p, 400))
+                    p.fixed[i] = -1;
+            }
+        assert_certified(&ctx, &p, brute_optimum(&p));
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- cheats ---------------------------------------------------------------------------------------------------- */
+
+/* Each text refutes what is true, and is refused by one check of one rule alone. */
+static const struct cheat {
+    const char *what;
+    uint32_t within;
+    const char *steps;
+    uint32_t n;
+    struct {
+        uint32_t birth, death, size, align;
+        int32_t fixed;
+    } item[6];
+} cheats[] = {
+    {"no text", 5, "", 1, {{0, 1, 1, 1, -1}}},
+    {"no such record", 5, "y", 1, {{0, 1, 1, 1, -1}}},
+    {"a number is missing", 5, "x0", 1, {{0, 1, 1, 1, -1}}},
+    {"a number is no number", 5, "z-1", 1, {{0, 1, 1, 1, -1}}},
+    {"records without a blank", 5, "b0,1x0,0", 1, {{0, 1, 1, 1, -1}}},
+    {"no such buffer", 5, "z7", 1, {{0, 1, 1, 1, -1}}},
+    {"ends within a split", 5, "c0,0 c1,0 b0,2", 2, {{0, 1, 2, 1, -1}, {0, 1, 3, 1, -1}}},
+    {"a child of no split", 5, "p0", 2, {{0, 1, 2, 1, -1}, {0, 1, 3, 1, -1}}},
+    {"no child after a split", 5, "c0,0 c1,0 b0,1 x0,0", 2, {{0, 1, 2, 1, -1}, {0, 1, 3, 1, -1}}},
+    {"a split without children", 4, "c0,0 b0,0 p0 z1", 2, {{0, 2, 2, 1, -1}, {1, 2, 1, 1, 1}}},
+    {"x: there is room", 5, "c0,0 c1,0 x0,0", 2, {{0, 2, 2, 1, -1}, {0, 2, 3, 1, -1}}},
+    {"x: nobody is there", 5, "x0,0", 2, {{0, 2, 2, 1, -1}, {0, 2, 3, 1, -1}}},
+    {"x: lower ones count too", 5, "c0,0 c1,0 x0,0", 2, {{0, 1, 1, 1, 2}, {0, 1, 2, 1, -1}}},
+    {"z: there is room", 5, "z0", 1, {{0, 2, 2, 1, -1}}},
+    {"a candidate is left out",
+     5,
+     "c0,0 c1,0 c1,1 c2,1 b0,2 p0 x1,1 n z0",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 2, 3, 1, -1}, {1, 2, 2, 1, 3}}},
+    {"refuted in the split above only",
+     5,
+     "c0,0 c1,0 c1,1 c2,1 b0,3 p0 x1,1 n z0 p1 b0,1 n z0",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 2, 3, 1, -1}, {1, 2, 2, 1, 3}}},
+    {"nobody is left out", 4, "c0,0 b0,1 p0 z1", 2, {{0, 2, 2, 1, -1}, {1, 2, 1, 1, 1}}},
+    {"twins differ in alignment",
+     5,
+     "c0,0 c1,0 c2,0 b0,2 p0 b0,3 p1 z2 p2 z1 n z1 n z1",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 1, 2, 2, -1}, {0, 1, 1, 1, 2}}},
+    {"twins differ in size",
+     10,
+     "c0,0 c1,0 c2,0 u3 b0,2 p1 b0,2 p0 z2 n z0 n x0,0",
+     4,
+     {{0, 1, 2, 1, 0}, {0, 1, 3, 1, -1}, {0, 1, 2, 2, 2}, {0, 1, 2, 1, 7}}},
+    {"twins differ in top", 4, "c0,0 c1,0 b0,2 p1 z0 n z0", 2, {{0, 1, 2, 1, 0}, {0, 1, 2, 1, -1}}},
+    {"twins differ in neighbours",
+     4,
+     "c0,0 c1,0 b0,2 p1 z2 n z0",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 2, 2, 1, -1}, {1, 2, 1, 1, 0}}},
+    {"twins differ in est",
+     4,
+     "c0,0 c2,0 c1,1 c2,1 b0,3 p0 b1,2 p2 z1 n z1 p2 z0 n z0",
+     3,
+     {{0, 1, 1, 1, 0}, {1, 2, 2, 1, -1}, {0, 2, 2, 1, -1}}},
+    {"p: raises who does not meet it", 3, "c0,0 b0,2 p0 z1 n z0", 2, {{0, 1, 3, 1, -1}, {1, 2, 3, 1, -1}}},
+    {"p: raises who fits below",
+     4,
+     "c0,0 c1,0 b0,3 p0 b0,2 p1 z2 n z1 p1 z2 n z0",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 2, 2, 1, -1}, {1, 2, 2, 1, 0}}},
+    {"n: forgets who lives outside", 3, "c0,0 b0,2 p0 z1 n z0", 2, {{0, 2, 2, 1, -1}, {1, 2, 1, 1, 0}}},
+    {"n: forgets who lies higher", 4, "c0,0 c1,0 b0,2 p0 z1 n z0", 2, {{0, 2, 2, 1, -1}, {0, 1, 1, 1, 1}}},
+    {"r: a sum fills it", 5, "c0,0 c1,0 r1,0,3 z1", 2, {{0, 1, 2, 1, -1}, {0, 1, 3, 1, -1}}},
+    {"r: waste is allowed",
+     4,
+     "c1,0 c2,0 c0,1 c1,1 b0,3 p2 r1,1,4 z1 p1 z2 n z2",
+     3,
+     {{0, 1, 1, 1, 0}, {0, 2, 2, 2, -1}, {1, 2, 1, 1, 0}}},
+    {"r: a sum fills it from some offset on",
+     5,
+     "c1,0 c2,0 c0,1 c1,1 b0,3 p2 r1,1,3 z1 p1 z2 n z2",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 2, 3, 1, -1}, {1, 2, 1, 1, 0}}},
+    {"r: at a step where it is not", 5, "c0,0 r1,0,4 z1", 2, {{0, 1, 2, 1, -1}, {0, 1, 3, 1, -1}}},
+    {"r: a later one ends lower",
+     5,
+     "c0,0 c1,0 c2,0 r1,0,6 z1",
+     3,
+     {{0, 1, 3, 1, 2}, {0, 1, 1, 1, 1}, {0, 1, 1, 1, -1}}},
+    {"r: it is not of the set", 5, "c0,0 r1,0,2 z1", 2, {{0, 1, 2, 1, 0}, {1, 2, 1, 1, 1}}},
+    {"u: who does not meet it is dropped", 3, "u0 z1", 2, {{0, 1, 2, 1, -1}, {1, 2, 3, 1, -1}}},
+    {"u: another has a higher est", 3, "u0 z1", 2, {{0, 1, 2, 1, -1}, {0, 1, 1, 1, 2}}},
+    {"u: alignments break",
+     3,
+     "c0,0 c1,0 c2,0 u0 b0,2 p1 z2 n z1",
+     3,
+     {{0, 1, 1, 1, -1}, {0, 1, 1, 2, -1}, {0, 1, 1, 2, -1}}},
+    {"u: who lies below does not move", 3, "u0 z1", 2, {{0, 1, 2, 1, -1}, {0, 1, 1, 1, 0}}},
+    {"u: it is not there",
+     6,
+     "c1,0 c2,0 d0 u0 u0 x1,0",
+     3,
+     {{0, 2, 2, 1, -1}, {1, 3, 2, 1, -1}, {1, 3, 2, 1, -1}}},
+    {"o: another alignment is finer", 2, "c0,0 c1,0 o1 x0,0", 2, {{0, 1, 1, 1, -1}, {0, 1, 1, 2, -1}}},
+    {"o: who is not connected is left out", 4, "o0 z1", 2, {{0, 1, 2, 1, -1}, {1, 2, 2, 1, -1}}},
+    {"c: no rivals", 3, "c0,0 c1,0 x0,0", 2, {{0, 1, 2, 1, -1}, {1, 2, 2, 1, -1}}},
+    {"c: no rival of one",
+     5,
+     "c0,0 c1,0 c2,0 x0,0",
+     3,
+     {{0, 2, 2, 1, -1}, {0, 1, 2, 1, -1}, {1, 2, 2, 1, -1}}},
+    {"c: out of turn", 5, "c0,1 x0,1", 1, {{0, 1, 2, 1, -1}}},
+    {"d: it counts no longer", 4, "c0,0 c1,0 d1 x0,0", 2, {{0, 1, 2, 1, -1}, {0, 1, 2, 1, -1}}},
+    {"m: no such state", 2, "m0", 1, {{0, 1, 1, 1, -1}}},
+    {"m: not refuted yet", 2, "k m0", 1, {{0, 1, 1, 1, -1}}},
+    {"m: a buffer is gone",
+     5,
+     "c0,0 c1,0 c1,1 c2,1 b0,3 p0 k x1,1 p1 m0 n z0",
+     3,
+     {{0, 1, 2, 1, -1}, {0, 2, 3, 1, -1}, {1, 2, 2, 1, 3}}},
+    {"m: a buffer is at the top, and gone",
+     7,
+     "c0,0 c1,1 c2,1 c3,1 c4,1 c3,2 c4,2 b0,2 p0 b1,3 p1 u5 k b2,2 p3 z4 n z3 p2 u3 m0 n x3,1 n z0",
+     6,
+     {{0, 1, 1, 1, 0},
+      {1, 3, 1, 1, -1},
+      {1, 2, 2, 1, -1},
+      {0, 3, 2, 1, -1},
+      {0, 3, 2, 2, -1},
+      {2, 3, 2, 2, -1}}},
+    {"m: a buffer lies lower",
+     3,
+     "c0,0 c1,0 b0,3 p0 d1 k z2 p1 d0 m0 n z1",
+     3,
+     {{0, 2, 2, 1, -1}, {0, 1, 1, 1, -1}, {1, 2, 1, 1, 0}}},
+    {"m: a buffer may lie higher",
+     4,
+     "c0,0 c1,0 b0,3 p0 d1 u2 k z3 p1 d0 m0 n z1",
+     4,
+     {{0, 2, 2, 1, -1}, {0, 1, 2, 1, -1}, {1, 3, 2, 1, -1}, {2, 3, 1, 1, 2}}},
+};
+
+static void cheats_are_refused(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t k = 0; k < sizeof cheats / sizeof *cheats; k++) {
+        const struct cheat *cheat = &cheats[k];
+        small from = {.n = cheat->n};
+        mpl_certified proved;
+        mpl_problem *p;
+        mpl_plan *plan;
+
+        for (uint32_t i = 0; i < from.n; i++) {
+            from.birth[i] = cheat->item[i].birth;
+            from.death[i] = cheat->item[i].death;
+            from.size[i] = cheat->item[i].size;
+            from.align[i] = cheat->item[i].align;
+            from.fixed[i] = cheat->item[i].fixed;
+        }
+        if (!brute_fits(&from, cheat->within))
+            fail_msg("'%s' is no cheat", cheat->what);
+        p = problem_of(&ctx, &from);
+        plan = refuted(&ctx, p, cheat->within, cheat->steps);
+        if (mpl_certify(&ctx, p, plan, &proved) != MPL_EINVALID)
+            fail_msg("'%s' was accepted", cheat->what);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Even where the claim is true, a text is read to the letter. */
+static void loose_texts_are_refused(void **state)
+{
+    static const char *const texts[] = {"z0 z0",   "z0z0", "z0  ", " z0",  "k0 z0",
+                                        "b0,1 z0", "z",    "z0,",  "z0,0", "c0,0 r0,0,730000000000000000 z0"},
+                             *const right[] = {"z0", "c0,0 r0,0,719999999999999999 z0"};
+    small from = {.n = 1, .death = {1}, .size = {2}, .align = {1}, .fixed = {-1}};
+    mpl_ctx ctx;
+    mpl_problem *p;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    p = problem_of(&ctx, &from);
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+        mpl_plan *plan = refuted(&ctx, p, 1, texts[k]);
+        mpl_certified proved;
+
+        if (mpl_certify(&ctx, p, plan, &proved) != MPL_EINVALID)
+            fail_msg("'%s' was accepted", texts[k]);
+        mpl_free(&ctx, plan->refutation.steps);
+        assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, right[k % 2])); /* 2^56 and a digit */
+        assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
+        mpl_plan_free(&ctx, plan);
+    }
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Between a split and its children nothing else may stand, be it ever so right. */
+static void splits_and_children_are_neighbours(void **state)
+{
+    small hard = roots[0];
+    mpl_ctx ctx;
+    mpl_problem *p;
+    mpl_plan *plan;
+    mpl_certified proved;
+    char *steps, *first;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    p = problem_of(&ctx, &hard);
+    plan = planned(&ctx, p);
+    assert_non_null(first = strchr(plan->refutation.steps, 'b'));
+    assert_non_null(first = strchr(first, ' '));
+    assert_ok(&ctx, mpl_new(&ctx, steps, strlen(plan->refutation.steps) + 4));
+    sprintf(steps, "%.*s o0%s", (int)(first - plan->refutation.steps), plan->refutation.steps, first);
+    assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
+    mpl_free(&ctx, plan->refutation.steps);
+    plan->refutation.steps = steps;
+    assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), MPL_EINVALID);
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- claims ---------------------------------------------------------------------------------------------------- */
+
+/* Two buffers of 2 and 3 bytes that conflict, in pool 0; a third of 6 in pool 1. */
+static mpl_problem *two_pools(mpl_ctx *ctx)
+{
+    mpl_problem *p = NULL;
+
+    assert_ok(ctx, mpl_problem_new(ctx, "pools", 3, &p));
+    assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_name, 1, 2, sizeof *p->pool_name));
+    assert_ok(ctx, mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, 1, 2, sizeof *p->pool_capacity));
+    assert_non_null(p->pool_name[1] = mpl_strdup(ctx, "other"));
+    p->n_pools = 2;
+    p->n_steps = 3;
+    p->pool_capacity[1] = MPL_NO_CAPACITY;
+    for (mpl_buffer b = 0; b < 3; b++)
+        p->bytes[b] = b < 2 ? 2 + b : 6, p->death[b] = 2, p->pool[b] = b == 2;
+    return p;
+}
+
+/* A claim, its certificate, and whether the two go together. */
+static const struct claimed {
+    const char *what;
+    mpl_claim claim;
+    uint64_t capacity, bound, above; /* offset of the second buffer */
+    uint32_t pool;
+    uint64_t within;
+    const char *steps;
+    mpl_status st;
+} claims[] = {
+    {"optimal", MPL_OPTIMAL, MPL_NO_CAPACITY, 5, 2, 0, 4, "c0,0 c1,0 x0,0", MPL_OK},
+    {"optimal, without a certificate", MPL_OPTIMAL, MPL_NO_CAPACITY, 5, 2, 0, 4, NULL, MPL_EINVALID},
+    {"optimal, less is refuted", MPL_OPTIMAL, MPL_NO_CAPACITY, 5, 2, 0, 3, "c0,0 c1,0 x0,0", MPL_EINVALID},
+    {"optimal, and a byte is wasted", MPL_OPTIMAL, MPL_NO_CAPACITY, 6, 3, 0, 4, "c0,0 c1,0 x0,0",
+     MPL_EINVALID},
+    {"optimal, another pool is refuted", MPL_OPTIMAL, MPL_NO_CAPACITY, 6, 3, 1, 5, "z2", MPL_EINVALID},
+    {"optimal, and buffers overlap", MPL_OPTIMAL, MPL_NO_CAPACITY, 4, 1, 0, 3, "c0,0 c1,0 x0,0",
+     MPL_EINVALID},
+    {"feasible, a bound is refuted", MPL_FEASIBLE, MPL_NO_CAPACITY, 5, 3, 0, 4, "c0,0 c1,0 x0,0", MPL_OK},
+    {"feasible, less is refuted", MPL_FEASIBLE, MPL_NO_CAPACITY, 6, 3, 0, 4, "c0,0 c1,0 x0,0", MPL_EINVALID},
+    {"feasible, without a certificate", MPL_FEASIBLE, MPL_NO_CAPACITY, 5, 3, 0, 4, NULL, MPL_OK},
+    {"infeasible", MPL_INFEASIBLE, 4, 0, 0, 0, 4, "c0,0 c1,0 x0,0", MPL_OK},
+    {"infeasible, less is refuted", MPL_INFEASIBLE, 4, 0, 0, 0, 3, "c0,0 c1,0 x0,0", MPL_EINVALID},
+    {"infeasible, without a certificate", MPL_INFEASIBLE, 4, 0, 0, 0, 4, NULL, MPL_EINVALID},
+    {"infeasible, without a capacity", MPL_INFEASIBLE, MPL_NO_CAPACITY, 0, 0, 0, 4, "c0,0 c1,0 x0,0",
+     MPL_EINVALID},
+    {"infeasible, in a pool that has none", MPL_INFEASIBLE, 4, 0, 0, 1, 3, "z2", MPL_EINVALID},
+    {"infeasible, another pool's buffer is too large", MPL_INFEASIBLE, 5, 0, 0, 0, 5, "z2", MPL_EINVALID},
+    {"infeasible, proved of a pool that has room", MPL_INFEASIBLE, 5, 0, 0, 1, 5, "z2", MPL_EINVALID},
+    {"infeasible, no such pool", MPL_INFEASIBLE, 4, 0, 0, 2, 4, "z2", MPL_EINVALID},
+    {"infeasible, another pool's buffer", MPL_INFEASIBLE, 5, 0, 0, 0, 5, "c0,0 c1,0 x2,0", MPL_EINVALID},
+    {"infeasible, beyond what can be counted", MPL_INFEASIBLE, INT64_MAX, 0, 0, 0, INT64_MAX,
+     "c0,0 c1,0 x0,0", MPL_EINVALID},
+    {"unknown", MPL_UNKNOWN, MPL_NO_CAPACITY, 0, 0, 0, 0, NULL, MPL_OK},
+};
+
+static void claims_need_their_certificates(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t k = 0; k < sizeof claims / sizeof *claims; k++) {
+        mpl_problem *p = two_pools(&ctx);
+        mpl_plan *plan = NULL;
+        mpl_certified proved;
+
+        p->pool_capacity[0] = claims[k].capacity;
+        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+        plan->claim = claims[k].claim;
+        plan->bound_bytes = claims[k].bound;
+        plan->offset[1] = claims[k].above;
+        plan->refutation = (mpl_refutation){.pool = claims[k].pool, .within = claims[k].within};
+        if (claims[k].steps != NULL)
+            assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, claims[k].steps));
+        if (mpl_certify(&ctx, p, plan, &proved) != claims[k].st)
+            fail_msg("%s: %s", claims[k].what, ctx.message);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Two bytes at multiples of 4 need 5: that 3 are too few says nothing of 100. */
+static void no_capacity_is_enough_beyond_ample(void **state)
+{
+    small from = {.n = 2, .death = {1, 1}, .size = {1, 1}, .align = {4, 4}, .fixed = {-1, -1}};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (uint32_t within = 3; within <= 5; within++) {
+        mpl_problem *p = problem_of(&ctx, &from);
+        mpl_plan *plan = refuted(&ctx, p, within, "c0,0 c1,0 o0 x0,0");
+        mpl_certified proved;
+
+        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), within < 5 ? MPL_OK : MPL_EINVALID);
+        p->pool_capacity[0] = 100;
+        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), MPL_EINVALID);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* A witness proves what its buffers need of pool 0, and nothing else. */
+static void witnesses_are_of_pool_0(void **state)
+{
+    static const struct {
+        const char *what;
+        uint32_t n;
+        mpl_buffer witness[3];
+        uint64_t bound, death; /* of the second buffer */
+        mpl_status st;
+    } rows[] = {
+        {"both", 2, {0, 1}, 5, 2, MPL_OK},
+        {"of another pool", 1, {2}, 6, 2, MPL_EINVALID},
+        {"of another pool, beside", 2, {0, 2}, 8, 2, MPL_EINVALID},
+        {"two that do not meet", 2, {0, 1}, 5, 1, MPL_EINVALID},
+        {"one twice", 2, {1, 1}, 6, 2, MPL_EINVALID},
+        {"less than is claimed", 1, {0}, 5, 2, MPL_EINVALID},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        mpl_problem *p = two_pools(&ctx);
+        mpl_plan *plan = NULL;
+        mpl_certified proved;
+
+        p->birth[0] = rows[k].death == 1 ? 1 : 0;
+        p->death[1] = (uint32_t)rows[k].death;
+        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+        plan->claim = MPL_OPTIMAL;
+        plan->bound_bytes = rows[k].bound;
+        plan->offset[1] = rows[k].bound - 3; /* as high as the bound says */
+        assert_ok(&ctx, mpl_new(&ctx, plan->witness, 3));
+        memcpy(plan->witness, rows[k].witness, sizeof rows[k].witness);
+        plan->n_witness = rows[k].n;
+        if (mpl_certify(&ctx, p, plan, &proved) != rows[k].st)
+            fail_msg("%s: %s", rows[k].what, ctx.message);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Pool 0 over two memories: a refutation knows one, and a cost is proved by prices alone. */
+static void memories_are_not_the_pool(void **state)
+{
+    static const struct {
+        const char *what;
+        mpl_claim claim;
+        const char *steps;
+        uint64_t capacity[2], price[2], cost, cost_bound;
+        uint32_t memory;
+        mpl_status st;
+    } rows[] = {
+        {"infeasible", MPL_INFEASIBLE, "c0,0 c1,0 x0,0", {4, 4}, {1, 1}, 5, 5, 0, MPL_EINVALID},
+        {"infeasible, one memory as large",
+         MPL_INFEASIBLE,
+         "c0,0 c1,0 x0,0",
+         {4, 9},
+         {1, 1},
+         5,
+         5,
+         0,
+         MPL_EINVALID},
+        {"optimal: all in the cheapest", MPL_OPTIMAL, NULL, {9, 9}, {1, 2}, 5, 5, 0, MPL_OK},
+        {"optimal: free", MPL_OPTIMAL, NULL, {9, 9}, {0, 2}, 0, 0, 0, MPL_OK},
+        {"optimal: all in the dearest", MPL_OPTIMAL, NULL, {9, 9}, {1, 2}, 10, 10, 1, MPL_EINVALID},
+        {"optimal: a free one has room", MPL_OPTIMAL, NULL, {9, 9}, {0, 9}, 45, 45, 1, MPL_EINVALID},
+        {"optimal: the cheap one has no room", MPL_OPTIMAL, NULL, {1, 9}, {1, 2}, 10, 10, 1, MPL_OK},
+        {"feasible: all in the dearest", MPL_FEASIBLE, NULL, {9, 9}, {1, 2}, 10, 10, 1, MPL_OK},
+    };
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        mpl_problem *p = two_pools(&ctx);
+        mpl_plan *plan = NULL;
+        mpl_certified proved;
+
+        assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
+        assert_ok(&ctx, mpl_plan_spread(&ctx, plan, 2));
+        plan->claim = rows[k].claim;
+        plan->offset[1] = 2;
+        plan->spread.memory[0] = plan->spread.memory[1] = rows[k].memory;
+        for (int m = 0; m < 2; m++)
+            plan->spread.capacity[m] = rows[k].capacity[m], plan->spread.price[m] = rows[k].price[m];
+        plan->spread.cost = rows[k].cost, plan->spread.cost_bound = rows[k].cost_bound;
+        plan->refutation.within = p->pool_capacity[0] = 4;
+        if (rows[k].steps != NULL)
+            assert_non_null(plan->refutation.steps = mpl_strdup(&ctx, rows[k].steps));
+        else
+            p->pool_capacity[0] = MPL_NO_CAPACITY;
+        if (mpl_certify(&ctx, p, plan, &proved) != rows[k].st)
+            fail_msg("%s: %s", rows[k].what, ctx.message);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* What a text asks for is bounded by its size. */
+static void work_is_bounded(void **state)
+{
+    enum { MANY = 150, RECORDS = 6000 };
+    char *steps;
+    size_t n = 0;
+    mpl_ctx ctx;
+    mpl_problem *p = NULL;
+    mpl_plan *plan;
+    mpl_certified proved;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    assert_ok(&ctx, mpl_problem_new(&ctx, "many", MANY, &p));
+    p->n_steps = 1;
+    for (mpl_buffer b = 0; b < MANY; b++)
+        p->bytes[b] = b + 1, p->death[b] = 1;
+    assert_ok(&ctx, mpl_new(&ctx, steps, 16 * (MANY + RECORDS)));
+    for (uint32_t b = 0; b < MANY; b++)
+        n += (size_t)sprintf(steps + n, "c%u,0 ", b);
+    for (uint32_t k = 0; k < RECORDS; k++) /* each is right, and looks at every two */
+        n += (size_t)sprintf(steps + n, "o0 ");
+    sprintf(steps + n, "x0,0");
+    plan = refuted(&ctx, p, 160, steps);
+    assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), MPL_EINVALID);
+    assert_non_null(strstr(ctx.message, "more work than its size allows"));
+    mpl_plan_free(&ctx, plan);
+    mpl_free(&ctx, steps);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Rivals are what the problem says: lifetimes, or an order; not the two of a pair. */
+static void other_problems(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int kind = 0; kind < 5; kind++) {
+        mpl_problem *p = two_pools(&ctx);
+        mpl_plan *plan = refuted(&ctx, p, 3, "c0,0 c1,0 x0,0");
+        mpl_certified proved;
+        mpl_status st = kind < 2 ? MPL_OK : kind < 4 ? MPL_EINVALID : MPL_EINPUT;
+
+        p->birth[1] = 1, p->death[1] = 3, p->bytes[1] = 2; /* [0, 2) and [1, 3): 4 bytes, or 2 in place */
+        if (kind == 3)
+            p->birth[1] = 2;
+        if (kind == 1 || kind == 3)
+            assert_ok(&ctx, mpl_problem_as_parallel(&ctx, p));
+        if (kind == 2) {
+            p->n_in_place = 1;
+            assert_ok(&ctx, mpl_new(&ctx, p->in_place_in, 1));
+            assert_ok(&ctx, mpl_new(&ctx, p->in_place_out, 1));
+            assert_ok(&ctx, mpl_new(&ctx, p->in_place_step, 1));
+            p->in_place_out[0] = p->in_place_step[0] = 1;
+        }
+        if (kind == 4)
+            p->align[0] = 3;
+        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), st);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- mutants --------------------------------------------------------------------------------------------------- */
+
+enum { BASES = 64 };
+
+static bool sound_plan(const small *p, const mpl_plan *plan, uint64_t within)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (plan->offset[i] % p->align[i] != 0 || plan->offset[i] + p->size[i] > within)
+            return false;
+        for (uint32_t j = 0; j < i; j++)
+            if (overlap(p, i, j) && plan->offset[i] < plan->offset[j] + p->size[j] &&
+                plan->offset[j] < plan->offset[i] + p->size[i])
+                return false;
+    }
+    return true;
+}
+
+static uint64_t n_true, n_false, n_accepted; /* claims; of the true ones */
+
+/* Changes the problem, the text, the plan or the claim, and asks whether what is accepted is true. */
+static void try_mutant(mpl_ctx *ctx, mpl_rng *rng, const small *base, const mpl_plan *from)
+{
+    static text t;
+    static char steps[sizeof t.record];
+    small p = below(rng, 2) == 0 ? mutated(rng, base) : *base;
+    uint32_t optimum = brute_optimum(&p);
+    uint64_t bound = below(rng, 2) == 0 ? optimum + 1 : from->refutation.within + below(rng, 3);
+    mpl_problem *problem = problem_of(ctx, &p);
+    mpl_certified proved;
+    mpl_plan *plan;
+    mpl_status st;
+
+    bound = bound > 0 ? bound : 1;
+    cut(from->refutation.steps, &t);
+    for (uint32_t k = below(rng, 4); k > 0; k--)
+        change_text(rng, &t);
+    paste(&t, steps, sizeof steps);
+    plan = refuted(ctx, problem, bound - 1, steps);
+    if (below(rng, 2) == 0) {
+        problem->pool_capacity[0] = MPL_NO_CAPACITY;
+        plan->claim = MPL_OPTIMAL;
+        plan->bound_bytes = bound + below(rng, 2);
+        for (uint32_t i = 0; i < p.n; i++)
+            plan->offset[i] = i < base->n ? from->offset[i] : 0;
+        if (below(rng, 2) == 0)
+            plan->offset[below(rng, p.n)] += below(rng, 3);
+    }
+    st = mpl_certify(ctx, problem, plan, &proved);
+    if (bound > optimum)
+        n_false++;
+    else
+        n_true++, n_accepted += st == MPL_OK;
+    if (st == MPL_OK) {
+        assert_true(proved.bound <= optimum);
+        assert_true(plan->claim == MPL_INFEASIBLE ||
+                    (plan->bound_bytes == optimum && sound_plan(&p, plan, optimum)));
+    } else {
+        assert_status(ctx, st, MPL_EINVALID);
+    }
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, problem);
+}
+
+static void mutants_prove_nothing_false(void **state)
+{
+    uint64_t n = n_mutants();
+    static small kept[BASES];
+    mpl_plan *plan[BASES];
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 23);
+    for (uint32_t k = 0; k < BASES;) {
+        small p = bred(&rng, kept, k);
+        mpl_problem *problem;
+
+        if (p.n < 4 || brute_fits(&p, load(&p)))
+            continue;
+        problem = problem_of(&ctx, &p);
+        kept[k] = p;
+        plan[k++] = planned(&ctx, problem);
+        mpl_problem_free(&ctx, problem);
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t k = below(&rng, BASES);
+
+        if (plan[k]->refutation.steps != NULL)
+            try_mutant(&ctx, &rng, &kept[k], plan[k]);
+    }
+    print_message("mutants: %" PRIu64 " of false claims, none accepted; %" PRIu64 " of true claims, %" PRIu64
+                  " accepted\n",
+                  n_false, n_true, n_accepted);
+    for (uint32_t k = 0; k < BASES; k++)
+        mpl_plan_free(&ctx, plan[k]);
+    assert_true(n_accepted > n / 100);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void memory_runs_out(void **state)
+{
+    small hard = roots[1];
+    mpl_ctx ctx;
+    mpl_problem *p;
+    mpl_plan *plan;
+    mpl_status st = MPL_EMEM;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    p = problem_of(&ctx, &hard);
+    plan = planned(&ctx, p);
+    for (int64_t k = 0; st == MPL_EMEM; k++) {
+        mpl_certified proved;
+        int64_t live = ctx.n_live;
+
+        ctx.fail_after = ctx.n_allocs + k;
+        st = mpl_certify(&ctx, p, plan, &proved);
+        ctx.fail_after = -1;
+        assert_int_equal(ctx.n_live, live);
+        assert_true(k < 2000);
+    }
+    assert_ok(&ctx, st);
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(optima_are_certified),
+        cmocka_unit_test(the_ilp_agrees),
+        cmocka_unit_test(random_plans_are_certified),
+        cmocka_unit_test(cheats_are_refused),
+        cmocka_unit_test(loose_texts_are_refused),
+        cmocka_unit_test(splits_and_children_are_neighbours),
+        cmocka_unit_test(claims_need_their_certificates),
+        cmocka_unit_test(no_capacity_is_enough_beyond_ample),
+        cmocka_unit_test(witnesses_are_of_pool_0),
+        cmocka_unit_test(memories_are_not_the_pool),
+        cmocka_unit_test(work_is_bounded),
+        cmocka_unit_test(other_problems),
+        cmocka_unit_test(mutants_prove_nothing_false),
+        cmocka_unit_test(memory_runs_out),
+    };
+
+    cmocka_set_test_filter(getenv("MPL_ONLY"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,497 @@
+/* Certificates where a partial order decides, and where there are in-place pairs: cheats of each rule are refused, and changed
+ * problems, texts and plans never prove what brute force says is false. That all true claims are certified is in
+ * test_planners_general.c. */
+#include "tests/support/small_general.h"
+
+#include "tests/support/proof_text.h"
+
+#include "planners/verify/certify.h"
+#include "planners/planner.h"
+
+/* ---- cheats ---------------------------------------------------------------------------------------------------- */
+
+/* Each text refutes what is true, and is refused by one check of one rule alone. Arcs and pairs are couples of digits. */
+static const struct cheat {
+    const char *what;
+    uint32_t within;
+    const char *steps, *arcs, *pairs;
+    uint32_t n;
+    struct {
+        uint32_t size, align;
+        int32_t fixed;
+    } item[5];
+} cheats[] = {
+    {"c: one is before the other", 3, "c0,0 c1,0 x0,0", "01", "", 2, {{2, 1, -1}, {2, 1, -1}}},
+    {"c: one is after the other", 3, "c1,0 c0,0 x0,0", "01", "", 2, {{2, 1, -1}, {2, 1, -1}}},
+    {"c: a pair may share", 3, "c0,0 c1,0 x0,0", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
+    {"c: a pair may share, the other way", 3, "c1,0 c0,0 x0,0", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
+    {"c: a pair that shares", 3, "s0,1 c0,0 c1,0 x0,0 c0,1 c1,1 x0,1", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
+    {"o: along an arc", 3, "o0 z1", "01", "", 2, {{2, 1, -1}, {2, 1, -1}}},
+    {"o: along a pair", 3, "o0 z1", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
+    {"s: the second child is missing", 4, "s0,1 z0", "", "01", 2, {{2, 1, 0}, {2, 1, 2}}},
+    {"s: the first child is missing", 3, "s0,1 c0,0 c1,0 x0,0", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
+    {"s: the first child is true", 3, "s0,1 z0 c0,0 c1,0 x0,0", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
+    {"s: no such buffer", 3, "s0,7 z0 z0", "", "01", 2, {{2, 1, -1}, {2, 1, -1}}},
+    {"s: another pair is not apart",
+     3,
+     "s0,1 c1,0 c2,0 x0,0 c0,1 c1,1 x0,1",
+     "02",
+     "0112",
+     3,
+     {{2, 1, -1}, {2, 1, -1}, {2, 1, -1}}},
+    {"s: a set of the first child",
+     3,
+     "s2,3 s0,1 z2 c0,0 c1,0 x0,0 x0,0",
+     "02031213",
+     "0123",
+     4,
+     {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}, {1, 1, 2}}},
+    {"s: a set of the second child, after it",
+     3,
+     "s2,3 s0,1 z2 c0,0 c1,0 x0,0 c0,0 x0,0",
+     "02031213",
+     "0123",
+     4,
+     {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}, {1, 1, 2}}},
+    {"s: a state of the first child",
+     3,
+     "s2,3 s0,1 z2 d2 d3 k c0,0 c1,0 x0,0 d2 d3 m0",
+     "02031213",
+     "0123",
+     4,
+     {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}, {1, 1, 2}}},
+    {"s: a set that grew in a split within the first child",
+     3,
+     "s2,3 s0,1 z2 c0,0 s2,3 z2 c1,0 z2 c1,0 x0,0",
+     "02031213",
+     "0123",
+     4,
+     {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}, {1, 1, 2}}},
+    {"s: a set from before that grew within an inner second child",
+     3,
+     "c0,0 s2,3 s0,1 z2 c1,0 z2 x0,0",
+     "02031213",
+     "0123",
+     4,
+     {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}, {1, 1, 2}}},
+    {"s: apart within the first child alone",
+     3,
+     "s2,3 s0,1 z2 z2 c0,0 c1,0 x0,0",
+     "02031213",
+     "0123",
+     4,
+     {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}, {1, 1, 2}}},
+    {"s: too late, twins have changed places",
+     4,
+     "c1,0 c2,0 b0,2 p2 s0,1 z1 c0,1 c1,1 x0,1 n z1",
+     "02",
+     "01",
+     3,
+     {{4, 1, 0}, {2, 1, -1}, {2, 1, -1}}},
+    {"p: not all of the body is so large",
+     4,
+     "s0,1 c1,0 c2,0 b0,3 p0 z2 p2 z1 n z1 c0,1 c1,1 x0,1",
+     "02",
+     "01",
+     3,
+     {{4, 1, -1}, {2, 1, -1}, {2, 1, -1}}},
+    {"n: the other of the body rests on something",
+     3,
+     "s0,1 c0,0 b0,2 p0 z2 n z0 c0,1 c1,1 x0,1",
+     "02",
+     "01",
+     3,
+     {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}}},
+    {"n: so it does, by whichever name the body was placed",
+     3,
+     "s0,1 c0,0 b0,2 p1 z2 n z0 c0,1 c1,1 x0,1",
+     "02",
+     "01",
+     3,
+     {{2, 1, -1}, {2, 1, -1}, {1, 1, 0}}},
+    {"twins: the one at work has a body",
+     4,
+     "s0,1 d4 c1,0 c2,0 b0,2 p1 z3 n z1 c0,0 c3,0 b0,3 p0 z3 p3 c1,1 c4,1 b1,3 p1 z4 p4 c0,2 c1,2 x0,2 n z1 "
+     "n z0",
+     "02313224",
+     "01",
+     5,
+     {{2, 1, -1}, {2, 1, -1}, {2, 1, -1}, {2, 1, 0}, {2, 1, 0}}},
+    {"twins: the one left out has a body",
+     4,
+     "s0,1 d4 c1,0 c2,0 c0,1 c3,1 b0,2 p2 x0,1 n z1 c0,0 c1,0 c1,1 c4,1 c0,2 c3,2 b0,3 p0 x1,1 p1 x0,2 n z0",
+     "02313224",
+     "01",
+     5,
+     {{2, 1, -1}, {2, 1, -1}, {2, 1, -1}, {2, 1, 2}, {2, 1, 2}}},
+    {"z: the body fits", 2, "s0,1 z1 c0,0 c1,0 x0,0", "", "01", 2, {{2, 1, -1}, {1, 1, -1}}},
+    {"k: under no split", 3, "k m0", "", "", 1, {{2, 1, -1}}},
+};
+
+static void couples(const char *from, bool matrix[MOST][MOST])
+{
+    for (; *from != '\0'; from += 2)
+        matrix[from[0] - '0'][from[1] - '0'] = true;
+}
+
+/* Here the claims are true: the first two texts say what the page does not allow, the last what it does. */
+static const struct cheat lapses[] = {
+    {"p: who fits right below is above",
+     4,
+     "c1,0 c0,1 c2,1 b0,2 p1 z0 n x0,1",
+     "12",
+     "",
+     3,
+     {{2, 1, 0}, {2, 1, 2}, {1, 1, 0}}},
+    {"p: the rest of the body stays",
+     3,
+     "s0,1 c0,0 c2,0 b0,3 p0 d1 z2 p2 z0 n z0 c0,1 c1,1 x0,1",
+     "",
+     "01",
+     3,
+     {{2, 1, -1}, {2, 1, -1}, {2, 1, -1}}},
+    {"n: one of the body is gone, and carries nobody",
+     4,
+     "c3,0 c4,0 s0,1 d1 c0,1 c2,1 b1,3 p0 x3,0 p2 x3,0 n z2 x3,0",
+     "030413142324",
+     "01",
+     5,
+     {{2, 1, -1}, {2, 1, -1}, {2, 1, -1}, {3, 1, -1}, {3, 1, -1}}},
+};
+
+/* What becomes of a text; whether it is false. */
+static mpl_status judged(mpl_ctx *ctx, const struct cheat *cheat, bool *fits)
+{
+    small from = {.n = cheat->n};
+    mpl_certified proved;
+    mpl_problem *p;
+    mpl_plan *plan;
+    mpl_status st;
+
+    for (uint32_t i = 0; i < from.n; i++) {
+        from.size[i] = cheat->item[i].size;
+        from.align[i] = cheat->item[i].align;
+        from.fixed[i] = cheat->item[i].fixed;
+    }
+    couples(cheat->arcs, from.arc);
+    couples(cheat->pairs, from.pair);
+    *fits = brute_fits(&from, cheat->within);
+    p = problem_of(ctx, &from);
+    plan = refuted(ctx, p, cheat->within, cheat->steps);
+    st = mpl_certify(ctx, p, plan, &proved);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
+    return st;
+}
+
+static void cheats_are_refused(void **state)
+{
+    enum { LAPSES = sizeof lapses / sizeof *lapses };
+    mpl_ctx ctx;
+    bool fits;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (size_t k = 0; k < sizeof cheats / sizeof *cheats; k++) {
+        if (judged(&ctx, &cheats[k], &fits) != MPL_EINVALID)
+            fail_msg("'%s' was accepted", cheats[k].what);
+        if (!fits)
+            fail_msg("'%s' is no cheat", cheats[k].what);
+    }
+    for (size_t k = 0; k < LAPSES; k++)
+        if (judged(&ctx, &lapses[k], &fits) != (k + 1 < LAPSES ? MPL_EINVALID : MPL_OK) || fits)
+            fail_msg("'%s': %s", lapses[k].what, ctx.message);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Whatever the first child of a pair went through, the second begins where the pair was met: other pairs still matter. */
+static void second_children_begin_anew(void **state)
+{
+    small from = {.n = 4, .size = {4, 4, 4, 4}, .align = {1, 1, 1, 1}, .fixed = {-1, -1, -1, -1}};
+    mpl_ctx ctx;
+    mpl_problem *p;
+    mpl_plan *plan;
+    mpl_certified proved;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    couples("02031213", from.arc);
+    couples("0123", from.pair);
+    p = problem_of(&ctx, &from);
+    plan = refuted(&ctx, p, 3, "s0,1 c2,0 b0,2 p2 z3 n z2 s2,3 z2 z2");
+    assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
+    assert_int_equal(proved.n_steps, 10);
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- no capacity is enough ------------------------------------------------------------------------------------- */
+
+static mpl_plan *planned(mpl_ctx *ctx, const char *planner, const mpl_problem *p)
+{
+    mpl_plan *plan = NULL;
+    mpl_run run;
+
+    mpl_run_init(&run, ctx);
+    assert_ok(ctx, mpl_planner_run(mpl_planner_find(planner), &run, p, &plan));
+    return plan;
+}
+
+/* Fixed places that overlap, as a pair and not, with a capacity and without. */
+static void clashes_are_certified(void **state)
+{
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int kind = 0; kind < 16; kind++) {
+        small from = {.n = 3, .size = {4, 3, 2}, .align = {1, 1, 1}, .fixed = {kind / 4 % 2, 2, -1}};
+        const char *name = kind < 8 ? "exact" : "ilp";
+        mpl_certified proved;
+        mpl_problem *p;
+        mpl_plan *plan;
+
+        if (mpl_planner_find(name)->plan == NULL)
+            continue;
+        from.pair[0][1] = kind % 2 == 1;
+        p = problem_of(&ctx, &from);
+        p->pool_capacity[0] = kind / 2 % 2 == 1 ? 100 : MPL_NO_CAPACITY;
+        plan = planned(&ctx, name, p);
+        assert_int_equal(plan->claim, MPL_INFEASIBLE);
+        assert_ok(&ctx, mpl_certify(&ctx, p, plan, &proved));
+        assert_true(proved.bound == UINT64_MAX);
+        plan->refutation.within = 10; /* refuted as well, but there is room above */
+        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), MPL_EINVALID);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* Too large for any capacity that is told; from 2^60 bytes on nothing is said. */
+static void large_buffers_are_counted(void **state)
+{
+    small from = {.n = 1, .size = {1}, .align = {1}, .fixed = {-1}};
+    mpl_ctx ctx;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    for (int bits = 59; bits <= 60; bits++) {
+        mpl_problem *p = problem_of(&ctx, &from);
+        mpl_plan *plan = refuted(&ctx, p, 5, "z0");
+        mpl_certified proved;
+
+        p->bytes[0] = UINT64_C(1) << bits;
+        assert_status(&ctx, mpl_certify(&ctx, p, plan, &proved), bits < 60 ? MPL_OK : MPL_EINVALID);
+        mpl_plan_free(&ctx, plan);
+        mpl_problem_free(&ctx, p);
+    }
+    assert_int_equal(ctx.n_live, 0);
+}
+
+/* ---- mutants --------------------------------------------------------------------------------------------------- */
+
+enum { BASES = 96, TEXTS_EACH = 8, HEIGHTS = 400 };
+
+/* Lists of intervals keep their intervals. */
+static small changed(mpl_rng *rng, const small *from)
+{
+    small p = from->serial ? *from : mutated(rng, from);
+
+    if (p.serial)
+        p.size[below(rng, p.n)]++;
+    keep_possible_pairs(&p);
+    return p;
+}
+
+static uint32_t n_pairs(const small *p)
+{
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < MOST * MOST; k++)
+        n += p->pair[k / MOST][k % MOST];
+    return n;
+}
+
+/* Some problem with a plan: orders above their bound, orders with pairs, lists with pairs; alignments and fixed places. */
+static bool make_base(mpl_rng *rng, uint32_t k, const small *kept, small *out)
+{
+    small p = random_small(rng, k % 3 == 2, k % 4 == 3);
+
+    if (k % 3 == 0) {
+        p = k < 6 ? root((int)(k / 3)) : kept[3 * below(rng, k / 3)];
+        for (uint32_t i = k < 6 ? 0 : 1 + below(rng, 3); i > 0; i--)
+            p = mutated(rng, &p);
+    } else {
+        offer_pairs(rng, &p);
+    }
+    if (k % 8 == 5)
+        p.fixed[below(rng, p.n)] = (int32_t)(8 * below(rng, 2));
+    *out = p;
+    if (k % 3 == 0 ? p.n > 8 || brute_fits(&p, clique(&p)) : n_pairs(&p) == 0 || n_pairs(&p) > 5)
+        return false;
+    return brute_fits(&p, HEIGHTS);
+}
+
+static bool sound_plan(const small *p, const mpl_plan *plan, uint64_t within)
+{
+    bool conflict[MOST][MOST];
+
+    find_conflicts(p, conflict);
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (plan->offset[i] % p->align[i] != 0 || plan->offset[i] + p->size[i] > within ||
+            (p->fixed[i] >= 0 && plan->offset[i] != (uint64_t)p->fixed[i]))
+            return false;
+        for (uint32_t j = 0; j < i; j++)
+            if (conflict[i][j] && plan->offset[i] < plan->offset[j] + p->size[j] &&
+                plan->offset[j] < plan->offset[i] + p->size[i] &&
+                (plan->offset[i] != plan->offset[j] || (!p->pair[i][j] && !p->pair[j][i])))
+                return false;
+    }
+    return true;
+}
+
+static uint64_t n_true, n_false, n_accepted; /* claims; of the true ones */
+
+/* Changes the text, the plan or the claim about p, and asks whether what is accepted is true. */
+static void try_text(mpl_ctx *ctx, mpl_rng *rng, const small *p, uint32_t optimum, const mpl_plan *from)
+{
+    static text t;
+    static char steps[sizeof t.record];
+    uint64_t bound = below(rng, 2) == 0 ? optimum + 1 : from->refutation.within + below(rng, 3);
+    mpl_problem *problem = problem_of(ctx, p);
+    mpl_certified proved;
+    mpl_plan *plan;
+    mpl_status st;
+
+    bound = bound > 0 ? bound : 1;
+    cut(from->refutation.steps, &t);
+    for (uint32_t k = below(rng, 4); k > 0; k--)
+        change_text(rng, &t);
+    paste(&t, steps, sizeof steps);
+    plan = refuted(ctx, problem, bound - 1, steps);
+    if (below(rng, 2) == 0) {
+        problem->pool_capacity[0] = MPL_NO_CAPACITY;
+        plan->claim = below(rng, 8) == 0 ? MPL_INFEASIBLE : MPL_OPTIMAL;
+        plan->bound_bytes = bound + below(rng, 2);
+        for (uint32_t i = 0; i < plan->n && i < from->n; i++)
+            plan->offset[i] = from->offset[i];
+        if (below(rng, 2) == 0)
+            plan->offset[below(rng, p->n)] += below(rng, 3);
+    }
+    st = mpl_certify(ctx, problem, plan, &proved);
+    if (bound > optimum || (plan->claim == MPL_INFEASIBLE && problem->pool_capacity[0] == MPL_NO_CAPACITY))
+        n_false++;
+    else
+        n_true++, n_accepted += st == MPL_OK;
+    if (st == MPL_OK) {
+        assert_true(proved.bound <= optimum);
+        assert_true(plan->claim == MPL_INFEASIBLE
+                        ? problem->pool_capacity[0] < optimum
+                        : plan->bound_bytes == optimum && sound_plan(p, plan, optimum));
+    } else {
+        assert_status(ctx, st, MPL_EINVALID);
+    }
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, problem);
+}
+
+/* The refutation of one byte less than the optimum, with a plan of it. */
+static mpl_plan *make_certificate(mpl_ctx *ctx, const small *p, uint32_t optimum)
+{
+    mpl_problem *problem = problem_of(ctx, p);
+    mpl_plan *best = planned(ctx, "exact", problem), *none;
+
+    problem->pool_capacity[0] = optimum - 1;
+    none = planned(ctx, "exact", problem);
+    assert_non_null(none->refutation.steps);
+    memcpy(none->offset, best->offset, p->n * sizeof *best->offset);
+    mpl_plan_free(ctx, best);
+    mpl_problem_free(ctx, problem);
+    return none;
+}
+
+static void mutants_prove_nothing_false(void **state)
+{
+    uint64_t n = n_mutants();
+    static small kept[BASES];
+    mpl_plan *plan[BASES];
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 31);
+    for (uint32_t k = 0; k < BASES;) {
+        if (!make_base(&rng, k, kept, &kept[k]))
+            continue;
+        plan[k] = make_certificate(&ctx, &kept[k], brute_optimum(&kept[k], 1));
+        if (k % 3 == 0 || strchr(plan[k]->refutation.steps, 's') != NULL)
+            k++;
+        else /* no pair matters */
+            mpl_plan_free(&ctx, plan[k]);
+    }
+    for (uint64_t i = 0; i < n; i += TEXTS_EACH) {
+        uint32_t k = below(&rng, BASES);
+        small p = below(&rng, 2) == 0 ? changed(&rng, &kept[k]) : kept[k];
+        uint32_t optimum;
+
+        if (!brute_fits(&p, HEIGHTS))
+            continue;
+        optimum = brute_optimum(&p, 1);
+        for (int each = 0; each < TEXTS_EACH; each++)
+            try_text(&ctx, &rng, &p, optimum, plan[k]);
+    }
+    print_message("mutants: %" PRIu64 " of false claims, none accepted; %" PRIu64 " of true claims, %" PRIu64
+                  " accepted\n",
+                  n_false, n_true, n_accepted);
+    for (uint32_t k = 0; k < BASES; k++)
+        mpl_plan_free(&ctx, plan[k]);
+    assert_true(n_accepted > n / 100);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+static void memory_runs_out(void **state)
+{
+    small hard = root(1);
+    mpl_ctx ctx;
+    mpl_problem *p;
+    mpl_plan *plan;
+    mpl_status st = MPL_EMEM;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 24);
+    offer_pairs(&rng, &hard);
+    p = problem_of(&ctx, &hard);
+    plan = make_certificate(&ctx, &hard, brute_optimum(&hard, 1));
+    p->pool_capacity[0] = plan->refutation.within;
+    for (int64_t k = 0; st == MPL_EMEM; k++) {
+        mpl_certified proved;
+        int64_t live = ctx.n_live;
+
+        ctx.fail_after = ctx.n_allocs + k;
+        st = mpl_certify(&ctx, p, plan, &proved);
+        ctx.fail_after = -1;
+        assert_int_equal(ctx.n_live, live);
+        assert_true(k < 2000);
+    }
+    assert_ok(&ctx, st);
+    mpl_plan_free(&ctx, plan);
+    mpl_problem_free(&ctx, p);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cheats_are_refused),          cmocka_unit_test(second_children_begin_anew),
+        cmocka_unit_test(clashes_are_certified),       cmocka_unit_test(large_buffers_are_counted),
+        cmocka_unit_test(mutants_prove_nothing_false), cmocka_unit_test(memory_runs_out),
+    };
+
+    cmocka_set_test_filter(getenv("MPL_ONLY"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/* test_planners_ends.c -- bounds raised to the next end that alignments allow, against the least plan by brute force. */
+#include "tests/support/placement_oracle.h"
+#include "tests/support/random_problem.h"
+
+#include "planners/planner.h"
+#include "planners/verify/verify.h"
+
+/* What the set alone proves: whole slots, less the largest rest. */
+static uint64_t set_sum(const mpl_problem *p, const uint8_t *member)
+{
+    uint64_t grain = UINT64_MAX, sum = 0, rest = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        grain = p->pool[b] == 0 && p->align[b] < grain ? p->align[b] : grain;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (member[b]) {
+            uint64_t slots = round_up(p->bytes[b], grain);
+
+            sum += slots;
+            rest = slots - p->bytes[b] > rest ? slots - p->bytes[b] : rest;
+        }
+    return sum - rest;
+}
+
+/* The verifier takes every bound from `sum` to `bound`, and none above it. */
+static void check_verdicts(mpl_ctx *ctx, const mpl_problem *p, uint64_t sum, uint64_t bound)
+{
+    mpl_plan *plan = NULL;
+    mpl_run run;
+
+    mpl_run_init(&run, ctx);
+    assert_ok(ctx, mpl_planner_run(mpl_planner_find("none"), &run, p, &plan));
+    assert_int_equal(plan->bound_bytes, bound);
+    assert_true(plan->n_witness > 0);
+    plan->claim = MPL_FEASIBLE;
+    for (uint64_t at = sum > 0 ? sum - 1 : 0; at <= plan->peak_bytes; at++) {
+        plan->bound_bytes = at;
+        assert_status(ctx, mpl_verify(ctx, p, plan), at >= sum && at <= bound ? MPL_OK : MPL_EINVALID);
+    }
+    mpl_plan_free(ctx, plan);
+}
+
+/* Fault: a bound raised above the optimum, or not to where the next end is; a search that goes on where nothing is left. */
+static void bounds_are_ends(void **state)
+{
+    uint32_t n_raised = 0, n_met = 0;
+    mpl_ctx ctx;
+    mpl_rng rng;
+
+    (void)state;
+    mpl_ctx_init(&ctx);
+    mpl_rng_init(&rng, 11);
+    for (uint32_t round = 0; round < 3000; round++) {
+        unsigned what =
+            RANDOM_ALIGNED | (round % 2 ? RANDOM_PARALLEL : RANDOM_GAPS) | (round % 3 ? 0 : RANDOM_POOLS);
+        mpl_problem *p = random_problem(&ctx, &rng, 2 + round % 5, what);
+        uint8_t member[8];
+        uint64_t bound, again, sum, least;
+
+        for (mpl_buffer b = 0; b < p->n; b++)
+            p->align[b] *= 2;
+        p->pool[0] = 0;
+        assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &bound, member));
+        assert_ok(&ctx, mpl_lower_bound(&ctx, p, 0, &again, NULL));
+        assert_int_equal(bound, again);
+        sum = set_sum(p, member), least = least_peak(&ctx, p);
+        assert_true(sum <= bound && bound <= least);
+        for (uint64_t end = sum; end < bound; end++) /* nobody ends there */
+            for (mpl_buffer b = 0; b < p->n; b++)
+                assert_false(p->pool[b] == 0 && end >= p->bytes[b] && (end - p->bytes[b]) % p->align[b] == 0);
+        check_verdicts(&ctx, p, sum, bound);
+        n_raised += bound > sum;
+        n_met += bound > sum && bound == least;
+        mpl_problem_free(&ctx, p);
+    }
+    print_message("%u of 3000 raised, %u of them to the optimum\n", n_raised, n_met);
+    assert_true(n_raised > 100 && n_met > 100);
+    assert_int_equal(ctx.n_live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bounds_are_ends),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
