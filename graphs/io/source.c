@@ -1,6 +1,7 @@
 /* source.c -- GRAPH of the command line: a file by its content, else a network of the zoo. See source.h. */
 #include "graphs/core/file.h"
 #include "graphs/core/names.h"
+#include "graphs/io/lists/lists.h"
 #include "graphs/source.h"
 
 #include <sys/stat.h>

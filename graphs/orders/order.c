@@ -5,7 +5,6 @@
 #include "graphs/problem/liveness.h"
 #include "graphs/orders/order_blocks.h"
 #include "graphs/orders/orders_priv.h"
-#include "graphs/problem/problem.h"
 
 #include <stdlib.h>
 

@@ -2,6 +2,7 @@
 #ifndef MPL_ORDER_BLOCKS_H
 #define MPL_ORDER_BLOCKS_H
 
+#include "graphs/graph.h"
 #include "graphs/problem/problem.h"
 
 /* An order of a graph without blocks: what mpl_order_kind.make does. */

@@ -1,7 +1,7 @@
 /* order_random.c -- topological orders at random, to try plans that claim to be safe in all of them. See problem.h. */
+#include "graphs/orders/order.h"
 #include "graphs/orders/order_blocks.h"
 #include "graphs/core/rng.h"
-#include "graphs/problem/problem.h"
 
 /* `how` is the generator, which goes on from block to block. */
 static mpl_status make_random(mpl_ctx *ctx, const mpl_graph *g, void *how, mpl_op *order)

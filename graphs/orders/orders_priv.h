@@ -4,6 +4,7 @@
 
 #include "graphs/core/rng.h"
 #include "graphs/orders/model.h"
+#include "graphs/orders/order.h"
 
 /* Work: operations run or tried. */
 typedef struct mpl_effort {

@@ -2,6 +2,7 @@
 #ifndef MPL_ACCESS_H
 #define MPL_ACCESS_H
 
+#include "graphs/graph.h"
 #include "graphs/problem/problem.h"
 
 /* Who touches what: those that make or read a value in buffers value_buffer[v] to value_buffer[v] + value_buffers[v] - 1, and those

@@ -8,6 +8,7 @@
 #include "graphs/problem/concats.h"
 
 #include "graphs/problem/alias.h"
+#include "graphs/problem/bounds/bounds.h"
 
 enum { MOST_TRIED = 12, MOST_TRIED_PARALLEL = 9 }; /* concats of which every choice is looked at */
 

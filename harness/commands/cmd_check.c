@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "graphs/core/file.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "harness/cli/carried.h"
 #include "graphs/core/size.h"
 #include "harness/cli/command.h"

@@ -1,5 +1,6 @@
 /* cmd_export.c -- memplan export: graphs, buffers and plans in the formats of other tools. */
 #include "graphs/core/file.h"
+#include "graphs/io/lists/lists.h"
 #include "harness/cli/command.h"
 #include "harness/report/table.h"
 #include "planners/place/handover.h"

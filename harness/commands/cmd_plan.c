@@ -7,6 +7,7 @@
 #include "harness/report/grid.h"
 #include "harness/job/job.h"
 #include "planners/ilp/ilp.h"
+#include "planners/plan/plan_bindings.h"
 
 /* The memories of pool 0 where it has several: nobody compares their bytes with a bound. */
 static void print_memories(const mpl_spread *spread)

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "graphs/core/file.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "harness/cli/command.h"
 #include "harness/view/gnuplot.h"
 #include "harness/report/grid.h"

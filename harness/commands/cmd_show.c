@@ -5,6 +5,7 @@
 
 #include "graphs/problem/before.h"
 #include "graphs/core/size.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "harness/cli/command.h"
 #include "harness/report/grid.h"
 #include "harness/job/measure.h"

@@ -4,6 +4,7 @@
  *
  * Source   "Trace Event Format", the events M (metadata), X (complete) and C (counter) */
 #include "graphs/core/file.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "harness/report/table.h"
 #include "harness/view/viewer.h"
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "graphs/core/file.h"
+#include "graphs/io/lists/lists.h"
 #include "harness/foreign/foreign.h"
 #include "harness/job/isolate.h"
 #include "harness/cli/scratch.h"

@@ -3,7 +3,9 @@
 
 #include "graphs/problem/before.h"
 #include "graphs/orders/work.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "harness/job/measure.h"
+#include "planners/plan/plan_bindings.h"
 #include "planners/search/joint.h"
 #include "harness/job/program.h"
 #include "runtime/exec.h"

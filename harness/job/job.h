@@ -2,6 +2,7 @@
 #ifndef MPL_JOB_H
 #define MPL_JOB_H
 
+#include "graphs/orders/order.h"
 #include "graphs/passes/incremental.h"
 #include "graphs/passes/optimise/optimise.h"
 #include "graphs/passes/passes.h"

@@ -3,6 +3,7 @@
 #ifndef MPL_UNROLL_H
 #define MPL_UNROLL_H
 
+#include "graphs/problem/places.h"
 #include "graphs/problem/problem.h"
 #include "planners/plan/plan.h"
 

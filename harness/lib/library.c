@@ -1,5 +1,6 @@
 /* library.c -- contexts, settings and plans of the library. See memplan.h. */
 #include "harness/lib/library_priv.h"
+#include "planners/plan/plan_bindings.h"
 
 #include <errno.h>
 #include <math.h>

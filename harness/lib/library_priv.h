@@ -3,6 +3,7 @@
 #ifndef MPL_LIBRARY_PRIV_H
 #define MPL_LIBRARY_PRIV_H
 
+#include "graphs/orders/order.h"
 #include "graphs/source.h"
 #include "harness/lib/memplan.h"
 #include "planners/planner.h"

@@ -1,5 +1,6 @@
 /* viewer.c -- a plan as one HTML page. See viewer.h; the page itself is viewer.html. */
 #include "harness/view/viewer.h"
+#include "graphs/problem/bounds/bounds.h"
 
 #include <stdlib.h>
 

@@ -9,6 +9,7 @@
  * Limits   A partial order and in-place pairs go to exact_general.c. */
 #include "planners/exact/exact_general.h"
 
+#include "graphs/problem/bounds/bounds.h"
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 

@@ -10,6 +10,7 @@
  * Bound    Of all that is alive at one step and from some offset on: that offset and their sizes, within the cap.
  * Cost     Exponential in the conflicts; a node looks at all of them and at the live sets.
  * Limits   Beyond MAX_PAIRS conflicts of a pool there is no search; no record is written of what it refutes. */
+#include "graphs/problem/bounds/bounds.h"
 #include "planners/exact/exact_general.h"
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"

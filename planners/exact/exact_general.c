@@ -5,6 +5,7 @@
  * Source   this project; exact_tree.c, exact_pairs.c */
 #include "planners/exact/exact_general.h"
 
+#include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/fold_pairs.h"
 
 extern const mpl_planner mpl_planner_exact;

@@ -20,6 +20,7 @@
  *          unit prove nothing, and parts of more than max_pairs pairs stay with the heuristic. */
 #include "planners/ilp/ilp.h"
 
+#include "graphs/problem/bounds/bounds.h"
 #include "mpl_config.h"
 #include "planners/exact/exact_general.h"
 #include "planners/ilp/ilp_priv.h"

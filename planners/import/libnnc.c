@@ -1,5 +1,6 @@
 /* libnnc.c -- what libnnc's allocator was recorded to do; graphs/io/lists/nnc_csv.c reads it. Production's buffers stand end to end,
  * each as large as its furthest tensor's end, rounded up to its 64 bytes. */
+#include "graphs/io/lists/lists.h"
 #include "planners/import/import_priv.h"
 
 enum { ALIGN = 64 };

@@ -1,4 +1,5 @@
 /* minimalloc.c -- buffer lists with an offset for each, as MiniMalloc writes them; graphs/io/lists/csv.c reads them. */
+#include "graphs/io/lists/lists.h"
 #include "planners/import/import_priv.h"
 
 #include "graphs/problem/problem.h"

@@ -1,5 +1,6 @@
 /* packing.c -- conflicts as lists, the placement of an order, and the frame around a search. See packing.h. */
 #include "planners/place/packing.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 

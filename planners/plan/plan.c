@@ -1,5 +1,6 @@
 /* plan.c -- making and freeing plans; what a block plan needs when its blocks are packed. See plan.h. */
 #include "planners/plan/plan.h"
+#include "graphs/problem/bounds/bounds.h"
 
 #include <stdlib.h>
 

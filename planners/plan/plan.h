@@ -92,13 +92,6 @@ mpl_status mpl_plan_write(mpl_ctx *ctx, const char *path, const mpl_problem *p, 
 /* The same as text, without an end of line; the caller's (mpl_free). */
 mpl_status mpl_plan_text(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, const char *fields_json,
                          char **text);
-/* Puts where the values of a graph with control flow lie into the fields of a plan file, as `bindings` (DESIGN), and what it
- * copies, as `copies`: *fields_json, an object's text, is replaced. Nothing for a graph without. */
-mpl_status mpl_plan_add_bindings(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
-                                 char **fields_json);
-/* MPL_EINVALID, naming the value, where the fields of plan file `path` (NULL: none) have others than that. */
-mpl_status mpl_plan_check_bindings(mpl_ctx *ctx, const char *path, const char *fields_json,
-                                   const mpl_graph *g, const mpl_value_map *map);
 #define MPL_PLAN_NOTE "memplan.plan" /* the entry of an ONNX model's metadata that holds such a text */
 /* Reads a plan file, or the plan in an ONNX model. MPL_EINPUT with one line for anything that is not a whole, consistent plan file (the embedded hash included). The
  * plan is not verified yet. */

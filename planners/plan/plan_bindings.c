@@ -1,8 +1,8 @@
 /* plan_bindings.c -- where the values of a graph with control flow lie, and what it copies, in a plan file: DESIGN's `bindings`, and
- * `copies: [{value, from, when, block, bytes}, ..]`. See plan.h.
+ * `copies: [{value, from, when, block, bytes}, ..]`. See plan_bindings.h.
  *
  * They are made from the graph alone, so the reader makes them again, and demands the same of the file. */
-#include "planners/plan/plan.h"
+#include "planners/plan/plan_bindings.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -10,6 +10,7 @@
  * Source   this project; the move is that of hill climbing over allocation orders as in TVM's USMP.
  * Cost     O(n^2 / 64) bytes and O(n * placed) time an order, early exits aside; ticks are ranges looked at.
  * Limits   Local search: a plan above the bound need not be optimal. A family is one buffer while it searches; then its parts sink. */
+#include "graphs/problem/bounds/bounds.h"
 #include "planners/place/bodies.h"
 #include "planners/published/nnc_graph.h"
 

@@ -2,6 +2,7 @@
 #ifndef MPL_JOINT_H
 #define MPL_JOINT_H
 
+#include "graphs/orders/order.h"
 #include "planners/planner.h"
 
 /* An order for the least arena. mpl_order_run's live_bytes is the arena of the plan that was found with it, bound_bytes what no

@@ -9,6 +9,7 @@
  * Differs  Pools are judged one by one: each keeps the best that any member found for it.
  * Cost     That of its members. What the complete search does in its short turn it does again later.
  * Limits   Without budget and deadline it ends after DEFAULT_TICKS. */
+#include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/fold_pairs.h"
 #include "planners/planner.h"
 #include "planners/verify/verify.h"

@@ -4,6 +4,7 @@
  * Source  this project
  * Limits  Under parallel, and for the rest that a planner leaves above the bound, the choice is greedy. */
 #include "planners/search/ways.h"
+#include "graphs/problem/bounds/bounds.h"
 
 typedef struct search {
     mpl_ctx *ctx;

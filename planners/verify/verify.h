@@ -2,6 +2,7 @@
 #ifndef MPL_VERIFY_H
 #define MPL_VERIFY_H
 
+#include "graphs/problem/places.h"
 #include "planners/plan/plan.h"
 
 /* Checks `plan` against `p`: one aligned offset per buffer, fixed places kept, parts of families at their very distances, ends inside the capacity and below 2^63, no

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "graphs/io/lists/lists.h"
 #include "planners/planner.h"
 #include "planners/verify/verify.h"
 

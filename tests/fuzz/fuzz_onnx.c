@@ -1,6 +1,8 @@
 /* fuzz_onnx.c -- ONNX models: any bytes are refused in one line that names the file, or make a whole graph, of which the
  * problem is right. A model that asks for dims or contents of inputs is read again with some, so that what they decide is
  * reached too. */
+#include "graphs/problem/bounds/bounds.h"
+#include "graphs/problem/from_graph.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "graphs/source.h"

@@ -1,4 +1,5 @@
 /* Partial orders: closure, reduction, antichain bound and folding against brute force. */
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
 
 #include "graphs/problem/before.h"

@@ -1,5 +1,7 @@
 /* Liveness and the problem of a graph: the data-flow solution against the closed form, and every buffer, lifetime and
  * in-place pair of random graphs against a step-by-step replay. */
+#include "graphs/orders/order.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
 
 #include "graphs/problem/liveness.h"

@@ -1,4 +1,5 @@
 /* Orders: permutations that respect the graph, each equal to its definition told in the plainest way. */
+#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"

@@ -1,4 +1,5 @@
 /* Problems: what is refused, what the hash sees, conflicts and bounds against the plainest recount. */
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 
 static mpl_problem *three(mpl_ctx *ctx)

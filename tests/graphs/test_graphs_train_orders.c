@@ -1,6 +1,7 @@
 /* Orders of graphs that update weights: no reader of a weight behind its update, what the order model counts is what the problem
  * counts, the least peak equals the least of all orders, and what it saves on networks of the zoo.
  * Catches: an anti-dependence or a reader that the model does not see, gradients freed early or late, wrong bounds. */
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/all_orders.h"
 #include "tests/support/random_training.h"
 

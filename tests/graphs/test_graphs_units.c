@@ -1,5 +1,8 @@
 /* Safety parallel of graphs with loops and branches: which buffers may be needed at once, from tables made by hand, and from every
  * interleaving of the outermost operations' steps. Catches a lifetime that is that of one order only. */
+#include "graphs/orders/order.h"
+#include "graphs/problem/bounds/bounds.h"
+#include "graphs/problem/control/steps.h"
 #include "tests/support/random_control.h"
 
 #include "graphs/problem/problem.h"

@@ -1,4 +1,5 @@
 /* test_harness_plugins.c -- planners from outside: libraries and commands, good and bad, alone, in a bench and beside ours. */
+#include "graphs/io/lists/lists.h"
 #include "tests/support/folder.h"
 
 #include <errno.h>

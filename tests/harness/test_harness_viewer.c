@@ -1,4 +1,5 @@
 /* test_harness_viewer.c -- plans as HTML pages: small enough, alone, safe against names, right about conflicts. */
+#include "graphs/io/lists/lists.h"
 #include "tests/support/folder.h"
 
 #include <jansson.h>

@@ -1,4 +1,6 @@
 /* Buffer lists: what is right is read as it stands, and each wrong file is one line that names file and line. */
+#include "graphs/io/lists/lists.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
 
 #include "graphs/problem/problem.h"

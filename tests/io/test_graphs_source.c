@@ -1,5 +1,7 @@
 /* What a user may name as GRAPH: files by their content, networks by their name, and one line for anything
  * else. */
+#include "graphs/io/lists/lists.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/folder.h"
 
 #include "graphs/source.h"

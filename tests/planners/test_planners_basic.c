@@ -2,6 +2,8 @@
  * never below bound or optimum, the same twice, without a leak, clean when any allocation fails. The
  * offset planners against the plainest placement in the same order, on problems small and long enough for
  * every way of knowing what is free. */
+#include "graphs/io/lists/lists.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/placement_oracle.h"
 
 #include "planners/planner.h"

@@ -3,6 +3,8 @@
  * argument, so many problems against that search, and nothing else (make exact-oracle). */
 #include <stdatomic.h>
 
+#include "graphs/io/lists/lists.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/small_problem.h"
 
 #include "graphs/source.h"

@@ -1,5 +1,7 @@
 /* Families: buffers at decided distances, each there for its own time. Problems, bounds, all planners against brute force,
  * the verifier, files. */
+#include "graphs/io/lists/lists.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_families.h"
 
 #include "graphs/problem/fold_pairs.h"

@@ -1,4 +1,5 @@
 /* Lifetimes with gaps: conflicts, bounds, changes of a problem and all planners against the plainest recount, step by step. */
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 
 #include "graphs/problem/fold_pairs.h"

@@ -1,5 +1,7 @@
 /* The exact planner where a partial order decides, and where there are in-place pairs: against a brute force that shares
  * nothing with it, on thousands of small problems, above all those whose optimum lies above the bound. */
+#include "graphs/orders/order.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/small_general.h"
 
 #include "graphs/source.h"

@@ -1,6 +1,8 @@
 /* The integer program against brute force and the exact search, above all where the optimum lies above the bound and needs
  * a proof; what ends a search, GLPK's memory, the file. With two numbers as its arguments, so many problems and so many
  * refutations against the exact search, and nothing else (make ilp-oracle). */
+#include "graphs/orders/order.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 #include "tests/support/root_problems.h"
 

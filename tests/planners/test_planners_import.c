@@ -1,4 +1,6 @@
 /* test_planners_import.c -- plans of other allocators: files worked out by hand, and what is wrong with files. */
+#include "graphs/io/lists/lists.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/folder.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 /* NNC: production's recorded problems and plans, its ratios on lists, invariants on random problems. */
+#include "graphs/io/lists/lists.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
 
 #include "graphs/problem/before.h"

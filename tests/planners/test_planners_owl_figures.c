@@ -1,5 +1,6 @@
 /* Two networks from Owl's layers beside a simulation of Owl's rule: operations, bytes of all outputs, planned bytes,
  * blocks. */
+#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/source.h"

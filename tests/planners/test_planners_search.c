@@ -1,5 +1,8 @@
 /* The searching planners on small random problems, on other projects' lists and on the zoo: valid, never above where they start,
  * within their budgets, the same twice, never worse for more ticks; and memory that runs out. */
+#include "graphs/io/lists/lists.h"
+#include "graphs/orders/order.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 #include "tests/support/test.h"
 

@@ -1,6 +1,8 @@
 /* The planner that spreads pool 0 over memories: on small problems the cost of brute force over all assignments, each memory decided
  * by the plainest search or by the exact planner; wrong plans refused; longer lists within bound and capacity; files;
  * repeatable, and clean when any allocation fails. */
+#include "graphs/io/lists/lists.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 #include "tests/support/small_problem.h"
 

@@ -2,6 +2,7 @@
  *
  * Catches: a limit that is not kept, a limit refused that a choice keeps, a choice that costs more than it must, a step up
  * that was left, curves that rise. */
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_graph.h"
 
 #include "planners/search/ways.h"

@@ -1,5 +1,6 @@
 /* Where an executor puts things, and from when to when, from inside: each buffer's block against the problem that liveness made of the
  * same graph, memory of its own where nothing is planned, arenas of pools and memories, what is told of operations. */
+#include "graphs/orders/order.h"
 #include "tests/support/random_control.h"
 #include "tests/support/random_graph.h"
 

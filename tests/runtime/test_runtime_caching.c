@@ -2,6 +2,7 @@
  *
  * Catches: wrong rounding, pools, segments; a fit that is not the best; rests cut off or kept wrongly; neighbours that
  * are not joined; a peak that misses a step; requests out of order. */
+#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/source.h"

@@ -1,5 +1,7 @@
 /* Operands of concats inside their results, pieces inside what they are pieces of: the same outputs as with nothing shared,
  * fewer bytes moved, and no more memory than copying needs. */
+#include "graphs/orders/order.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"

@@ -3,6 +3,7 @@
  * Each program's outputs are computed beside it, in C, from what graph.h says of `while`, `case` and `exit_unless`. Catches: a
  * round too many or too few, values carried one after the other instead of at once, slices and rows at the wrong place, rows
  * of rounds that never came, branches and bypasses taken wrongly, state left from the run before, copies not counted. */
+#include "graphs/orders/order.h"
 #include "tests/device/cuda_fake.h"
 #include "tests/support/test.h"
 

@@ -3,6 +3,7 @@
  * Catches: an edge of the graph that neither a stream nor an event keeps (a race, even where the outputs came out right),
  * outputs that depend on the plan, memory taken while running or not given back, touches outside of what was allocated,
  * failures of any call that leak, hang or pass as success. */
+#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/source.h"

@@ -2,6 +2,7 @@
  * by every planner under all options, verified, and executed; their outputs are those of the run that shares nothing, and of a direct
  * interpreter. Catches false alarms as well as false equals: contents that never arrive, checks that look at what is not there.
  * EDGES_ORACLE=N: that many graphs, each under every combination of options (make edges-oracle), from seed EDGES_SEED on. */
+#include "graphs/orders/order.h"
 #include "tests/support/interpret.h"
 #include "tests/device/cuda_fake.h"
 #include "tests/support/random_edges.h"

@@ -3,6 +3,7 @@
  * Catches: outputs that depend on the plan (a wrong offset, lifetime, view or in-place pair), wrong plans
  * and wild kernels that --checked must name, pages touched beyond the plan, memory taken while running,
  * leaks. */
+#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/source.h"

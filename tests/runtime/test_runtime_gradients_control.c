@@ -1,6 +1,7 @@
 /* Gradients through loops and branches: against central differences of the loss, in f64 by the reference backend with nothing shared;
  * against the unrolled network; and in plans of every planner. Catches a round, branch, capture or carried value whose part of a
  * gradient is left out, counted twice, or of another round. */
+#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/ops/ops_priv.h"

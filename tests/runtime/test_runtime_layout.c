@@ -1,6 +1,7 @@
 /* test_runtime_layout.c -- images with their channels last: what mpl_graph_channels_last makes, executed on `cpu` in a plan's arena, against
  * the plain graph on `ref` and on `cpu`. Catches operators that read a layout wrongly, reorders left out or too many, weights reordered
  * wrongly, and concats that share what does not follow one another. */
+#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"

@@ -1,5 +1,7 @@
 /* test_runtime_malloced.c -- a run with one malloc a buffer: the outputs of the planned one, out of other memory, all of which is given
  * back. Under MODE=asan a lifetime that is too short by a step is a use after free. */
+#include "graphs/orders/order.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* Parallel safety in earnest: plans verified from the graph, then run in random topological orders and with independent
  * operations at the same time; outputs must equal, bit for bit, those of a run that shares nothing. */
+#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/source.h"

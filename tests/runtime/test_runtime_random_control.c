@@ -1,6 +1,7 @@
 /* Random graphs of nested loops and branches: under every planner, verified, and executed; their outputs are those of a direct
  * interpreter that shares nothing and knows of no plan. Catches faults in storage, planners, verifiers and execution alike.
  * CONTROL_ORACLE=N: that many graphs (make control-oracle), from seed CONTROL_SEED on. */
+#include "graphs/orders/order.h"
 #include "tests/support/random_control.h"
 
 #include "graphs/problem/problem.h"

@@ -2,6 +2,7 @@
  * of an interpreter that writes in place. Catches operators that read what they overwrite, and copies that are not made.
  *
  *   test_runtime_views [PROGRAMS]      how many random programs (400) */
+#include "graphs/orders/order.h"
 #include "tests/support/program.h"
 
 #include "graphs/passes/passes.h"

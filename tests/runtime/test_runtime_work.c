@@ -1,5 +1,6 @@
 /* test_runtime_work.c -- limits of work: of runs, to the last unit, and of what is computed while a graph is built. Catches: rounds or
  * branches that are not counted, or counted again in the run after; more memory taken before a refusal. */
+#include "graphs/orders/order.h"
 #include "tests/support/test.h"
 
 #include "graphs/orders/work.h"

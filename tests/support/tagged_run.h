@@ -2,6 +2,7 @@
 #ifndef MPL_TAGGED_RUN_H
 #define MPL_TAGGED_RUN_H
 
+#include "graphs/problem/places.h"
 #include "tests/support/test.h"
 
 #include "planners/plan/plan.h"

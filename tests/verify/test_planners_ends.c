@@ -1,4 +1,5 @@
 /* test_planners_ends.c -- bounds raised to the next end that alignments allow, against the least plan by brute force. */
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/placement_oracle.h"
 #include "tests/support/random_problem.h"
 

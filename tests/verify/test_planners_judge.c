@@ -3,6 +3,8 @@
  * memories; claims, whose witness is taken two by two; and for graphs with views, where what every operation touches is found anew, and
  * each read must find its value.
  * MPL_JUDGED=N: that many changed plans of either kind (make judge-oracle). */
+#include "graphs/io/lists/lists.h"
+#include "graphs/orders/order.h"
 #include "tests/support/random_families.h"
 #include "tests/support/random_graph.h"
 

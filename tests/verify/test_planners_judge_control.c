@@ -2,6 +2,7 @@
  * judged, and run over bytes that carry tags (tagged_run.h): accepted is what no execution spoils and no rule forbids
  * (graphs/problem/control/LOOPS.md, "Where the verifier is strict").
  * MPL_JUDGED=N: that many changed plans (make judge-oracle). */
+#include "graphs/orders/order.h"
 #include "tests/support/random_control.h"
 #include "tests/support/random_problem.h"
 #include "tests/support/tagged_run.h"

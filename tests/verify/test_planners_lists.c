@@ -1,5 +1,7 @@
 /* Planners on other projects' buffer lists: greedy_size's exact results, every planner valid and above
  * peak live. */
+#include "graphs/io/lists/lists.h"
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/test.h"
 
 #include "graphs/problem/problem.h"

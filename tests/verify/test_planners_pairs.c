@@ -1,5 +1,6 @@
 /* In-place pairs under any partial order: mpl_problem_check refuses exactly those that brute force shows to be no order once they are
  * taken; of the others folding makes an order, and every planner plans what holds. test_planners_pairs [PROBLEMS] */
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 
 #include "graphs/problem/fold_pairs.h"

@@ -1,5 +1,6 @@
 /* The verifier: wrong plans that it must refuse, one per rule, beside right ones that differ by a byte or a step; and
  * random plans, judged by comparing every pair. */
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_problem.h"
 
 #include "planners/verify/verify.h"

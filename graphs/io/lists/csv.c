@@ -9,6 +9,7 @@
  * Cost     O(file size + n log n). */
 #include "graphs/core/file.h"
 #include "graphs/core/text.h"
+#include "graphs/io/lists/lists.h"
 #include "graphs/problem/problem.h"
 
 #include <stdlib.h>

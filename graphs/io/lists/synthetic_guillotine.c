@@ -1,6 +1,7 @@
 /* synthetic_guillotine.c -- buffer lists with a plan that wastes nothing: a full rectangle of time and memory, cut. See
  * problem.h. */
 #include "graphs/core/rng.h"
+#include "graphs/io/lists/lists.h"
 #include "graphs/problem/problem.h"
 
 enum { STEPS = 1024, UNITS = 1024, UNIT_BYTES = 1024, MOST = 100000 };

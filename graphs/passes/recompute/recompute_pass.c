@@ -1,5 +1,6 @@
 /* recompute_pass.c -- the graph of a run. See recompute.h. */
 #include "graphs/passes/run_list.h"
+#include "graphs/problem/bounds/bounds.h"
 
 #include "graphs/problem/liveness.h"
 #include "graphs/orders/work.h"

@@ -3,6 +3,7 @@
  * Every offset is a multiple of g, the least alignment of the pool, so each buffer has whole slots of g bytes to itself,
  * in-place pairs aside. The arena ends where its topmost buffer ends, which need not fill its last slot: the largest
  * such rest among the live ones is taken off. */
+#include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/problem.h"
 
 #include <stdlib.h>

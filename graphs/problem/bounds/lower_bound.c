@@ -1,5 +1,6 @@
 /* lower_bound.c -- the bound of either safety with a set of buffers that proves it. See problem.h. */
 #include "graphs/problem/before.h"
+#include "graphs/problem/bounds/bounds.h"
 
 /* Takes the outputs of in-place pairs of `step` out of member[]: each lies on an input that is counted already. */
 static void drop_outputs(const mpl_problem *p, uint32_t step, uint8_t *member)

@@ -1,5 +1,5 @@
 /* copies.c -- what control flow copies under given places, one by one. See problem.h. */
-#include "graphs/problem/problem.h"
+#include "graphs/problem/places.h"
 
 typedef struct lister {
     mpl_ctx *ctx;

@@ -1,6 +1,6 @@
 /* steps.c -- an order with the steps at which blocks begin and end. See problem.h. */
 #include "graphs/orders/order_blocks.h"
-#include "graphs/problem/problem.h"
+#include "graphs/problem/control/steps.h"
 
 static mpl_status check_permutation(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, uint32_t *position)
 {
