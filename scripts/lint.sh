@@ -3,10 +3,14 @@
 #
 #   rooms     graphs < planners < runtime < harness: an include never points to the right
 #   foreign   each foreign library is included by the files named here and no others
+#   verify    planners/verify/ includes planners/plan/ and itself of all planners/
+#   placement what places buffers sees no graph
 #   tests     nothing outside tests/ includes from it
 #   temporary no folder for temporary files is named: mpl_temporary_folder() knows it
 #   format    clang-format would change nothing (where clang-format is installed)
 #   docs      folders' READMEs have at most 30 lines
+#   folders   at most 25 source files in a folder, and no base name of a .c file twice
+#   named     a file that a document names exists: as it stands, beside the document, or in a folder below that
 #   length    a function of the four rooms has at most 80 lines
 # Exit status 1 when anything is found.
 set -u
@@ -32,6 +36,13 @@ for room in graphs planners runtime harness; do
     done
 done
 
+say "$(sources 'planners/verify/*.[ch]' 'planners/plan/*.[ch]' | xargs -r grep -nE '^ *# *include *"planners/' /dev/null |
+    grep -vE '^planners/verify/[^:]*:[0-9]*: *# *include *"planners/(plan|verify)/|^planners/plan/[^:]*:[0-9]*: *# *include *"planners/plan/' |
+    sed 's#$#   [what judges plans must not include what makes them]#')"
+say "$(sources 'planners/published/*' 'planners/place/*' 'planners/exact/*' 'planners/spill/*' 'planners/planner.h' 'planners/plan/plan.h' |
+    xargs -r grep -nE '^ *# *include *"graphs/(graph|source|ir/|ops/|orders/|passes/|problem/(places|from_graph|concats|control/))' /dev/null |
+    sed 's#$#   [what places buffers must not see the graph]#')"
+
 # foreign HEADER_PATTERN ALLOWED_FILES_PATTERN
 foreign() {
     say "$(sources '*.c' '*.h' '*.cu' | xargs -r grep -nE "^ *# *include *[<\"]($1)" /dev/null | grep -vE "^($2):" |
@@ -51,6 +62,34 @@ for readme in $(sources '*/README.md'); do
     lines=$(wc -l <"$readme")
     [ "$lines" -le 30 ] || say "$readme:$lines: more than 30 lines"
 done
+
+code() { sources "$@" | grep -E '\.(c|h|cu|def)$' | grep -v '/example/'; }
+say "$(code graphs planners runtime harness tests | sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 25 { print $2 ":0: " $1 " source files; 25 are the most" }')"
+say "$(code graphs planners runtime harness | grep '\.c$' | awk -F / 'seen[$NF] { print $0 ":0: the name of " seen[$NF] } { seen[$NF] = $0 }')"
+
+# Names in backquotes and links that look like a file of the tree. What a page tells its reader to write is a block that it names.
+say "$(sources '*.md' | xargs -r awk -v tree="$(sources)" '
+    BEGIN {
+        n = split(tree, path, "\n")
+        for (i = 1; i <= n; i++) {
+            p = path[i]
+            for (there[p]; match(p, "/"); there[p]) p = substr(p, RSTART + 1)
+        }
+    }
+    FNR == 1 { block = 0 }
+    /^```/ { block = !block; if (block && $2 != "") made[$2] }
+    block { next }
+    {
+        text = $0
+        while (match(text, /(`|\]\()[A-Za-z_0-9.\/-]*[a-z0-9_]\.(c|h|cu|def|md|sh|py|tsv|awk)(`|\))/)) {
+            name = substr(text, RSTART, RLENGTH)
+            text = substr(text, RSTART + RLENGTH)
+            gsub(/^(`|\]\()|(`|\))$/, "", name)
+            gsub(/^(\.\.?\/)+/, "", name)
+            if (!(name in there) && !(name in made) && name !~ /^memplan\// && !(FILENAME ~ /OPTIONS|SCHEMA/))
+                printf "%s:%d: there is no file %s\n", FILENAME, FNR, name
+        }
+    }')"
 
 say "$(sources 'graphs/*.[ch]' 'planners/*.[ch]' 'runtime/*.[ch]' 'runtime/*.cu' 'harness/*.[ch]' | xargs -r awk '
     FNR == 1 { start = 0 }

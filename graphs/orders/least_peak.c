@@ -1,4 +1,4 @@
-/* least_peak.c -- orders of the least peak, and how far from it they may be. See orders_priv.h and problem.h.
+/* least_peak.c -- orders of the least peak, and how far from it they may be. See orders_priv.h and order.h.
  *
  * Idea     Operations that every other one is before or after stand at the same place in every order: what lies between two of
  *          them is ordered by itself, and the peak is the highest of the parts'. Parts are taken up highest first; none is

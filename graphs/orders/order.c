@@ -1,4 +1,4 @@
-/* order.c -- orders of the operations. See problem.h and orders.def.
+/* order.c -- orders of the operations. See order.h and orders.def.
  *
  * Operations that no output needs come last, as given, in every order but `given`. Nothing here recurses: graphs may be
  * as deep as they have operations. */

@@ -1,4 +1,4 @@
-/* order_blocks.c -- orders of graphs with control flow: block by block, each as a graph of its own. See problem.h.
+/* order_blocks.c -- orders of graphs with control flow: block by block, each as a graph of its own. See order.h.
  *
  * In its block, an operation that owns others is one operation that also reads what they capture. */
 #include "graphs/orders/order_blocks.h"

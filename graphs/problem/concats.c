@@ -1,4 +1,4 @@
-/* concats.c -- which concats copy, and which have their operands inside their results. See problem.h.
+/* concats.c -- which concats copy, and which have their operands inside their results. See concats.h.
  *
  * Idea     Sharing costs peak where a result that grows is there longer than its operands would be. Of a few concats, all choices
  *          are looked at. Of more, all share at first; while that costs peak, the one at the peak that saves least

@@ -1,4 +1,4 @@
-/* from_graph.c -- the problem of a graph and an order, once it is known which concats share. See problem.h.
+/* from_graph.c -- the problem of a graph and an order, once it is known which concats share. See from_graph.h.
  *
  * Storage that others lie in (pieces of a split, operands of a concat) is cut where they begin and end; its parts are a family,
  * each there for as long as something in it is needed.

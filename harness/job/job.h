@@ -31,7 +31,7 @@ typedef struct mpl_bindings {
     mpl_binding *item;
 } mpl_bindings;
 
-/* What an order that searches found, all 0 and NULL where the order does not search (problem.h, mpl_order_run). */
+/* What an order that searches found, all 0 and NULL where the order does not search (order.h, mpl_order_run). */
 typedef struct mpl_order_found {
     uint64_t live_bytes, bound_bytes, ticks;
     const char *method;

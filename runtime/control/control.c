@@ -1,6 +1,6 @@
 /* control.c -- runs the program of a graph with control flow: rounds of loops, branches of cases. See exec_priv.h.
  *
- * One step after the other, and where control goes from there, as problem.h says of programs; no recursion, so blocks nest as
+ * One step after the other, and where control goes from there, as steps.h says of programs; no recursion, so blocks nest as
  * deep as a graph likes. What decides (trips, go, exit tests, the index of a case) is read from the device. Nothing that a
  * plan lays out in one place is copied: then both sides are at the same address, which is checked. Without a plan all is
  * copied. */

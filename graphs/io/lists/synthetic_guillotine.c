@@ -1,5 +1,5 @@
 /* synthetic_guillotine.c -- buffer lists with a plan that wastes nothing: a full rectangle of time and memory, cut. See
- * problem.h. */
+ * lists.h. */
 #include "graphs/core/rng.h"
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/problem.h"

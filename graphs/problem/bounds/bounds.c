@@ -1,4 +1,4 @@
-/* bounds.c -- what no plan can do without: peak live bytes; and what sharing nothing would take. See problem.h.
+/* bounds.c -- what no plan can do without: peak live bytes; and what sharing nothing would take. See bounds.h.
  *
  * Every offset is a multiple of g, the least alignment of the pool, so each buffer has whole slots of g bytes to itself,
  * in-place pairs aside. The arena ends where its topmost buffer ends, which need not fill its last slot: the largest

@@ -1,4 +1,4 @@
-/* lower_bound.c -- the bound of either safety with a set of buffers that proves it. See problem.h. */
+/* lower_bound.c -- the bound of either safety with a set of buffers that proves it. See bounds.h. */
 #include "graphs/problem/before.h"
 #include "graphs/problem/bounds/bounds.h"
 

@@ -1,4 +1,4 @@
-/* copies.c -- what control flow copies under given places, one by one. See problem.h. */
+/* copies.c -- what control flow copies under given places, one by one. See places.h. */
 #include "graphs/problem/places.h"
 
 typedef struct lister {

@@ -1,4 +1,4 @@
-/* steps.c -- an order with the steps at which blocks begin and end. See problem.h. */
+/* steps.c -- an order with the steps at which blocks begin and end. See steps.h. */
 #include "graphs/orders/order_blocks.h"
 #include "graphs/problem/control/steps.h"
 
