@@ -33,13 +33,6 @@ typedef struct planner {
     const char *method;
 } planner;
 
-bool mpl_effort_spent(mpl_effort *e)
-{
-    if (!e->late && e->deadline_ns != INT64_MAX && mpl_clock_ns() >= e->deadline_ns)
-        e->late = true;
-    return e->late || e->ticks >= e->budget;
-}
-
 void mpl_order_run_init(mpl_order_run *run, mpl_ctx *ctx)
 {
     *run = (mpl_order_run){.ctx = ctx, .seed = 1, .budget_ticks = UINT64_MAX, .deadline_ns = INT64_MAX};
@@ -112,7 +105,8 @@ out:
 /* Each piece from that of the plain orders in which it peaks least. */
 static mpl_status begin_orders(planner *x, const mpl_graph *g)
 {
-    static const char *const plain[] = {"given", "dfs", "greedy"};
+    static mpl_status (*const plain[])(mpl_ctx *, const mpl_graph *,
+                                       mpl_op *) = {mpl_order_given, mpl_order_dfs, mpl_order_greedy};
     mpl_status st = MPL_OK;
     mpl_order_walk walk = {0};
     mpl_op *order = NULL;
@@ -130,7 +124,7 @@ static mpl_status begin_orders(planner *x, const mpl_graph *g)
             piece_of[v] = i;
     }
     for (size_t k = 0; k < sizeof plain / sizeof *plain; k++) {
-        MPL_TRY(mpl_order_find(plain[k])->make(x->ctx, g, order));
+        MPL_TRY(plain[k](x->ctx, g, order));
         memset(peak, 0, x->n_pieces * sizeof *peak);
         mpl_order_walk_reset(&walk);
         for (uint32_t i = 0; i < x->m->n; i++) {

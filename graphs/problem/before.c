@@ -352,3 +352,13 @@ out:
     mpl_free(ctx, rows);
     return st;
 }
+
+void mpl_before_free(mpl_ctx *ctx, mpl_before *before)
+{
+    if (before == NULL)
+        return;
+    mpl_free(ctx, before->row);
+    mpl_free(ctx, before->red_begin);
+    mpl_free(ctx, before->red_item);
+    mpl_free(ctx, before);
+}

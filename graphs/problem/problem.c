@@ -27,16 +27,6 @@ out:
     return st;
 }
 
-void mpl_before_free(mpl_ctx *ctx, mpl_before *before)
-{
-    if (before == NULL)
-        return;
-    mpl_free(ctx, before->row);
-    mpl_free(ctx, before->red_begin);
-    mpl_free(ctx, before->red_item);
-    mpl_free(ctx, before);
-}
-
 void mpl_access_free(mpl_ctx *ctx, mpl_access *access)
 {
     if (access == NULL)

@@ -5,8 +5,7 @@
 
 enum { NAME_SIZE = 128, MOST_OUTPUTS = MPL_NET_CARRIED };
 
-/* The scope, a dot, the name and a suffix into text[NAME_SIZE]. */
-static const char *full_name(const mpl_net *net, const char *name, const char *suffix, char *text)
+const char *mpl_net_full_name(const mpl_net *net, const char *name, const char *suffix, char *text)
 {
     snprintf(text, NAME_SIZE, "%s%s%s%s", net->scope, net->scope[0] != '\0' ? "." : "", name, suffix);
     return text;
@@ -84,8 +83,8 @@ int64_t mpl_net_dim(const mpl_net *net, mpl_value x, uint32_t axis)
     return net->st == MPL_OK ? net->graph->value_shape[x].dim[axis] : 1;
 }
 
-static mpl_value add_value(mpl_net *net, const char *name, mpl_role role, mpl_type type, uint32_t rank,
-                           const int64_t *dim)
+mpl_value mpl_net_add_value(mpl_net *net, const char *name, mpl_role role, mpl_type type, uint32_t rank,
+                            const int64_t *dim)
 {
     mpl_shape shape = {.rank = rank};
     mpl_value v = MPL_NONE;
@@ -101,14 +100,14 @@ mpl_value mpl_net_input(mpl_net *net, const char *name, uint32_t rank, const int
 {
     char text[NAME_SIZE];
 
-    return add_value(net, full_name(net, name, "", text), MPL_INPUT, MPL_TYPE_f32, rank, dim);
+    return mpl_net_add_value(net, mpl_net_full_name(net, name, "", text), MPL_INPUT, MPL_TYPE_f32, rank, dim);
 }
 
 mpl_value mpl_net_numbers(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim)
 {
     char text[NAME_SIZE];
 
-    return add_value(net, full_name(net, name, "", text), MPL_INPUT, MPL_TYPE_i64, rank, dim);
+    return mpl_net_add_value(net, mpl_net_full_name(net, name, "", text), MPL_INPUT, MPL_TYPE_i64, rank, dim);
 }
 
 mpl_value mpl_net_image(mpl_net *net, int64_t channels)
@@ -123,16 +122,8 @@ mpl_value mpl_net_weight(mpl_net *net, const char *name, uint32_t rank, const in
 {
     char text[NAME_SIZE];
 
-    return add_value(net, full_name(net, name, "", text), MPL_WEIGHT, MPL_TYPE_f32, rank, dim);
-}
-
-/* A weight of the operation `name`. */
-static mpl_value weight_of(mpl_net *net, const char *name, const char *suffix, uint32_t rank,
-                           const int64_t *dim)
-{
-    char text[NAME_SIZE];
-
-    return add_value(net, full_name(net, name, suffix, text), MPL_WEIGHT, MPL_TYPE_f32, rank, dim);
+    return mpl_net_add_value(net, mpl_net_full_name(net, name, "", text), MPL_WEIGHT, MPL_TYPE_f32, rank,
+                             dim);
 }
 
 mpl_value mpl_net_const(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape,
@@ -142,8 +133,8 @@ mpl_value mpl_net_const(mpl_net *net, const char *name, mpl_type type, const mpl
     mpl_value v = MPL_NONE;
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_const(net->ctx, net->graph, full_name(net, name, "", text), type, shape,
-                                      element, true, &v);
+        net->st = mpl_graph_add_const(net->ctx, net->graph, mpl_net_full_name(net, name, "", text), type,
+                                      shape, element, true, &v);
     return v;
 }
 
@@ -154,8 +145,8 @@ mpl_value mpl_net_scalar(mpl_net *net, const char *name, float number)
     mpl_value v = MPL_NONE;
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_const(net->ctx, net->graph, full_name(net, name, "", text), MPL_TYPE_f32,
-                                      &shape, &number, false, &v);
+        net->st = mpl_graph_add_const(net->ctx, net->graph, mpl_net_full_name(net, name, "", text),
+                                      MPL_TYPE_f32, &shape, &number, false, &v);
     return v;
 }
 
@@ -163,7 +154,7 @@ mpl_value mpl_net_op(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t 
                      uint32_t n_attr, const mpl_attr *attr)
 {
     char text[NAME_SIZE];
-    const char *out_name = full_name(net, name, "", text);
+    const char *out_name = mpl_net_full_name(net, name, "", text);
     mpl_value v = MPL_NONE;
 
     if (net->st == MPL_OK)
@@ -198,49 +189,6 @@ mpl_value mpl_net_pool(mpl_net *net, mpl_op_kind kind, const char *name, mpl_val
     return mpl_net_op(net, kind, name, 1, &x, 3, attr);
 }
 
-mpl_value mpl_net_conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
-                       int64_t group, bool bias)
-{
-    const mpl_attr attr[] = {
-        MPL_INTS(kernel_shape, 2, w.kernel),
-        MPL_INTS(strides, 2, ((const int64_t[]){w.stride, w.stride})),
-        MPL_INTS(pads, 4, ((const int64_t[]){w.pad[0], w.pad[1], w.pad[0], w.pad[1]})),
-        MPL_INT(group, group),
-    };
-    int64_t dim[] = {channels, mpl_net_dim(net, x, 1) / group, w.kernel[0], w.kernel[1]};
-    mpl_value in[] = {x, weight_of(net, name, ".w", 4, dim), MPL_NONE};
-    bool whole = bias && !net->owl;
-
-    if (whole)
-        in[2] = weight_of(net, name, ".b", 1, &channels);
-    x = mpl_net_op(net, MPL_OP_conv, name, whole ? 3 : 2, in, group == 1 ? 3 : 4, attr);
-    return bias && !whole ? mpl_net_owl_bias(net, name, x) : x;
-}
-
-mpl_value mpl_net_norm(mpl_net *net, const char *name, mpl_value x, double epsilon)
-{
-    static const char *const suffix[] = {".scale", ".bias", ".mean", ".var"};
-    int64_t channels = mpl_net_dim(net, x, 1);
-    mpl_value in[5] = {x};
-
-    if (net->owl)
-        return mpl_net_owl_norm(net, name, x);
-    for (int i = 0; i < 4; i++)
-        in[i + 1] = weight_of(net, name, suffix[i], 1, &channels);
-    return mpl_net_op(net, MPL_OP_batch_norm, name, 5, in, 1, &MPL_FLOAT(epsilon, epsilon));
-}
-
-mpl_value mpl_net_conv_norm(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
-                            int64_t group, double epsilon)
-{
-    char text[NAME_SIZE];
-
-    snprintf(text, sizeof text, "%s.conv", name);
-    x = mpl_net_conv(net, text, x, channels, w, group, net->owl); /* Owl's have a bias even then */
-    snprintf(text, sizeof text, "%s.bn", name);
-    return mpl_net_norm(net, text, x, epsilon);
-}
-
 mpl_value mpl_net_relu(mpl_net *net, const char *name, mpl_value x)
 {
     char text[NAME_SIZE / 2 - 2]; /* the scope has the other half */
@@ -249,45 +197,12 @@ mpl_value mpl_net_relu(mpl_net *net, const char *name, mpl_value x)
     return mpl_net_unary(net, MPL_OP_relu, text, x);
 }
 
-mpl_value mpl_net_conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,
-                            double epsilon)
-{
-    return mpl_net_relu(net, name, mpl_net_conv_norm(net, name, x, channels, w, 1, epsilon));
-}
-
 mpl_value mpl_net_flatten(mpl_net *net, const char *name, mpl_value x)
 {
     int64_t features = mpl_net_dim(net, x, 1) * mpl_net_dim(net, x, 2) * mpl_net_dim(net, x, 3);
     int64_t dim[] = {mpl_net_dim(net, x, 0), features};
 
     return mpl_net_op(net, MPL_OP_reshape, name, 1, &x, 1, &MPL_INTS(shape, 2, dim));
-}
-
-mpl_value mpl_net_dense(mpl_net *net, const char *name, mpl_value x, int64_t units)
-{
-    int64_t dim[] = {units, mpl_net_dim(net, x, 1)};
-    mpl_value in[] = {x, weight_of(net, name, ".w", 2, dim), MPL_NONE};
-
-    if (net->owl)
-        return mpl_net_owl_bias(net, name,
-                                mpl_net_op(net, MPL_OP_gemm, name, 2, in, 1, &MPL_INT(trans_b, 1)));
-    in[2] = weight_of(net, name, ".b", 1, &units);
-    return mpl_net_op(net, MPL_OP_gemm, name, 3, in, 1, &MPL_INT(trans_b, 1));
-}
-
-mpl_value mpl_net_classify(mpl_net *net, mpl_value x, bool dropout)
-{
-    mpl_window all = {{mpl_net_dim(net, x, 2), mpl_net_dim(net, x, 3)}, 1, {0, 0}};
-
-    mpl_net_scope(net, "%s", "");
-    x = mpl_net_pool(net, MPL_OP_avg_pool, "pool", x, all);
-    if (dropout && !net->owl)
-        x = mpl_net_unary(net, MPL_OP_dropout, "dropout", x);
-    x = mpl_net_flatten(net, "flat", x);
-    x = mpl_net_dense(net, "fc", x, mpl_zoo_arg(net->args, "classes"));
-    if (net->owl)
-        return mpl_net_owl_softmax(net, "prob", x);
-    return mpl_net_unary(net, MPL_OP_softmax, "prob", x);
 }
 
 /* ---- losses ------------------------------------------------------------------------------------------------ */
@@ -300,19 +215,6 @@ static mpl_value loss_part(mpl_net *net, mpl_op_kind kind, const char *name, con
 
     snprintf(text, sizeof text, "%.50s.%.12s", name, part);
     return mpl_net_op(net, kind, text, b == MPL_NONE ? 1 : 2, (mpl_value[]){a, b}, 0, NULL);
-}
-
-mpl_value mpl_net_cross_entropy(mpl_net *net, const char *name, mpl_value logits, mpl_value labels)
-{
-    char text[2][NAME_SIZE];
-    const char *const out_name[] = {full_name(net, name, "", text[0]),
-                                    full_name(net, name, ".prob", text[1])};
-    mpl_value out[2] = {MPL_NONE, MPL_NONE};
-
-    if (net->st == MPL_OK)
-        net->st = mpl_graph_add_op(net->ctx, net->graph, MPL_OP_softmax_cross_entropy, out_name[0], 2,
-                                   (mpl_value[]){logits, labels}, 0, NULL, 2, out_name, out);
-    return out[0];
 }
 
 /* R. Girshick, "Fast R-CNN", ICCV 2015, equation 3, in one formula: c (|d| - c / 2) with c = min(|d|, 1). */
@@ -358,7 +260,7 @@ uint32_t mpl_net_open(mpl_net *net, const char *name)
     uint32_t block = 0;
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_open_block(net->ctx, net->graph, full_name(net, name, "", text), &block);
+        net->st = mpl_graph_open_block(net->ctx, net->graph, mpl_net_full_name(net, name, "", text), &block);
     return block;
 }
 
@@ -368,7 +270,8 @@ mpl_value mpl_net_param(mpl_net *net, const char *name, mpl_type type, const mpl
     mpl_value v = MPL_NONE;
 
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_param(net->ctx, net->graph, full_name(net, name, "", text), type, shape, &v);
+        net->st = mpl_graph_add_param(net->ctx, net->graph, mpl_net_full_name(net, name, "", text), type,
+                                      shape, &v);
     return v;
 }
 
@@ -414,9 +317,9 @@ static void add_control(mpl_net *net, mpl_op_kind kind, const char *name, uint32
     mpl_assert(n_out <= MOST_OUTPUTS);
     for (uint32_t i = 0; i < n_out; i++) {
         out[i] = MPL_NONE;
-        full[i] = out_name[i] != NULL ? full_name(net, out_name[i], "", text[i]) : NULL;
+        full[i] = out_name[i] != NULL ? mpl_net_full_name(net, out_name[i], "", text[i]) : NULL;
     }
-    full_name(net, name, "", op_name);
+    mpl_net_full_name(net, name, "", op_name);
     if (net->st == MPL_OK)
         net->st = mpl_graph_add_control(net->ctx, net->graph, kind, op_name, n_in, in, n_attr, attr, n_bodies,
                                         body, n_out, full, out);

@@ -155,144 +155,7 @@ uint32_t mpl_bench_units(const mpl_bench *b)
     return b->suite.graph.n * b->safeties.n;
 }
 
-/* What is compared with a peer, or by turns, stays together. */
-bool mpl_bench_is_mine(const mpl_bench *b, uint32_t unit, uint32_t backend, uint32_t p)
-{
-    uint64_t group = (uint64_t)(unit / b->turns) * b->n_backends + backend;
-
-    return mpl_shard_of(b->n_peers > 0 || b->turns > 1 ? group : group * b->n_specs + p, b->n_shards) ==
-           b->shard;
-}
-
 /* ---- --resume ---- */
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Whether a row of the file will do: one that was executed among other workers has no times. */
-static bool will_do(const mpl_bench *b, const mpl_record *row)
-{
-    return mpl_record_is(row, MPL_FIELD_status, "ok") &&
-           (b->options->jobs > 1 || mpl_record_is_null(row, MPL_FIELD_outputs) ||
-            !mpl_record_is_null(row, MPL_FIELD_run_ns));
-}
-
-static mpl_status read_done(mpl_bench *b)
-{
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_rows_read(b->ctx, b->file.path, &b->old));
-    MPL_TRY(mpl_rows_last(b->ctx, &b->old));
-    MPL_TRY(mpl_new(b->ctx, b->done, b->old.n));
-    for (uint32_t i = 0; i < b->old.n; i++)
-        if (will_do(b, b->old.row[i])) {
-            MPL_TRY(mpl_record_key(b->ctx, b->old.row[i], &b->done[b->n_done]));
-            b->n_done++;
-        }
-    qsort(b->done, b->n_done, sizeof *b->done, by_text);
-out:
-    return st;
-}
-
-mpl_status mpl_bench_is_done(mpl_bench *b, const mpl_record *row, bool *found)
-{
-    mpl_status st = MPL_OK;
-    char *key = NULL;
-
-    *found = false;
-    if (b->n_done == 0)
-        goto out;
-    MPL_TRY(mpl_record_key(b->ctx, row, &key));
-    *found = bsearch(&key, b->done, b->n_done, sizeof *b->done, by_text) != NULL;
-out:
-    mpl_free(b->ctx, key);
-    return st;
-}
-
-/* A worker's row, on its way to the file: "BACKEND PLANNER OLD {row}". */
-static mpl_status tell(mpl_bench *b, mpl_bench_run run, bool old, const mpl_record *row)
-{
-    mpl_status st = MPL_OK;
-    char *json = NULL;
-
-    MPL_TRY(mpl_record_write(b->ctx, row, &json));
-    fprintf(b->crew, "%" PRIu32 " %" PRIu32 " %d %s\n", run.backend, run.planner, old, json);
-    if (fflush(b->crew) != 0)
-        MPL_FAIL(b->ctx, MPL_EMEM, "a row could not be handed on: %s", strerror(errno));
-out:
-    mpl_free(b->ctx, json);
-    return st;
-}
-
-mpl_status mpl_bench_take_done(mpl_bench *b, mpl_bench_run run, const mpl_record *row)
-{
-    mpl_status st = MPL_OK;
-    char *key = NULL, *other = NULL;
-    mpl_record *copy = NULL;
-    bool found = false;
-
-    MPL_TRY(mpl_record_key(b->ctx, row, &key));
-    for (uint32_t i = 0; !found && i < b->old.n; i++) {
-        mpl_free(b->ctx, other);
-        other = NULL;
-        MPL_TRY(mpl_record_key(b->ctx, b->old.row[i], &other));
-        found = strcmp(other, key) == 0;
-        if (!found)
-            continue;
-        MPL_TRY(mpl_record_copy(b->ctx, b->old.row[i], &copy));
-        if (b->crew != NULL)
-            MPL_TRY(tell(b, run, true, copy));
-        MPL_TRY(mpl_rows_take(b->ctx, &b->rows, &copy));
-    }
-out:
-    mpl_record_free(b->ctx, copy);
-    mpl_free(b->ctx, key);
-    mpl_free(b->ctx, other);
-    return st;
-}
-
-/* The row is finished: on the disk, to stdout if asked for, among those of this bench. */
-static mpl_status keep_row(mpl_bench *b, mpl_record **row)
-{
-    mpl_status st = MPL_OK;
-    bool ok = mpl_record_is(*row, MPL_FIELD_status, "ok");
-    const char *reason = mpl_record_get_text(*row, MPL_FIELD_reason);
-    char *json = NULL;
-
-    MPL_TRY(mpl_row_file_append(b->ctx, &b->file, *row));
-    if (!ok)
-        mpl_progress_line(&b->progress, "memplan: %s, %s: %s: %s", mpl_record_get_text(*row, MPL_FIELD_graph),
-                          mpl_record_get_text(*row, MPL_FIELD_planner),
-                          mpl_record_get_text(*row, MPL_FIELD_status), reason != NULL ? reason : "");
-    b->bad |= !ok && !mpl_record_is(*row, MPL_FIELD_status, "unavailable");
-    if (b->options->json) {
-        MPL_TRY(mpl_record_write(b->ctx, *row, &json));
-        printf("%s\n", json);
-    }
-    MPL_TRY(mpl_rows_take(b->ctx, &b->rows, row));
-out:
-    mpl_free(b->ctx, json);
-    return st;
-}
-
-mpl_status mpl_bench_finish_row(mpl_bench *b, mpl_bench_run run, mpl_record **row)
-{
-    return b->crew != NULL ? tell(b, run, false, *row) : keep_row(b, row);
-}
-
-mpl_status mpl_bench_unit_options(mpl_bench *b, uint32_t unit, mpl_options *own)
-{
-    mpl_status st = MPL_OK;
-
-    *own = *b->options;
-    own->safety = b->safeties.item[unit % b->safeties.n];
-    MPL_TRY(mpl_suite_own(b->ctx, &b->suite, unit / b->safeties.n, own));
-    MPL_TRY(mpl_job_check_options(b->ctx, own));
-out:
-    return st;
-}
 
 /* ---- several workers ---- */
 
@@ -327,7 +190,7 @@ static mpl_status take_line(mpl_ctx *ctx, void *arg, uint32_t unit, const char *
     if (old)
         MPL_TRY(mpl_rows_take(ctx, &b->rows, &row));
     else
-        MPL_TRY(keep_row(b, &row));
+        MPL_TRY(mpl_bench_keep_row(b, &row));
 out:
     mpl_record_free(ctx, row);
     return st;
@@ -359,7 +222,7 @@ static mpl_status unit_over(mpl_ctx *ctx, void *arg, uint32_t unit, const char *
         MPL_TRY(mpl_job_row(ctx, &own, &job, &b->spec[p], &row));
         mpl_record_text(row, MPL_FIELD_suite, b->suite.name);
         mpl_row_fail(row, "crash", why);
-        MPL_TRY(keep_row(b, &row));
+        MPL_TRY(mpl_bench_keep_row(b, &row));
     }
     b->progress.done += mpl_bench_count_mine(b, unit);
     if (!b->progress.terminal)
@@ -412,7 +275,7 @@ static mpl_status open_rows(mpl_bench *b)
         mpl_progress_line(&b->progress, "memplan: %s: cut off a torn last line of %" PRIu64 " bytes", path,
                           b->file.dropped_bytes);
     if (b->options->resume)
-        MPL_TRY(read_done(b));
+        MPL_TRY(mpl_bench_read_done(b));
 out:
     return st;
 }

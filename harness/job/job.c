@@ -447,6 +447,7 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
     read_store store = {0};
     char *program = NULL;
     mpl_recompute_spec recompute;
+    mpl_problem_options asked;
 
     MPL_TRY(mpl_job_check_options(ctx, options));
     MPL_TRY(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
@@ -461,7 +462,8 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
     if (job.source.graph != NULL) {
         MPL_TRY(optimise(ctx, options, &job));
         MPL_TRY(evaluate_twice(ctx, options, &job));
-        MPL_TRY(mpl_recompute_graph(ctx, options, &recompute, &job.source.graph, &job.recomputed,
+        MPL_TRY(mpl_job_problem_options(ctx, options, &asked));
+        MPL_TRY(mpl_recompute_graph(ctx, &asked, &recompute, &job.source.graph, &job.recomputed,
                                     &job.recompute_ns));
         if (strcmp(options->layout, "plain") != 0)
             MPL_TRY(mpl_graph_channels_last(ctx, &job.source.graph));

@@ -119,8 +119,9 @@ mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recomput
 /* The options of a job's problem that do not depend on a backend. */
 mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options, mpl_problem_options *out);
 /* Replaces *g by the graph that the spec makes of it; *ns > 0 is the time of that, 0: none was asked for. */
-mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_options *options, const mpl_recompute_spec *spec,
-                               mpl_graph **g, mpl_recompute_found *found, int64_t *ns);
+mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
+                               const mpl_recompute_spec *spec, mpl_graph **g, mpl_recompute_found *found,
+                               int64_t *ns);
 
 /* What --backend names; *out NULL where it is not given. MPL_EINPUT: no such backend; MPL_EUNAVAIL: absent, with the reason. */
 mpl_status mpl_backend_by_option(mpl_ctx *ctx, const char *name, const mpl_backend **out);

@@ -48,11 +48,11 @@ out:
     return st;
 }
 
-mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_options *options, const mpl_recompute_spec *spec,
-                               mpl_graph **g, mpl_recompute_found *found, int64_t *ns)
+mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
+                               const mpl_recompute_spec *spec, mpl_graph **g, mpl_recompute_found *found,
+                               int64_t *ns)
 {
     mpl_status st = MPL_OK;
-    mpl_problem_options po;
     mpl_graph *made = NULL;
     uint64_t budget = spec->budget, before;
     int64_t begin = mpl_clock_ns();
@@ -60,12 +60,11 @@ mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_options *options, const m
     *ns = 0;
     if (spec->method == NULL)
         return MPL_OK;
-    MPL_TRY(mpl_job_problem_options(ctx, options, &po));
     if (spec->part > 0) {
-        MPL_TRY(mpl_recompute_before(ctx, *g, &po, &before));
+        MPL_TRY(mpl_recompute_before(ctx, *g, options, &before));
         budget = (uint64_t)floor((double)before * spec->part);
     }
-    MPL_TRY(mpl_recompute(ctx, spec->method, *g, &po, budget, &made, found));
+    MPL_TRY(mpl_recompute(ctx, spec->method, *g, options, budget, &made, found));
     mpl_graph_free(ctx, *g);
     *g = made;
     *ns = mpl_clock_ns() - begin + 1;

@@ -37,27 +37,6 @@ struct mpl_worker {
     char reason[600];
 };
 
-static volatile sig_atomic_t interrupt;
-
-static void on_signal(int number)
-{
-    interrupt = number;
-}
-
-void mpl_interrupt_catch(void)
-{
-    struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: waiting ends */
-
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-int mpl_interrupted(void)
-{
-    return interrupt;
-}
-
 /* ---- the worker's side ---- */
 
 static void begin_child(pid_t parent)

@@ -23,18 +23,6 @@ const char *memplan_version(void)
     return mpl_this_build.version;
 }
 
-void library_settings_init(library_settings *set)
-{
-    *set = (library_settings){.in_place = true,
-                              .views = true,
-                              .pin = MPL_PIN_WEIGHTS | MPL_PIN_INPUTS | MPL_PIN_OUTPUTS,
-                              .order = mpl_order_find("given"),
-                              .capacity = MPL_NO_CAPACITY,
-                              .budget = UINT64_MAX,
-                              .seed = 1,
-                              .n_threads = 1};
-}
-
 memplan_ctx *memplan_ctx_new(void)
 {
     memplan_ctx *ctx = calloc(1, sizeof *ctx);

@@ -11,23 +11,6 @@ static bool is_ok(const mpl_record *row)
     return status == NULL || strcmp(status, "ok") == 0;
 }
 
-const char *mpl_graph_label(const mpl_record *row, char *text)
-{
-    const char *graph = mpl_record_get_text(row, MPL_FIELD_graph), *slash, *dot;
-
-    graph = graph != NULL ? graph : "-";
-    slash = strrchr(graph, '/');
-    dot = strrchr(graph, '.');
-    if (slash != NULL || (dot != NULL && (strcmp(dot, ".csv") == 0 || strcmp(dot, ".onnx") == 0 ||
-                                          strcmp(dot, ".graph") == 0))) {
-        graph = slash != NULL ? slash + 1 : graph;
-        snprintf(text, 200, "%.*s", (int)strcspn(graph, "."), graph);
-    } else {
-        snprintf(text, 200, "%s", graph);
-    }
-    return text;
-}
-
 static bool same_planner(const mpl_record *a, const mpl_record *b)
 {
     char x[120], y[120];

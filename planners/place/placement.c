@@ -2,30 +2,6 @@
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
 
-uint64_t mpl_placement_end(const mpl_placement *s, mpl_buffer b, uint64_t offset)
-{
-    return mpl_align_up(offset + s->p->bytes[b], s->grain);
-}
-
-bool mpl_placement_partners(const mpl_placement *s, mpl_buffer a, mpl_buffer b)
-{
-    for (uint32_t i = s->partner_begin[a]; i < s->partner_begin[a + 1]; i++)
-        if (s->partner[i] == b)
-            return true;
-    return false;
-}
-
-bool mpl_placement_offer(const mpl_placement *s, mpl_gap gap, mpl_gap *best)
-{
-    if (s->fit == MPL_FIT_LOWEST) {
-        *best = gap;
-        return true;
-    }
-    if (gap.spare < best->spare)
-        *best = gap;
-    return best->spare == 0;
-}
-
 static bool is_fixed(const mpl_problem *p, mpl_buffer b)
 {
     return p->fixed != NULL && p->fixed[b] != MPL_UNFIXED;

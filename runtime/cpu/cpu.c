@@ -244,6 +244,17 @@ out:
     return st;
 }
 
+static void describe(mpl_cpu_recipe *r)
+{
+    mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
+    mpl_cpu_describer *how = mpl_cpu_forward(kind);
+
+    if (how == NULL)
+        how = mpl_cpu_gradient(kind);
+    if (how != NULL)
+        how(r);
+}
+
 /* All primitives of an operation, each behind the one before; none of them where oneDNN lacks one: p is then as it was. */
 static mpl_status make_stages(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p, uint64_t *workspace_bytes,
                               const char **how)
@@ -260,7 +271,7 @@ static mpl_status make_stages(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *
         r->begin = r->finish = NULL;
         r->drops_nan = false;
         r->activation = MPL_ACT_NONE;
-        mpl_cpu_describe(r);
+        describe(r);
         if (r->pd == NULL)
             goto out;
         MPL_TRY(mpl_new(dev->ctx, *last, 1));

@@ -46,10 +46,10 @@ typedef struct mpl_cpu_recipe {
 
 /* Fills pd and args where oneDNN computes the operation, or its next stage, on plain layouts; all operands are f32 and have
  * elements. */
-void mpl_cpu_describe(mpl_cpu_recipe *r);
-
-/* cpu_grad.c: the same for gradients and batch norm in training; NULL: the operator is none of them. */
 typedef void mpl_cpu_describer(mpl_cpu_recipe *r);
+/* cpu_ops.c: what describes an operator; NULL: none here does. */
+mpl_cpu_describer *mpl_cpu_forward(mpl_op_kind kind);
+/* cpu_grad.c: the same for gradients and batch norm in training. */
 mpl_cpu_describer *mpl_cpu_gradient(mpl_op_kind kind);
 
 /* ---- cpu_ops.c, for cpu_grad.c ------------------------------------------------------------------------------- */

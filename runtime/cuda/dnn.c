@@ -39,45 +39,6 @@ static bool suits(const mpl_dnn_maker *m)
     return true;
 }
 
-bool mpl_dnn_tensor(const mpl_dnn_maker *m, cudnnTensorDescriptor_t *t, uint32_t n, const int64_t *dim)
-{
-    int size[MPL_DNN_DIMS] = {1, 1, 1, 1, 1}, stride[MPL_DNN_DIMS], whole = 1, rank = n < 4 ? 4 : (int)n;
-
-    if (n > MPL_DNN_DIMS)
-        return false;
-    for (uint32_t i = 0; i < n; i++)
-        size[i] = (int)dim[i];
-    for (int i = rank; i-- > 0;) {
-        stride[i] = whole;
-        whole *= size[i];
-    }
-    return m->lib->cudnnCreateTensorDescriptor(t) == CUDNN_STATUS_SUCCESS &&
-           m->lib->cudnnSetTensorNdDescriptor(*t, CUDNN_DATA_FLOAT, rank, size, stride) ==
-               CUDNN_STATUS_SUCCESS;
-}
-
-void mpl_dnn_ints(const mpl_dnn_maker *m, mpl_attr_key key, uint32_t n, int64_t otherwise, int *out)
-{
-    uint32_t given;
-    const int64_t *ints = mpl_attr_ints(m->g, m->op, key, &given);
-
-    for (uint32_t i = 0; i < n; i++)
-        out[i] = (int)(given == n ? ints[i] : otherwise);
-}
-
-bool mpl_dnn_pads(const mpl_dnn_maker *m, uint32_t n, int *pad)
-{
-    int both[2 * MPL_DNN_DIMS];
-
-    mpl_dnn_ints(m, MPL_ATTR_pads, 2 * n, 0, both);
-    for (uint32_t i = 0; i < n; i++) {
-        if (both[i] != both[n + i])
-            return false;
-        pad[i] = both[i];
-    }
-    return true;
-}
-
 /* ---- the entries of the table ------------------------------------------------------------------------------ */
 
 static bool describe(mpl_dnn_maker *m)

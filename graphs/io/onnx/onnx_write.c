@@ -11,37 +11,11 @@
 
 #define OLDEST_OPSET                                                                                         \
     18 /* that is written: the first that names all inputs which the rules take for attributes */
-#define MOST_BYTES  INT32_MAX /* of a protobuf message */
-#define MOST_INPUTS 8         /* of an operator whose inputs become attributes */
-
+#define MOST_BYTES INT32_MAX /* of a protobuf message */
 /* Fields of GraphProto. */
 enum { NODE = 1, NAME = 2, INITIALISER = 5, INPUT = 11, OUTPUT = 12, VALUE_INFO = 13 };
 
 /* ---- which opset -------------------------------------------------------------------------------------------- */
-
-static uint32_t n_attrs(const mpl_graph *g, mpl_op op)
-{
-    return g->op_attr_begin[op + 1] - g->op_attr_begin[op];
-}
-
-/* The rule that an operation is written by; a convolution that does more is one with nodes behind it. */
-static const onnx_rule *rule_of(const mpl_graph *g, mpl_op op, int64_t opset)
-{
-    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
-
-    return onnx_rule_for(mpl_is_conv(kind) ? MPL_OP_conv : mpl_is_gemm(kind) ? MPL_OP_gemm : kind, opset);
-}
-
-/* The item of the rule that stands for attribute `key`; false: none does. */
-static bool find_item(const onnx_rule *rule, mpl_attr_key key, onnx_item *out)
-{
-    const char *at = rule->attrs;
-
-    while ((at = onnx_next_item(at, out)) != NULL)
-        if (out->mark != '!' && !out->drop && out->key == key)
-            return true;
-    return false;
-}
 
 static bool is_said_by(const onnx_rule *rule, const mpl_graph *g, mpl_op op)
 {
@@ -50,10 +24,10 @@ static bool is_said_by(const onnx_rule *rule, const mpl_graph *g, mpl_op op)
     if (rule == NULL ||
         rule->lower == onnx_lower_group_norm_18) /* scale and bias are of another shape there */
         return false;
-    for (uint32_t i = 0; i < n_attrs(g, op); i++) {
+    for (uint32_t i = 0; i < onnx_count_attrs(g, op); i++) {
         mpl_attr_key key = mpl_attr_at(g, g->op_attr_begin[op] + i).key;
 
-        if (key != MPL_ATTR_to && key != MPL_ATTR_activation && !find_item(rule, key, &it))
+        if (key != MPL_ATTR_to && key != MPL_ATTR_activation && !onnx_find_item(rule, key, &it))
             return false;
     }
     return true;
@@ -69,7 +43,7 @@ static mpl_status find_opset(mpl_ctx *ctx, const mpl_graph *g, int64_t *opset)
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
         while (*opset <= ONNX_MAX_OPSET && (mpl_op_table[kind].traits & MPL_CONTROL) == 0 &&
-               !is_said_by(rule_of(g, op, *opset), g, op))
+               !is_said_by(onnx_write_rule(g, op, *opset), g, op))
             ++*opset;
         if (*opset > ONNX_MAX_OPSET)
             MPL_FAIL(ctx, MPL_EINPUT, "operation '%.100s' (%s): no opset of ONNX up to %d says it",
@@ -87,148 +61,13 @@ static int64_t ir_version(int64_t opset)
 
 /* ---- scratch memory, names ---------------------------------------------------------------------------------- */
 
-void *onnx_part(writer *w, size_t n, size_t size)
-{
-    void *p;
-
-    if (mpl_reserve(w->ctx, w->part, w->cap_parts, w->n_parts + 1) != MPL_OK)
-        return NULL;
-    p = mpl_alloc(w->ctx, n, size);
-    if (p != NULL)
-        w->part[w->n_parts++] = p;
-    return p;
-}
-
 static void free_parts(writer *w)
 {
     while (w->n_parts > 0)
         mpl_free(w->ctx, w->part[--w->n_parts]);
 }
 
-/* A name for the constant that stands for an attribute, free in the graph. */
-static mpl_status name_constant(writer *w, mpl_op op, mpl_attr_key key, char **out)
-{
-    mpl_status st = MPL_OK;
-    const mpl_graph *g = w->g;
-    const char *base = g->value_name[g->op_out[g->op_out_begin[op]]], *end = mpl_attr_name(key);
-    size_t size = strlen(base) + strlen(end) + 24;
-
-    MPL_TRY(part_new(w, *out, size));
-    snprintf(*out, size, "%s/%s", base, end);
-    for (unsigned i = 2; mpl_graph_find(g, *out) != MPL_NONE; i++)
-        snprintf(*out, size, "%s/%s~%u", base, end, i);
-out:
-    return st;
-}
-
-static mpl_status narrow(writer *w, const mpl_attr *attr, float **out)
-{
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(part_new(w, *out, attr->n));
-    for (uint32_t i = 0; i < attr->n; i++)
-        (*out)[i] = (float)attr->floats[i];
-out:
-    return st;
-}
-
 /* ---- nodes -------------------------------------------------------------------------------------------------- */
-
-static mpl_status add_attr(writer *w, Onnx__NodeProto *node, const char *name, size_t n_name,
-                           const mpl_attr *from)
-{
-    static const Onnx__AttributeProto__AttributeType type[] = {
-        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT,    ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS,
-        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT,  ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS,
-        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING,
-    };
-    mpl_status st = MPL_OK;
-    mpl_attr_kind kind = mpl_attr_kind_of(from->key);
-    Onnx__AttributeProto *a;
-    float *floats = NULL;
-
-    MPL_TRY(part_new(w, a, 1));
-    onnx__attribute_proto__init(a);
-    MPL_TRY(part_new(w, a->name, n_name + 1));
-    memcpy(a->name, name, n_name);
-    a->has_type = true;
-    a->type = type[kind];
-    if (from->floats != NULL)
-        MPL_TRY(narrow(w, from, &floats));
-    if (kind == MPL_ATTR_INT)
-        a->has_i = true, a->i = from->ints[0];
-    else if (kind == MPL_ATTR_INTS)
-        a->n_ints = from->n, a->ints = (int64_t *)from->ints;
-    else if (kind == MPL_ATTR_FLOAT)
-        a->has_f = true, a->f = floats[0];
-    else if (kind == MPL_ATTR_FLOATS)
-        a->n_floats = from->n, a->floats = floats;
-    else
-        a->has_s = true, a->s = (ProtobufCBinaryData){from->n, (uint8_t *)from->text};
-    node->attribute[node->n_attribute++] = a;
-out:
-    return st;
-}
-
-/* Attributes in the order of the graph; those that are inputs in ONNX are named in constant[]. */
-static mpl_status add_attrs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
-                            char **constant)
-{
-    mpl_status st = MPL_OK;
-    onnx_item it;
-    mpl_type type;
-
-    MPL_TRY(part_new(w, node->attribute, n_attrs(w->g, op)));
-    for (uint32_t i = 0; i < n_attrs(w->g, op); i++) {
-        mpl_attr attr = mpl_attr_at(w->g, w->g->op_attr_begin[op] + i);
-
-        if (attr.key == MPL_ATTR_to) { /* a type by its name here, by its number there */
-            int64_t number = mpl_type_find(attr.text, &type) ? onnx_type_number(type) : 0;
-
-            MPL_TRY(add_attr(w, node, "to", 2, &MPL_INT(axis, number)));
-        } else if (attr.key == MPL_ATTR_activation) {
-            continue;
-        } else if (find_item(rule, attr.key, &it) && it.mark == '@')
-            MPL_TRY(name_constant(w, op, attr.key, &constant[it.input]));
-        else
-            MPL_TRY(add_attr(w, node, it.name, it.n_name, &attr));
-    }
-out:
-    return st;
-}
-
-/* Operands where the rule leaves room for them, constants in between; the last ones may be left out. */
-static mpl_status add_inputs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
-                             char *const *constant)
-{
-    mpl_status st = MPL_OK;
-    const mpl_graph *g = w->g;
-    uint32_t at = g->op_in_begin[op] + mpl_fused_first((mpl_op_kind)g->op_kind[op]);
-    uint32_t end = g->op_in_begin[op + 1];
-    bool taken[MOST_INPUTS] = {false};
-    const char *item = rule->attrs;
-    onnx_item it;
-
-    while ((item = onnx_next_item(item, &it)) != NULL)
-        if (it.mark == '@')
-            taken[it.input] = true;
-    MPL_TRY(part_new(w, node->input, end - at + MOST_INPUTS));
-    for (size_t i = 0; i < MOST_INPUTS || at < end; i++) {
-        const char *name = "";
-
-        if (i < MOST_INPUTS && taken[i])
-            name = constant[i] != NULL ? constant[i] : "";
-        else if (at < end) {
-            name = g->op_in[at] != MPL_NONE ? g->value_name[g->op_in[at]] : "";
-            at++;
-        }
-        node->input[i] = (char *)name;
-        if (name[0] != '\0')
-            node->n_input = i + 1;
-    }
-out:
-    return st;
-}
 
 /* Marks the first operation of each name; a graph without operations is the set of names. */
 static mpl_status find_named(writer *w)
@@ -248,36 +87,6 @@ static mpl_status find_named(writer *w)
     }
 out:
     mpl_graph_free(w->ctx, seen);
-    return st;
-}
-
-void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node)
-{
-    if (w->named[op])
-        node->name = w->g->op_name[op];
-}
-
-mpl_status onnx_make_node(writer *w, mpl_op op, Onnx__NodeProto **out)
-{
-    mpl_status st = MPL_OK;
-    const mpl_graph *g = w->g;
-    const onnx_rule *rule = rule_of(g, op, w->opset);
-    const mpl_value *made = g->op_out + g->op_out_begin[op];
-    Onnx__NodeProto *node;
-    char *constant[MOST_INPUTS] = {NULL};
-
-    MPL_TRY(part_new(w, node, 1));
-    onnx__node_proto__init(node);
-    onnx_name_node(w, op, node);
-    node->op_type = (char *)rule->name;
-    MPL_TRY(add_attrs(w, op, rule, node, constant));
-    MPL_TRY(add_inputs(w, op, rule, node, constant));
-    node->n_output = g->op_out_begin[op + 1] - g->op_out_begin[op];
-    MPL_TRY(part_new(w, node->output, node->n_output));
-    for (size_t i = 0; i < node->n_output; i++)
-        node->output[i] = made[i] != MPL_NONE ? g->value_name[made[i]] : (char *)"";
-    *out = node;
-out:
     return st;
 }
 
@@ -303,14 +112,14 @@ static mpl_status put_constant(writer *w, mpl_op op, const mpl_attr *attr)
     Onnx__TensorProto t = ONNX__TENSOR_PROTO__INIT;
     int64_t count = attr->n;
 
-    MPL_TRY(name_constant(w, op, attr->key, &t.name));
+    MPL_TRY(onnx_name_constant(w, op, attr->key, &t.name));
     t.n_dims = mpl_attr_kind_of(attr->key) == MPL_ATTR_INT && w->g->op_kind[op] != MPL_OP_top_k ? 0 : 1;
     t.dims = &count;
     t.has_data_type = true;
     if (attr->floats != NULL) {
         t.data_type = onnx_type_number(MPL_TYPE_f32);
         t.n_float_data = attr->n;
-        MPL_TRY(narrow(w, attr, &t.float_data));
+        MPL_TRY(onnx_narrow(w, attr, &t.float_data));
     } else {
         t.data_type = onnx_type_number(MPL_TYPE_i64);
         t.n_int64_data = attr->n, t.int64_data = (int64_t *)attr->ints;
@@ -324,13 +133,13 @@ out:
 static mpl_status put_constants(writer *w, mpl_op op)
 {
     mpl_status st = MPL_OK;
-    const onnx_rule *rule = rule_of(w->g, op, w->opset);
+    const onnx_rule *rule = onnx_write_rule(w->g, op, w->opset);
     onnx_item it;
 
-    for (uint32_t i = 0; i < n_attrs(w->g, op); i++) {
+    for (uint32_t i = 0; i < onnx_count_attrs(w->g, op); i++) {
         mpl_attr attr = mpl_attr_at(w->g, w->g->op_attr_begin[op] + i);
 
-        if (find_item(rule, attr.key, &it) && it.mark == '@')
+        if (onnx_find_item(rule, attr.key, &it) && it.mark == '@')
             MPL_TRY(put_constant(w, op, &attr));
     }
 out:

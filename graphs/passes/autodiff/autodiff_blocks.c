@@ -9,11 +9,6 @@
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff_priv.h"
 
-static bool owns(const mpl_graph *g, mpl_op op)
-{
-    return g->op_body_begin[op] < g->op_body_begin[op + 1];
-}
-
 /* ---- what is captured --------------------------------------------------------------------------------------------- */
 
 static void capture(const mpl_graph *g, mpl_op owner, mpl_value v, uint8_t *seen)
@@ -303,7 +298,7 @@ static mpl_status copy_block(mpl_grad *d, mpl_op op, uint32_t b, bool tape, extr
     copy_params(d, op, b, e);
     for (mpl_op in = g->block_op_begin[b]; in < g->block_op_end[b] && d->st == MPL_OK; in++)
         if (g->op_block[in] == b)
-            MPL_TRY(owns(g, in) ? mpl_grad_copy_control(d, in, false) : mpl_grad_copy(d, in));
+            MPL_TRY(mpl_grad_owns(g, in) ? mpl_grad_copy_control(d, in, false) : mpl_grad_copy(d, in));
     for (uint32_t i = 0; i <= g->block_n_results[b]; i++) {
         if (i == behind)
             push_extras(d, op, e, result);
@@ -596,52 +591,6 @@ out:
 }
 
 /* ---- values made again -------------------------------------------------------------------------------------------- */
-
-/* Marks the operation that makes v in the block at hand, if v is not there yet. */
-static void need(mpl_grad *d, mpl_value v, uint8_t *needed, mpl_op *stack, uint32_t *n)
-{
-    mpl_op op = v != MPL_NONE && d->now[v] == MPL_NONE ? d->g->value_op[v] : MPL_NONE;
-
-    if (op == MPL_NONE || needed[op])
-        return;
-    needed[op] = 1;
-    stack[(*n)++] = op;
-}
-
-mpl_status mpl_grad_now(mpl_grad *d, mpl_value v)
-{
-    mpl_status st = MPL_OK;
-    const mpl_graph *g = d->g;
-    uint32_t b = d->block, n_ops = g->block_op_end[b] - g->block_op_begin[b], n = 0, n_captured;
-    uint8_t *needed = NULL;
-    mpl_value *captured = NULL;
-    mpl_op *stack = NULL;
-
-    if (v == MPL_NONE || d->now[v] != MPL_NONE)
-        return MPL_OK;
-    MPL_TRY(mpl_new(d->ctx, needed, g->n_ops));
-    MPL_TRY(mpl_new(d->ctx, stack, n_ops));
-    need(d, v, needed, stack, &n);
-    while (n > 0) {
-        mpl_op op = stack[--n];
-
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            need(d, g->op_in[i], needed, stack, &n);
-        mpl_free(d->ctx, captured);
-        captured = NULL;
-        MPL_TRY(mpl_grad_captured(d, op, false, &n_captured, &captured));
-        for (uint32_t i = 0; i < n_captured; i++)
-            need(d, captured[i], needed, stack, &n);
-    }
-    for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
-        if (needed[op])
-            MPL_TRY(owns(g, op) ? mpl_grad_copy_control(d, op, d->leads[op]) : mpl_grad_copy(d, op));
-out:
-    mpl_free(d->ctx, needed);
-    mpl_free(d->ctx, captured);
-    mpl_free(d->ctx, stack);
-    return st;
-}
 
 /* All that the blocks of `op` read is there, before one is opened. */
 static mpl_status need_captured(mpl_grad *d, mpl_op op)

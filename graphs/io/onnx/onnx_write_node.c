@@ -1,0 +1,193 @@
+/* onnx_write_node.c -- one node of a model that is written. See onnx_write_priv.h. */
+#include "graphs/core/file.h"
+#include "graphs/io/onnx/onnx_priv.h"
+#include "graphs/io/onnx/onnx_write_priv.h"
+#include "graphs/ops/matrix/conv.h"
+
+#define MOST_INPUTS 8         /* of an operator whose inputs become attributes */
+
+uint32_t onnx_count_attrs(const mpl_graph *g, mpl_op op)
+{
+    return g->op_attr_begin[op + 1] - g->op_attr_begin[op];
+}
+
+const onnx_rule *onnx_write_rule(const mpl_graph *g, mpl_op op, int64_t opset)
+{
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+
+    return onnx_rule_for(mpl_is_conv(kind) ? MPL_OP_conv : mpl_is_gemm(kind) ? MPL_OP_gemm : kind, opset);
+}
+
+bool onnx_find_item(const onnx_rule *rule, mpl_attr_key key, onnx_item *out)
+{
+    const char *at = rule->attrs;
+
+    while ((at = onnx_next_item(at, out)) != NULL)
+        if (out->mark != '!' && !out->drop && out->key == key)
+            return true;
+    return false;
+}
+
+void *onnx_part(writer *w, size_t n, size_t size)
+{
+    void *p;
+
+    if (mpl_reserve(w->ctx, w->part, w->cap_parts, w->n_parts + 1) != MPL_OK)
+        return NULL;
+    p = mpl_alloc(w->ctx, n, size);
+    if (p != NULL)
+        w->part[w->n_parts++] = p;
+    return p;
+}
+
+mpl_status onnx_name_constant(writer *w, mpl_op op, mpl_attr_key key, char **out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = w->g;
+    const char *base = g->value_name[g->op_out[g->op_out_begin[op]]], *end = mpl_attr_name(key);
+    size_t size = strlen(base) + strlen(end) + 24;
+
+    MPL_TRY(part_new(w, *out, size));
+    snprintf(*out, size, "%s/%s", base, end);
+    for (unsigned i = 2; mpl_graph_find(g, *out) != MPL_NONE; i++)
+        snprintf(*out, size, "%s/%s~%u", base, end, i);
+out:
+    return st;
+}
+
+mpl_status onnx_narrow(writer *w, const mpl_attr *attr, float **out)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(part_new(w, *out, attr->n));
+    for (uint32_t i = 0; i < attr->n; i++)
+        (*out)[i] = (float)attr->floats[i];
+out:
+    return st;
+}
+
+static mpl_status add_attr(writer *w, Onnx__NodeProto *node, const char *name, size_t n_name,
+                           const mpl_attr *from)
+{
+    static const Onnx__AttributeProto__AttributeType type[] = {
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT,    ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS,
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT,  ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS,
+        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING,
+    };
+    mpl_status st = MPL_OK;
+    mpl_attr_kind kind = mpl_attr_kind_of(from->key);
+    Onnx__AttributeProto *a;
+    float *floats = NULL;
+
+    MPL_TRY(part_new(w, a, 1));
+    onnx__attribute_proto__init(a);
+    MPL_TRY(part_new(w, a->name, n_name + 1));
+    memcpy(a->name, name, n_name);
+    a->has_type = true;
+    a->type = type[kind];
+    if (from->floats != NULL)
+        MPL_TRY(onnx_narrow(w, from, &floats));
+    if (kind == MPL_ATTR_INT)
+        a->has_i = true, a->i = from->ints[0];
+    else if (kind == MPL_ATTR_INTS)
+        a->n_ints = from->n, a->ints = (int64_t *)from->ints;
+    else if (kind == MPL_ATTR_FLOAT)
+        a->has_f = true, a->f = floats[0];
+    else if (kind == MPL_ATTR_FLOATS)
+        a->n_floats = from->n, a->floats = floats;
+    else
+        a->has_s = true, a->s = (ProtobufCBinaryData){from->n, (uint8_t *)from->text};
+    node->attribute[node->n_attribute++] = a;
+out:
+    return st;
+}
+
+/* Attributes in the order of the graph; those that are inputs in ONNX are named in constant[]. */
+static mpl_status add_attrs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
+                            char **constant)
+{
+    mpl_status st = MPL_OK;
+    onnx_item it;
+    mpl_type type;
+
+    MPL_TRY(part_new(w, node->attribute, onnx_count_attrs(w->g, op)));
+    for (uint32_t i = 0; i < onnx_count_attrs(w->g, op); i++) {
+        mpl_attr attr = mpl_attr_at(w->g, w->g->op_attr_begin[op] + i);
+
+        if (attr.key == MPL_ATTR_to) { /* a type by its name here, by its number there */
+            int64_t number = mpl_type_find(attr.text, &type) ? onnx_type_number(type) : 0;
+
+            MPL_TRY(add_attr(w, node, "to", 2, &MPL_INT(axis, number)));
+        } else if (attr.key == MPL_ATTR_activation) {
+            continue;
+        } else if (onnx_find_item(rule, attr.key, &it) && it.mark == '@')
+            MPL_TRY(onnx_name_constant(w, op, attr.key, &constant[it.input]));
+        else
+            MPL_TRY(add_attr(w, node, it.name, it.n_name, &attr));
+    }
+out:
+    return st;
+}
+
+/* Operands where the rule leaves room for them, constants in between; the last ones may be left out. */
+static mpl_status add_inputs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
+                             char *const *constant)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = w->g;
+    uint32_t at = g->op_in_begin[op] + mpl_fused_first((mpl_op_kind)g->op_kind[op]);
+    uint32_t end = g->op_in_begin[op + 1];
+    bool taken[MOST_INPUTS] = {false};
+    const char *item = rule->attrs;
+    onnx_item it;
+
+    while ((item = onnx_next_item(item, &it)) != NULL)
+        if (it.mark == '@')
+            taken[it.input] = true;
+    MPL_TRY(part_new(w, node->input, end - at + MOST_INPUTS));
+    for (size_t i = 0; i < MOST_INPUTS || at < end; i++) {
+        const char *name = "";
+
+        if (i < MOST_INPUTS && taken[i])
+            name = constant[i] != NULL ? constant[i] : "";
+        else if (at < end) {
+            name = g->op_in[at] != MPL_NONE ? g->value_name[g->op_in[at]] : "";
+            at++;
+        }
+        node->input[i] = (char *)name;
+        if (name[0] != '\0')
+            node->n_input = i + 1;
+    }
+out:
+    return st;
+}
+
+void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node)
+{
+    if (w->named[op])
+        node->name = w->g->op_name[op];
+}
+
+mpl_status onnx_make_node(writer *w, mpl_op op, Onnx__NodeProto **out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = w->g;
+    const onnx_rule *rule = onnx_write_rule(g, op, w->opset);
+    const mpl_value *made = g->op_out + g->op_out_begin[op];
+    Onnx__NodeProto *node;
+    char *constant[MOST_INPUTS] = {NULL};
+
+    MPL_TRY(part_new(w, node, 1));
+    onnx__node_proto__init(node);
+    onnx_name_node(w, op, node);
+    node->op_type = (char *)rule->name;
+    MPL_TRY(add_attrs(w, op, rule, node, constant));
+    MPL_TRY(add_inputs(w, op, rule, node, constant));
+    node->n_output = g->op_out_begin[op + 1] - g->op_out_begin[op];
+    MPL_TRY(part_new(w, node->output, node->n_output));
+    for (size_t i = 0; i < node->n_output; i++)
+        node->output[i] = made[i] != MPL_NONE ? g->value_name[made[i]] : (char *)"";
+    *out = node;
+out:
+    return st;
+}

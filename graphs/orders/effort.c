@@ -1,0 +1,12 @@
+/* effort.c -- how much an order search has done and may do. See orders_priv.h. */
+#include "graphs/orders/orders_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+bool mpl_effort_spent(mpl_effort *e)
+{
+    if (!e->late && e->deadline_ns != INT64_MAX && mpl_clock_ns() >= e->deadline_ns)
+        e->late = true;
+    return e->late || e->ticks >= e->budget;
+}

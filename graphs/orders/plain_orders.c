@@ -1,0 +1,366 @@
+/* plain_orders.c -- orders without a search. See orders.def.
+
+ * Operations that no output needs come last, as given, in every order but \`given\`. */
+#include "graphs/problem/liveness.h"
+#include "graphs/orders/order_blocks.h"
+#include "graphs/orders/orders_priv.h"
+
+#include <stdlib.h>
+
+/* needed[op]: some output of the graph depends on it. */
+static void mark_needed(const mpl_graph *g, uint8_t *needed)
+{
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        if (g->value_op[g->output[i]] != MPL_NONE)
+            needed[g->value_op[g->output[i]]] = 1;
+    for (mpl_op op = g->n_ops; op-- > 0;)
+        if (needed[op])
+            mpl_mark_makers(g, op, needed);
+}
+
+static void append_unneeded(const mpl_graph *g, const uint8_t *needed, mpl_op *order, uint32_t n)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (!needed[op])
+            order[n++] = op;
+    mpl_assert(n == g->n_ops);
+}
+
+mpl_status mpl_order_given(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
+{
+    (void)ctx;
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        order[op] = op;
+    return MPL_OK;
+}
+
+/* Appends the operations that `last` needs, and it, as far as they are not there yet. stack and next_in have n_ops items;
+ * next_in[op] is the input of op to be looked at next, kept for good: an operation is finished once. */
+static uint32_t dfs_from(const mpl_graph *g, mpl_op last, mpl_op *stack, uint32_t *next_in, uint8_t *seen,
+                         mpl_op *order, uint32_t n)
+{
+    uint32_t depth = 0;
+
+    if (seen[last])
+        return n;
+    seen[last] = 1;
+    stack[depth++] = last;
+    while (depth > 0) {
+        mpl_op op = stack[depth - 1], parent = MPL_NONE;
+
+        while (parent == MPL_NONE && next_in[op] < g->op_in_begin[op + 1]) {
+            mpl_value v = g->op_in[next_in[op]++];
+
+            if (v != MPL_NONE && g->value_op[v] != MPL_NONE && !seen[g->value_op[v]])
+                parent = g->value_op[v];
+        }
+        if (parent != MPL_NONE)
+            seen[parent] = 1, stack[depth++] = parent;
+        else
+            order[n++] = op, depth--;
+    }
+    return n;
+}
+
+mpl_status mpl_order_dfs(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+    mpl_op *stack = NULL;
+    uint32_t *next_in = NULL, n = 0;
+    uint8_t *seen = NULL;
+
+    MPL_TRY(mpl_new(ctx, stack, g->n_ops));
+    MPL_TRY(mpl_new(ctx, next_in, g->n_ops));
+    MPL_TRY(mpl_new(ctx, seen, g->n_ops));
+    if (g->n_ops > 0)
+        memcpy(next_in, g->op_in_begin, g->n_ops * sizeof *next_in);
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        if (g->value_op[g->output[i]] != MPL_NONE)
+            n = dfs_from(g, g->value_op[g->output[i]], stack, next_in, seen, order, n);
+    append_unneeded(g, seen, order, n);
+out:
+    mpl_free(ctx, stack);
+    mpl_free(ctx, next_in);
+    mpl_free(ctx, seen);
+    return st;
+}
+
+void mpl_count_waits(const mpl_graph *g, const uint8_t *needed, uint32_t *waits)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = g->op_in_begin[op]; (needed == NULL || needed[op]) && i < g->op_in_begin[op + 1];
+             i++)
+            if (g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE)
+                waits[op]++;
+}
+
+mpl_status mpl_order_bfs(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+    uint32_t *waits = NULL, n = 0;
+    uint8_t *needed = NULL;
+
+    MPL_TRY(mpl_new(ctx, waits, g->n_ops));
+    MPL_TRY(mpl_new(ctx, needed, g->n_ops));
+    mark_needed(g, needed);
+    mpl_count_waits(g, needed, waits);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (needed[op] && waits[op] == 0)
+            order[n++] = op;
+    for (uint32_t head = 0; head < n; head++) /* order is the queue as well */
+        for (uint32_t i = g->op_out_begin[order[head]]; i < g->op_out_begin[order[head] + 1]; i++) {
+            mpl_value v = g->op_out[i];
+
+            for (uint32_t j = v == MPL_NONE ? 0 : g->value_use_begin[v];
+                 v != MPL_NONE && j < g->value_use_begin[v + 1]; j++)
+                if (needed[g->value_use[j]] && --waits[g->value_use[j]] == 0)
+                    order[n++] = g->value_use[j];
+        }
+    append_unneeded(g, needed, order, n);
+out:
+    mpl_free(ctx, waits);
+    mpl_free(ctx, needed);
+    return st;
+}
+
+/* At each step, of the ready operations: those that keep below the peak so far come first, the one that leaves the fewest
+ * live bytes among them; if all raise the peak, the one that raises it least (then: leaves least). Ties go by id.
+ * Live are what default options would plan: no inputs, weights, outputs; views lie in their roots.
+ * Ready operations stand at the leaves of a tree in the order of the bytes that they make, so that both questions are
+ * answered from its root. O(n log n + edges). */
+typedef struct greedy {
+    const mpl_graph *g;
+    mpl_value *root;
+    uint8_t *needed, *counted; /* [n_ops], [n_values] counted: a root that takes memory */
+    uint32_t *waits;           /* [n_ops] */
+    uint32_t *readers;         /* [n_values] operations that have still to read a root or a view of it */
+    uint64_t *last_reader;     /* [n_values] the sum of their ids: the last one's, when one is left */
+    uint64_t *makes,
+        *frees;        /* [n_ops] bytes of the outputs; bytes of roots that only this one has still to read */
+    mpl_op *leaf_op;   /* [n_ops] by makes, then id */
+    uint32_t *leaf_of; /* [n_ops] */
+    uint32_t leaves;   /* a power of two >= n_ops */
+    mpl_op *best;      /* [2 * leaves] the ready operation below that leaves least; MPL_NONE: none is ready */
+    mpl_value *touched;    /* scratch: distinct roots of one operation */
+    uint32_t *seen, round; /* [n_values] the round in which a root was touched last */
+} greedy;
+
+typedef struct made {
+    uint64_t bytes;
+    mpl_op op;
+} made;
+
+static int by_made(const void *a, const void *b)
+{
+    const made *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? 1 : -1;
+    return (x->op > y->op) - (x->op < y->op);
+}
+
+/* Whether a leaves fewer live bytes than b; compares makes - frees without going below zero. */
+static bool leaves_less(const greedy *y, mpl_op a, mpl_op b)
+{
+    uint64_t left, right;
+
+    if (a == MPL_NONE || b == MPL_NONE)
+        return b == MPL_NONE && a != MPL_NONE;
+    left = y->makes[a] + y->frees[b];
+    right = y->makes[b] + y->frees[a];
+    return left != right ? left < right : a < b;
+}
+
+static void set_leaf(greedy *y, mpl_op op, bool ready)
+{
+    uint32_t node = y->leaves + y->leaf_of[op];
+
+    y->best[node] = ready ? op : MPL_NONE;
+    for (node /= 2; node > 0; node /= 2) {
+        mpl_op left = y->best[2 * node], right = y->best[2 * node + 1];
+
+        y->best[node] = leaves_less(y, right, left) ? right : left;
+    }
+}
+
+/* The ready operation that leaves least among those that make at most `room` bytes; MPL_NONE: there is none. */
+static mpl_op best_within(const greedy *y, uint64_t room)
+{
+    uint32_t low = 0, high = y->g->n_ops; /* leaves [0, low) make at most room */
+    mpl_op found = MPL_NONE;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+
+        if (y->makes[y->leaf_op[mid]] <= room)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (uint32_t from = y->leaves, to = y->leaves + low; from < to; from /= 2, to /= 2) {
+        if (from & 1) {
+            found = leaves_less(y, y->best[from], found) ? y->best[from] : found;
+            from++;
+        }
+        if (to & 1) {
+            to--;
+            found = leaves_less(y, y->best[to], found) ? y->best[to] : found;
+        }
+    }
+    return found;
+}
+
+/* Bytes that the ready operation which makes fewest makes. */
+static uint64_t least_made(const greedy *y)
+{
+    uint32_t node = 1;
+
+    mpl_assert(y->best[1] != MPL_NONE);
+    while (node < y->leaves)
+        node = y->best[2 * node] != MPL_NONE ? 2 * node : 2 * node + 1;
+    return y->makes[y->best[node]];
+}
+
+/* Distinct counted roots that `op` reads, into y->touched. */
+static uint32_t roots_read(greedy *y, mpl_op op)
+{
+    const mpl_graph *g = y->g;
+    uint32_t n = 0;
+
+    y->round++;
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
+        mpl_value v = g->op_in[i] == MPL_NONE ? MPL_NONE : y->root[g->op_in[i]];
+
+        if (v == MPL_NONE || !y->counted[v] || y->seen[v] == y->round)
+            continue;
+        y->seen[v] = y->round;
+        y->touched[n++] = v;
+    }
+    return n;
+}
+
+static mpl_status count_bytes(mpl_ctx *ctx, greedy *y)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = y->g;
+    uint64_t sum = 0;
+
+    for (mpl_value v = 0; v < g->n_values; v++)
+        y->counted[v] = y->root[v] == v && g->value_role[v] == MPL_TEMPORARY;
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        y->counted[y->root[g->output[i]]] = 0;
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (y->counted[v]) {
+            if (!mpl_add_bytes(sum, g->value_bytes[v], &sum) || sum > INT64_MAX / 4)
+                MPL_FAIL(ctx, MPL_EINPUT, "the values of '%.100s' together pass 2^61 bytes", g->name);
+            y->makes[g->value_op[v]] += g->value_bytes[v];
+        }
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = 0, n = y->needed[op] ? roots_read(y, op) : 0; i < n; i++) {
+            y->readers[y->touched[i]]++;
+            y->last_reader[y->touched[i]] += op;
+        }
+    for (mpl_value v = 0; v < g->n_values; v++)
+        if (y->counted[v] && y->readers[v] == 1)
+            y->frees[y->last_reader[v]] += g->value_bytes[v];
+        else if (y->counted[v] && y->readers[v] == 0) /* nobody needs it: gone after its own step */
+            y->frees[g->value_op[v]] += g->value_bytes[v];
+out:
+    return st;
+}
+
+static mpl_status greedy_init(mpl_ctx *ctx, greedy *y)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = y->g->n_ops, most = 0;
+    made *item = NULL;
+
+    for (mpl_op op = 0; op < n; op++)
+        if (y->g->op_in_begin[op + 1] - y->g->op_in_begin[op] > most)
+            most = y->g->op_in_begin[op + 1] - y->g->op_in_begin[op];
+    MPL_TRY(mpl_new(ctx, y->root, y->g->n_values));
+    MPL_TRY(mpl_new(ctx, y->counted, y->g->n_values));
+    MPL_TRY(mpl_new(ctx, y->readers, y->g->n_values));
+    MPL_TRY(mpl_new(ctx, y->seen, y->g->n_values));
+    MPL_TRY(mpl_new(ctx, y->last_reader, y->g->n_values));
+    MPL_TRY(mpl_new(ctx, y->needed, n));
+    MPL_TRY(mpl_new(ctx, y->waits, n));
+    MPL_TRY(mpl_new(ctx, y->makes, n));
+    MPL_TRY(mpl_new(ctx, y->frees, n));
+    MPL_TRY(mpl_new(ctx, y->leaf_op, n));
+    MPL_TRY(mpl_new(ctx, y->leaf_of, n));
+    MPL_TRY(mpl_new(ctx, y->touched, most));
+    mark_needed(y->g, y->needed);
+    mpl_value_roots(y->g, y->root);
+    mpl_count_waits(y->g, y->needed, y->waits);
+    MPL_TRY(count_bytes(ctx, y));
+    MPL_TRY(mpl_new(ctx, item, n));
+    for (mpl_op op = 0; op < n; op++)
+        item[op] = (made){y->makes[op], op};
+    qsort(item, n, sizeof *item, by_made);
+    for (uint32_t i = 0; i < n; i++)
+        y->leaf_op[i] = item[i].op, y->leaf_of[item[i].op] = i;
+    for (y->leaves = 1; y->leaves < n;)
+        y->leaves *= 2;
+    MPL_TRY(mpl_new(ctx, y->best, 2 * (size_t)y->leaves));
+    memset(y->best, 0xff, 2 * (size_t)y->leaves * sizeof *y->best);
+    for (mpl_op op = 0; op < n; op++)
+        if (y->needed[op] && y->waits[op] == 0)
+            set_leaf(y, op, true);
+out:
+    mpl_free(ctx, item);
+    return st;
+}
+
+/* Takes `op` off the ready ones, readies those that waited for it, and tells last readers that they are the last. */
+static void greedy_take(greedy *y, mpl_op op)
+{
+    const mpl_graph *g = y->g;
+
+    set_leaf(y, op, false);
+    for (uint32_t i = 0, n = roots_read(y, op); i < n; i++) {
+        mpl_value v = y->touched[i];
+
+        y->last_reader[v] -= op;
+        if (--y->readers[v] != 1)
+            continue;
+        y->frees[y->last_reader[v]] += g->value_bytes[v];
+        if (y->waits[y->last_reader[v]] == 0)
+            set_leaf(y, (mpl_op)y->last_reader[v], true);
+    }
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
+        mpl_value v = g->op_out[i];
+
+        for (uint32_t j = v == MPL_NONE ? 0 : g->value_use_begin[v];
+             v != MPL_NONE && j < g->value_use_begin[v + 1]; j++)
+            if (y->needed[g->value_use[j]] && --y->waits[g->value_use[j]] == 0)
+                set_leaf(y, g->value_use[j], true);
+    }
+}
+
+mpl_status mpl_order_greedy(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+    greedy y = {.g = g};
+    uint64_t live = 0, peak = 0;
+    uint32_t n = 0;
+
+    MPL_TRY(greedy_init(ctx, &y));
+    for (; y.best[1] != MPL_NONE; n++) {
+        mpl_op op = best_within(&y, peak - live);
+
+        if (op == MPL_NONE)
+            op = best_within(&y, least_made(&y));
+        live += y.makes[op];
+        peak = mpl_max_u64(peak, live);
+        live -= y.frees[op];
+        order[n] = op;
+        greedy_take(&y, op);
+    }
+    append_unneeded(g, y.needed, order, n);
+out:;
+    void *arrays[] = {y.root,  y.needed, y.counted, y.waits,   y.readers, y.last_reader, y.makes,
+                      y.frees, y.best,   y.leaf_op, y.leaf_of, y.touched, y.seen};
+    MPL_FREE_ALL(ctx, arrays);
+    return st;
+}

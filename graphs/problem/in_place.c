@@ -1,0 +1,48 @@
+/* in_place.c -- which operand an operation may overwrite. See liveness.h. */
+#include "graphs/problem/liveness.h"
+#include "graphs/orders/order_blocks.h"
+
+static bool have_common_bytes(const mpl_graph *g, const uint64_t *offset, mpl_value a, mpl_value b)
+{
+    return offset[a] < offset[b] + g->value_bytes[b] && offset[b] < offset[a] + g->value_bytes[a];
+}
+
+/* part: what else lies in the root's storage counts only where it has bytes in common with the input. */
+static bool may_be_written(const mpl_graph *g, const mpl_value *root, const uint64_t *offset, bool part,
+                           mpl_op op, uint32_t i)
+{
+    const mpl_value *in = g->op_in + g->op_in_begin[op];
+    uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
+    unsigned traits = mpl_op_table[g->op_kind[op]].traits;
+    mpl_value out = g->op_out[g->op_out_begin[op]];
+
+    if (!(traits & MPL_IN_PLACE_ANY) && (!(traits & MPL_IN_PLACE_0) || i > 0))
+        return false;
+    if (in[i] == MPL_NONE || g->value_type[in[i]] != g->value_type[out])
+        return false;
+    /* A view that is copied moves no byte: its new dims do not matter. */
+    if (!mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out]) && !(traits & MPL_VIEW))
+        return false;
+    /* The same storage read as another operand: safe where each element is read just before it is written. */
+    for (uint32_t j = 0; j < n_in; j++)
+        if (j != i && in[j] != MPL_NONE && root[in[j]] == root[in[i]] &&
+            (!part || have_common_bytes(g, offset, in[j], in[i])) &&
+            !((traits & MPL_ELEMENTWISE) && (offset == NULL || offset[in[j]] == offset[in[i]]) &&
+              mpl_shape_equal(&g->value_shape[in[j]], &g->value_shape[in[i]])))
+            return false;
+    return true;
+}
+
+bool mpl_in_place_operand(const mpl_graph *g, const mpl_value *root, const uint64_t *offset, mpl_op op,
+                          uint32_t i)
+{
+    mpl_value in = g->op_in[g->op_in_begin[op] + i];
+
+    return in != MPL_NONE && (offset == NULL || offset[in] == 0) &&
+           may_be_written(g, root, offset, false, op, i);
+}
+
+bool mpl_in_place_part(const mpl_graph *g, const mpl_alias *alias, mpl_op op, uint32_t i)
+{
+    return may_be_written(g, alias->root, alias->offset, true, op, i);
+}
