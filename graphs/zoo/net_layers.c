@@ -11,7 +11,8 @@ static mpl_value weight_of(mpl_net *net, const char *name, const char *suffix, u
 {
     char text[NAME_SIZE];
 
-    return mpl_net_add_value(net, mpl_net_full_name(net, name, suffix, text), MPL_WEIGHT, MPL_TYPE_f32, rank, dim);
+    return mpl_net_add_value(net, mpl_net_full_name(net, name, suffix, text), MPL_WEIGHT, MPL_TYPE_f32, rank,
+                             dim);
 }
 
 mpl_value mpl_net_conv(mpl_net *net, const char *name, mpl_value x, int64_t channels, mpl_window w,

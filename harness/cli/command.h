@@ -16,10 +16,10 @@ typedef struct mpl_command {
     uint32_t fewest, most;
     const char *about;
     const char *example;
-    mpl_command_run *run;
 } mpl_command;
 
 extern const mpl_command mpl_commands[MPL_N_COMMANDS];
+extern mpl_command_run *const mpl_command_runs[MPL_N_COMMANDS]; /* commands.c */
 
 #define COMMAND(name, args, fewest, most, about, example) mpl_command_run mpl_cmd_##name;
 #include "harness/cli/commands.def"

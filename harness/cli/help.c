@@ -2,13 +2,6 @@
 #include "harness/cli/command.h"
 #include "harness/cli/version.h"
 
-const mpl_command mpl_commands[MPL_N_COMMANDS] = {
-#define COMMAND(name, args, fewest, most, about, example)                                                    \
-    {#name, args, fewest, most, about, example, mpl_cmd_##name},
-#include "harness/cli/commands.def"
-#undef COMMAND
-};
-
 void mpl_help(FILE *to)
 {
     fprintf(to, "memplan plans the memory of neural networks, checks the plans, runs them and measures.\n\n");

@@ -54,7 +54,7 @@ static mpl_status dispatch(mpl_ctx *ctx, int argc, char **argv, mpl_options *opt
     if (options->help)
         mpl_help_command(stdout, (mpl_command_id)command);
     else
-        st = mpl_commands[command].run(ctx, options);
+        st = mpl_command_runs[command](ctx, options);
 out:
     return st;
 }

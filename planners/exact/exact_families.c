@@ -20,8 +20,8 @@
 #define MAX_PAIRS       20000
 #define REPAIR_PATIENCE 50 /* placements in a row that repair nothing */
 
-extern const mpl_planner mpl_planner_exact, mpl_planner_greedy_size, mpl_planner_greedy_breadth,
-    mpl_planner_best_fit, mpl_planner_first_fit;
+extern const mpl_planner mpl_planner_greedy_size, mpl_planner_greedy_breadth, mpl_planner_best_fit,
+    mpl_planner_first_fit;
 
 /* `to` begins at least `distance` behind the family whose list it is in. */
 typedef struct arc {
@@ -533,6 +533,7 @@ out:
 typedef struct first {
     mpl_run *run;
     const mpl_problem *p;
+    mpl_exact_solver *solve; /* of whole families */
     mpl_exact_effort *effort;
     mpl_plan *trial;
     uint64_t *offset;    /* of the best plan, pool by pool */
@@ -624,13 +625,9 @@ static mpl_status plan_whole(first *f)
     uint32_t *into = NULL;
     mpl_run part = *f->run;
     mpl_watch quiet = {.stop = f->run->watch != NULL ? f->run->watch->stop : NULL};
-    static const char *const no_proof[] = {"proof", "0"};
 
     part.watch = &quiet;
     part.start_offsets = NULL;
-    part.n_params = 1;
-    part.param_key = no_proof;
-    part.param_value = no_proof + 1;
     part.ticks = 0;
     part.budget_ticks = mpl_min_u64(limit / 4, left);
     if (part.deadline_ns != INT64_MAX)
@@ -638,7 +635,7 @@ static mpl_status plan_whole(first *f)
     MPL_TRY(mpl_new(part.ctx, into, f->p->n));
     MPL_TRY(mpl_problem_hull(part.ctx, f->p, &hull, into));
     MPL_TRY(mpl_plan_new(part.ctx, hull, &plan));
-    st = mpl_planner_exact.plan(&part, hull, plan);
+    st = f->solve(&part, hull, false, false, plan);
     f->effort->ticks += part.ticks;
     if (st == MPL_ELIMIT || (st == MPL_OK && plan->claim == MPL_INFEASIBLE)) {
         st = MPL_OK;
@@ -677,11 +674,11 @@ out:
     return st;
 }
 
-mpl_status mpl_exact_families_first(mpl_run *run, const mpl_problem *p, mpl_exact_effort *effort,
-                                    uint64_t *offset)
+mpl_status mpl_exact_families_first(mpl_run *run, const mpl_problem *p, mpl_exact_solver *solve,
+                                    mpl_exact_effort *effort, uint64_t *offset)
 {
     mpl_status st = MPL_OK;
-    first f = {.run = run, .p = p, .effort = effort, .offset = offset};
+    first f = {.run = run, .p = p, .solve = solve, .effort = effort, .offset = offset};
 
     MPL_TRY(mpl_plan_new(run->ctx, p, &f.trial));
     MPL_TRY(mpl_new(run->ctx, f.height, p->n_pools));

@@ -8,8 +8,6 @@
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/fold_pairs.h"
 
-extern const mpl_planner mpl_planner_exact;
-
 static bool has_pairs(const mpl_problem *p, uint32_t pool)
 {
     for (uint32_t i = 0; i < p->n_in_place; i++)
@@ -68,19 +66,15 @@ static mpl_status plan_easier(mpl_run *run, const mpl_problem *p, const mpl_prob
     mpl_plan *plan = NULL;
     mpl_run part = *run;
     mpl_watch quiet = {.stop = run->watch != NULL ? run->watch->stop : NULL}; /* its bound is not that of p */
-    static const char *const no_proof[] = {"proof", "0"};
     uint64_t share = into != NULL && first_is_all(p) ? 1 : 4;
 
     part.watch = &quiet;
     part.start_offsets = NULL; /* a plan of another problem */
-    part.n_params = 1;
-    part.param_key = no_proof;
-    part.param_value = no_proof + 1;
     MPL_TRY(mpl_plan_new(run->ctx, easier, &plan));
     part.budget_ticks = effort->tick_limit / share;
     if (run->deadline_ns != INT64_MAX)
         part.deadline_ns = mpl_clock_ns() + (run->deadline_ns - mpl_clock_ns()) / (int64_t)share;
-    st = mpl_planner_exact.plan(&part, easier, plan);
+    st = mpl_exact_plan(&part, easier, false, false, plan);
     effort->ticks += part.ticks;
     if (st != MPL_ELIMIT)
         MPL_TRY(st);
@@ -345,8 +339,9 @@ out:
     return st;
 }
 
-mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs,
-                             mpl_exact_effort *effort, mpl_plan *out)
+/* A problem with a partial order, gaps, in-place pairs or families. */
+static mpl_status plan_general(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs,
+                               mpl_exact_effort *effort, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     uint32_t failed = 0;
@@ -357,7 +352,7 @@ mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, 
         goto out;
     out->claim = MPL_OPTIMAL;
     if (p->inside != NULL)
-        MPL_TRY(mpl_exact_families_first(run, p, effort, out->offset));
+        MPL_TRY(mpl_exact_families_first(run, p, mpl_exact_plan, effort, out->offset));
     else if (p->n_in_place > 0)
         MPL_TRY(plan_first(run, p, effort, out));
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
@@ -367,6 +362,19 @@ mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, 
         failed = fits && out->claim == MPL_INFEASIBLE ? pool : failed;
     }
     MPL_TRY(prove(run->ctx, p, failed, proofs, effort, out));
+out:
+    return st;
+}
+
+mpl_status mpl_exact_plan(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_exact_effort effort = mpl_exact_begin(run);
+
+    if (p->before == NULL && p->gap_begin == NULL && p->inside == NULL && p->n_in_place == 0)
+        return mpl_exact_serial(run, p, minimise, proofs, out);
+    MPL_TRY(plan_general(run, p, minimise, proofs, &effort, out));
+    MPL_TRY(mpl_exact_end(run, &effort, out));
 out:
     return st;
 }

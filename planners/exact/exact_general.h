@@ -8,6 +8,7 @@
 #ifndef MPL_EXACT_GENERAL_H
 #define MPL_EXACT_GENERAL_H
 
+#include "planners/exact/exact.h"
 #include "planners/place/bodies.h"
 
 /* ---- cliques --------------------------------------------------------------------------------------------- */
@@ -99,10 +100,9 @@ mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodi
 
 /* ---- the planner ------------------------------------------------------------------------------------------- */
 
-/* A problem with a partial order, or with in-place pairs: out's offsets, claim and bound of pool 0; with `proofs` the refutation
- * of what no set of buffers proves, if the effort allows. */
-mpl_status mpl_exact_general(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs,
-                             mpl_exact_effort *effort, mpl_plan *out);
+/* The effort that a run allows, and what came of it (exact_serial.c). */
+mpl_exact_effort mpl_exact_begin(const mpl_run *run);
+mpl_status mpl_exact_end(mpl_run *run, const mpl_exact_effort *effort, mpl_plan *out);
 
 /* Whether two fixed places break the rules by themselves: then out claims `infeasible`, with the refutation. O(fixed^2). */
 mpl_status mpl_exact_clash(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *out, bool *clash);
@@ -110,13 +110,13 @@ mpl_status mpl_exact_clash(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *out, bo
 #define MPL_EXACT_PAIRS_MOST                                                                                 \
     1000 /* buffers of a pool; with more, pairs are taken up as the first plan has them */
 
-/* The same as mpl_exact_general for one pool with in-place pairs, taken up or not: offset[] of the pool's buffers, of *height, is improved
+/* The same as mpl_exact_plan for one pool with in-place pairs, taken up or not: offset[] of the pool's buffers, of *height, is improved
  * until `enough`; *bound is raised by what is proved. */
 mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough, uint64_t most,
                            mpl_exact_effort *effort, uint64_t *offset, uint64_t *height, uint64_t *bound);
-/* Families (exact_families.c): a first plan of all pools, offset[n]; then, of a pool that has some, as above. */
-mpl_status mpl_exact_families_first(mpl_run *run, const mpl_problem *p, mpl_exact_effort *effort,
-                                    uint64_t *offset);
+/* Families (exact_families.c): a first plan of all pools, offset[n], where `solve` plans whole families; then, of a pool that has some, as above. */
+mpl_status mpl_exact_families_first(mpl_run *run, const mpl_problem *p, mpl_exact_solver *solve,
+                                    mpl_exact_effort *effort, uint64_t *offset);
 mpl_status mpl_exact_families(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough,
                               uint64_t most, mpl_exact_effort *effort, uint64_t *offset, uint64_t *height,
                               uint64_t *bound);

@@ -70,8 +70,9 @@ typedef struct mpl_exact_trail {
     mpl_len old;
 } mpl_exact_trail;
 
-/* Writes down what a refutation rests on. See exact_proof.c. */
+/* Told that the filter of `section` raises item i to `est`, before it is rounded up: exact_proof.c writes it down. */
 typedef struct mpl_exact_prover mpl_exact_prover;
+typedef void mpl_exact_observer(mpl_exact_prover *prover, int32_t section, int32_t i, mpl_len est);
 
 /* A node of the search. Its meaning is only this: the items not yet placed lie somewhere at or above their est. */
 typedef struct mpl_exact_state {
@@ -101,9 +102,10 @@ typedef struct mpl_exact_state {
     mpl_len *end_size; /* [longest section] */
     mpl_len
         filter_slack; /* the filter works where a section may waste no more than this; < 0: nowhere [unit] */
-    uint32_t filter_sweeps;   /* over changed sections, in one settling */
-    uint64_t ticks;           /* items looked at */
-    mpl_exact_prover *prover; /* NULL: nobody writes */
+    uint32_t filter_sweeps;     /* over changed sections, in one settling */
+    uint64_t ticks;             /* items looked at */
+    mpl_exact_observer *raised; /* NULL: nobody is told */
+    mpl_exact_prover *prover;
 } mpl_exact_state;
 
 mpl_status mpl_exact_state_new(mpl_ctx *ctx, const mpl_exact_case *c, mpl_exact_state **out);
@@ -324,7 +326,5 @@ uint64_t mpl_exact_part_height_below(const mpl_exact_part *part, uint64_t bytes)
  * the effort ended, or the proof is full. part->buffer are the ids in the text. */
 mpl_status mpl_exact_part_prove(const mpl_exact_part *part, uint64_t cap, mpl_exact_effort *effort,
                                 mpl_proof *proof, mpl_exact_verdict *verdict);
-/* The filter of `section` raises item i to `est`, before it is rounded up. */
-void mpl_exact_prove_raise(mpl_exact_prover *prover, int32_t section, int32_t i, mpl_len est);
 
 #endif

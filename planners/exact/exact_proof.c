@@ -42,7 +42,7 @@ static uint32_t id(const prover *w, int32_t i)
     return w->part->buffer[w->c->item[i]];
 }
 
-void mpl_exact_prove_raise(mpl_exact_prover *w, int32_t section, int32_t i, mpl_len est)
+static void write_raise(mpl_exact_prover *w, int32_t section, int32_t i, mpl_len est)
 {
     mpl_proof_add(w->proof, 'r', id(w, i), w->set[section], (uint64_t)est * w->part->unit);
 }
@@ -263,6 +263,7 @@ static mpl_status open_prover(prover *w, const mpl_exact_part *part, const struc
     MPL_TRY(mpl_new(w->ctx, w->set, (size_t)w->c->n_sections));
     w->q.rank = w->rank;
     w->q.pick = (mpl_exact_pick)member->pick;
+    w->x->raised = write_raise;
     w->x->prover = w;
 out:
     return st;

@@ -19,8 +19,6 @@
 #define MAX_LAPS       64    /* node limits of 10^11 a body */
 #define NOISE_PER_LAP  4     /* places that candidates move at random */
 
-extern const mpl_planner mpl_planner_exact;
-
 enum { BY_SIZE, BY_LOAD, BY_AREA, N_ORDERS };
 
 static const struct member {
@@ -30,8 +28,6 @@ static const struct member {
     {BY_LOAD, MPL_PICK_SCORE_TIGHT}, {BY_AREA, MPL_PICK_TIGHT},      {BY_SIZE, MPL_PICK_SCORE_LOW},
     {BY_SIZE, MPL_PICK_LOW},         {BY_LOAD, MPL_PICK_SCORE_HIGH}, {BY_AREA, MPL_PICK_LOW},
 };
-
-static const char *const no_proof[] = {"proof", "0"};
 
 typedef enum kind { LEAF, DOMINATED, COMPONENTS, JOIN } kind;
 
@@ -485,16 +481,13 @@ static mpl_status search_serial(solver *s, part *t, uint64_t goal, uint32_t lap,
         p->pool_capacity[0] = goal;
     MPL_TRY(mpl_plan_new(s->ctx, p, &plan));
     mpl_run_init(&run, s->ctx);
-    run.n_params = 1;
-    run.param_key = no_proof;
-    run.param_value = no_proof + 1;
     run.seed = s->effort->seed + lap;
     run.deadline_ns = s->effort->deadline_ns;
     run.n_threads = s->effort->n_threads;
     run.watch = &quiet;
     run.budget_ticks = mpl_min_u64(s->effort->tick_limit - s->effort->ticks, ((uint64_t)b->n * 200000)
                                                                                  << (lap < 20 ? lap : 20));
-    st = mpl_planner_exact.plan(&run, p, plan);
+    st = mpl_exact_serial(&run, p, false, false, plan);
     s->effort->ticks += run.ticks;
     s->effort->by_clock = s->effort->by_clock || run.stopped_by_clock;
     if (st == MPL_ELIMIT)

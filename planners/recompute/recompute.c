@@ -25,7 +25,7 @@ static mpl_status choose_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_prob
     if (st == MPL_OK)
         mpl_free(ctx, *run);
     MPL_TRY(st == MPL_EINPUT || st == MPL_ELIMIT ? MPL_OK : st);
-    MPL_TRY(mpl_recompute_exact(ctx, g, options, budget, n, run, found));
+    MPL_TRY(mpl_recompute_exact(ctx, g, options, mpl_recompute_round, budget, n, run, found));
     if (searched.has_bound && found->claim != MPL_RECOMPUTE_OPTIMAL) {
         found->bound_work = mpl_max_u64(found->bound_work, searched.bound_work);
         found->has_bound = true;

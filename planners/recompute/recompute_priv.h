@@ -90,9 +90,14 @@ mpl_status mpl_recompute_game(mpl_ctx *ctx, const mpl_graph *g, const mpl_proble
                               mpl_game_rule rule, uint64_t budget, uint32_t *n, mpl_op **run,
                               mpl_recompute_found *found);
 
+/* As a method's choose(). */
+typedef mpl_status mpl_recompute_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                                        uint64_t budget, uint32_t *n, mpl_op **run,
+                                        mpl_recompute_found *found);
+mpl_recompute_choose mpl_recompute_round;
+/* The integer program, which looks only for what is better than the run of `start`. */
 mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found);
-mpl_status mpl_recompute_round(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found);
+                               mpl_recompute_choose *start, uint64_t budget, uint32_t *n, mpl_op **run,
+                               mpl_recompute_found *found);
 
 #endif

@@ -367,11 +367,11 @@ typedef struct known {
 } known;
 
 static mpl_status find_known(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                             uint64_t budget, known *k)
+                             mpl_recompute_choose *start, uint64_t budget, known *k)
 {
     mpl_rerun_facts facts = {0};
     uint64_t peak;
-    mpl_status st = mpl_recompute_round(ctx, g, options, budget, &k->n, &k->run, &k->found);
+    mpl_status st = start(ctx, g, options, budget, &k->n, &k->run, &k->found);
 
     if (st == MPL_OK)
         st = mpl_rerun_peak(ctx, g, k->n, k->run, options, &peak, &facts);
@@ -407,7 +407,8 @@ static mpl_status take_known(mpl_ctx *ctx, const mpl_graph *g, uint64_t budget, 
 }
 
 mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                               uint64_t budget, uint32_t *n, mpl_op **run, mpl_recompute_found *found)
+                               mpl_recompute_choose *start, uint64_t budget, uint32_t *n, mpl_op **run,
+                               mpl_recompute_found *found)
 {
     mpl_status st = MPL_OK;
     mpl_stage_model m = {0};
@@ -428,7 +429,7 @@ mpl_status mpl_recompute_exact(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
                  "graph '%s' has %" PRIu32 " operations; the integer program takes %d: method round", g->name,
                  m.n, MOST_GROUPS);
     found->n_groups = m.n;
-    MPL_TRY(find_known(ctx, g, options, budget, &k));
+    MPL_TRY(find_known(ctx, g, options, start, budget, &k));
     MPL_TRY(program_init(&p, budget));
     if (k.run != NULL)
         MPL_TRY(cut_off(&p, k.work));

@@ -6,10 +6,9 @@
 #include "planners/spill/spill_priv.h"
 
 #include "graphs/problem/before.h"
+#include "planners/exact/exact.h"
 #include "planners/place/placement.h"
 #include "planners/place/sort.h"
-
-extern const mpl_planner mpl_planner_exact;
 
 enum {
     MAX_CLIQUES = 64,
@@ -516,20 +515,16 @@ out:
 static mpl_status decide(mpl_spill *s, const mpl_problem *q, mpl_plan *plan, mpl_spill_verdict *verdict)
 {
     mpl_status st = MPL_OK;
-    static const char *const no_proof[] = {"proof", "0"};
     mpl_watch quiet = {.stop = s->run->watch != NULL ? s->run->watch->stop : NULL};
     mpl_run run = *s->run;
 
     run.watch = &quiet;
-    run.n_params = 1;
-    run.param_key = no_proof;
-    run.param_value = no_proof + 1;
     run.n_threads = 1;
     run.start_offsets = NULL; /* a plan of another problem */
     run.ticks = 0;
     run.stopped_by_clock = false;
     run.budget_ticks = mpl_min_u64(s->call_limit, s->tick_limit - s->ticks);
-    st = mpl_planner_exact.plan(&run, q, plan);
+    st = mpl_exact_plan(&run, q, false, false, plan);
     s->ticks += run.ticks;
     s->by_clock |= run.stopped_by_clock;
     if (st == MPL_OK)

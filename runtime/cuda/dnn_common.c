@@ -5,7 +5,6 @@
 
 #include "runtime/cuda/dnn_priv.h"
 
-
 bool mpl_dnn_tensor(const mpl_dnn_maker *m, cudnnTensorDescriptor_t *t, uint32_t n, const int64_t *dim)
 {
     int size[MPL_DNN_DIMS] = {1, 1, 1, 1, 1}, stride[MPL_DNN_DIMS], whole = 1, rank = n < 4 ? 4 : (int)n;

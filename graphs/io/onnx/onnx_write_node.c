@@ -4,7 +4,7 @@
 #include "graphs/io/onnx/onnx_write_priv.h"
 #include "graphs/ops/matrix/conv.h"
 
-#define MOST_INPUTS 8         /* of an operator whose inputs become attributes */
+#define MOST_INPUTS 8 /* of an operator whose inputs become attributes */
 
 uint32_t onnx_count_attrs(const mpl_graph *g, mpl_op op)
 {

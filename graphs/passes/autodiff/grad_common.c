@@ -66,7 +66,8 @@ void mpl_grad_fail(mpl_grad *d, const char *why)
                          mpl_op_table[d->g->op_kind[d->op]].name, why);
 }
 
-mpl_value mpl_grad_constant(mpl_grad *d, const char *base, mpl_type type, const mpl_shape *shape, double number)
+mpl_value mpl_grad_constant(mpl_grad *d, const char *base, mpl_type type, const mpl_shape *shape,
+                            double number)
 {
     char text[NAME_SIZE];
     uint64_t element = 0;
@@ -103,7 +104,7 @@ mpl_value mpl_grad_dy(mpl_grad *d, uint32_t i)
 }
 
 void mpl_grad_add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
-                   const mpl_attr *attr, uint32_t n, const char *const *name, mpl_value *out)
+                     const mpl_attr *attr, uint32_t n, const char *const *name, mpl_value *out)
 {
     uint32_t first = 0;
 

@@ -1,0 +1,590 @@
+/* exact_serial.c -- the complete search of a serial problem: lifetimes without gaps, no pairs, no families. See exact.h.
+ *
+ * Most problems are solved by a heuristic that meets the bound. Else each part of a pool that time connects is searched
+ * at the height of the bound first, which nearly always has a plan; where it has none, that is proved and the bound rises.
+ * Between proved and found height the search goes on, halving what is left. Once, and first where sizes are ragged, orders
+ * of placement are searched as under a partial order (arena.c). */
+#include "planners/exact/exact_general.h"
+
+#include "graphs/problem/bounds/bounds.h"
+#include "planners/place/placement.h"
+#include "planners/place/sort.h"
+
+#define DEFAULT_TICKS UINT64_C(8000000000) /* some 20 seconds */
+
+typedef struct solver {
+    mpl_run *run;
+    const mpl_problem *p; /* without pairs */
+    uint64_t *offset;     /* [p->n] best plan known [byte] */
+    mpl_exact_part *part; /* all pools' parts, pool by pool */
+    uint32_t *pool;       /* [n_parts] */
+    uint32_t n_parts;
+    mpl_exact_effort effort;
+    uint64_t told_height, told_bound; /* of pool 0, as the caller knows them [byte] */
+    bool minimise;                    /* go on below a capacity */
+    bool proofs;                      /* write refutations down: then solve takes a place for one */
+} solver;
+
+/* ---- parts of the pools ---------------------------------------------------------------------------------------- */
+
+static mpl_status add_part(solver *s, uint32_t pool, const mpl_buffer *buffer, uint32_t n)
+{
+    mpl_status st = MPL_OK;
+    mpl_buffer *own = NULL;
+
+    MPL_TRY(mpl_new(s->run->ctx, own, n));
+    memcpy(own, buffer, n * sizeof *own);
+    s->pool[s->n_parts] = pool;
+    st = mpl_exact_part_init(s->run->ctx, s->p, own, n, &s->part[s->n_parts++]);
+out:
+    return st;
+}
+
+/* Cuts each pool where no buffer lives on. */
+static mpl_status make_parts(solver *s)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = s->run->ctx;
+    const mpl_problem *p = s->p;
+    mpl_buffer *order = NULL;
+    uint64_t *key = NULL;
+    uint32_t begin = 0, death = 0;
+
+    MPL_TRY(mpl_new(ctx, order, p->n));
+    MPL_TRY(mpl_new(ctx, key, p->n));
+    MPL_TRY(mpl_new(ctx, s->part, p->n));
+    MPL_TRY(mpl_new(ctx, s->pool, p->n));
+    mpl_ids_ascending(p->n, order);
+    for (mpl_buffer b = 0; b < p->n; b++)
+        key[b] = (uint64_t)p->pool[b] << 32 | p->birth[b];
+    MPL_TRY(mpl_sort_ids(ctx, p->n, order, key));
+    for (uint32_t i = 0; i < p->n; i++) {
+        mpl_buffer b = order[i];
+
+        if (i > begin && (p->pool[b] != p->pool[order[begin]] || p->birth[b] >= death)) {
+            MPL_TRY(add_part(s, p->pool[order[begin]], order + begin, i - begin));
+            begin = i;
+        }
+        death = i == begin || p->death[b] > death ? p->death[b] : death;
+    }
+    if (p->n > 0)
+        MPL_TRY(add_part(s, p->pool[order[begin]], order + begin, p->n - begin));
+out:
+    mpl_free(ctx, order);
+    mpl_free(ctx, key);
+    return st;
+}
+
+/* Takes over what is better than what each part has. */
+static void offer(solver *s, const uint64_t *offset)
+{
+    for (uint32_t k = 0; k < s->n_parts; k++) {
+        mpl_exact_part *part = &s->part[k];
+        uint64_t height = 0;
+
+        for (uint32_t i = 0; i < part->n; i++)
+            height = mpl_max_u64(height, offset[part->buffer[i]] + part->item[i].bytes);
+        if (part->height != 0 && height >= part->height)
+            continue;
+        part->height = height;
+        for (uint32_t i = 0; i < part->n; i++)
+            part->offset[i] = offset[part->buffer[i]];
+    }
+}
+
+/* ---- heights --------------------------------------------------------------------------------------------------- */
+
+/* What a pool needs at least, as proved; what it needs as planned. */
+static uint64_t pool_bound(const solver *s, uint32_t pool)
+{
+    uint64_t bound = 0;
+
+    for (uint32_t k = 0; k < s->n_parts; k++)
+        if (s->pool[k] == pool)
+            bound = mpl_max_u64(bound, s->part[k].bound);
+    return bound;
+}
+
+static uint64_t pool_height(const solver *s, uint32_t pool)
+{
+    uint64_t height = 0;
+
+    for (uint32_t k = 0; k < s->n_parts; k++)
+        if (s->pool[k] == pool)
+            height = mpl_max_u64(height, s->part[k].height);
+    return height;
+}
+
+/* Tells the caller of what has become better. */
+static void report(solver *s)
+{
+    const mpl_watch *watch = s->run->watch;
+    uint64_t height = pool_height(s, 0), bound = pool_bound(s, 0);
+
+    if (watch == NULL || watch->progress == NULL || (height == s->told_height && bound == s->told_bound))
+        return;
+    s->told_height = height;
+    s->told_bound = bound;
+    watch->progress(watch->arg, height, bound);
+}
+
+/* The height at which nothing more is to be gained. */
+static uint64_t goal(const solver *s, uint32_t pool)
+{
+    uint64_t bound = mpl_run_enough(s->run, pool_bound(s, pool)), capacity = s->p->pool_capacity[pool];
+
+    bound = mpl_min_u64(bound, mpl_max_u64(capacity, pool_bound(s, pool)));
+    return !s->minimise && capacity != MPL_NO_CAPACITY && capacity > bound ? capacity : bound;
+}
+
+static bool budget_left(const solver *s)
+{
+    return !s->effort.by_clock && s->effort.ticks < s->effort.tick_limit;
+}
+
+/* ---- heuristics ------------------------------------------------------------------------------------------------ */
+
+#define REPAIR_N        2000 /* buffers of a part from which on the orders are repaired */
+#define REPAIR_PATIENCE 50   /* placements in a row that repair nothing */
+
+/* First the buffers that stand high in the key; ties go to the longer lifetime. */
+static const struct greedy {
+    enum { BY_SIZE, BY_AREA, BY_LIFETIME, BY_PEAK } key;
+    mpl_fit fit;
+} greedies[] = {
+    {BY_SIZE, MPL_FIT_LOWEST},
+    {BY_AREA, MPL_FIT_LOWEST},
+    {BY_LIFETIME, MPL_FIT_LOWEST},
+    {BY_PEAK, MPL_FIT_BEST},
+};
+
+enum { N_GREEDIES = sizeof greedies / sizeof *greedies };
+
+/* One placement after another. */
+typedef struct greed {
+    mpl_plan *plan;
+    mpl_buffer *order, *next; /* [n] */
+    uint64_t *key;            /* [n] */
+    uint32_t *peak;           /* [n_pools] the heaviest step */
+} greed;
+
+static uint64_t greedy_key(const mpl_problem *p, const greed *g, mpl_buffer b, int kind)
+{
+    uint64_t lifetime = p->death[b] - p->birth[b], area;
+    uint32_t peak = g->peak[p->pool[b]];
+
+    if (kind == BY_SIZE)
+        return p->bytes[b];
+    if (kind == BY_LIFETIME)
+        return lifetime;
+    if (kind == BY_PEAK)
+        return p->birth[b] <= peak && peak < p->death[b];
+    return mpl_mul_bytes(lifetime, p->bytes[b], &area) ? area : UINT64_MAX;
+}
+
+static bool all_done(const solver *s)
+{
+    bool done = true;
+
+    for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
+        done = done && pool_height(s, pool) <= goal(s, pool);
+    return done;
+}
+
+static mpl_status place(solver *s, greed *g, mpl_fit fit)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = s->p->n;
+
+    MPL_TRY(mpl_place_all(s->run, s->p, g->order, fit, g->plan));
+    offer(s, g->plan->offset);
+    s->effort.ticks += (uint64_t)n * (16 + n / 64);
+    s->effort.by_clock = mpl_run_late(s->run);
+out:
+    return st;
+}
+
+/* Who ends too high may choose before all others the next time, until that has long repaired nothing. */
+static mpl_status repair(solver *s, greed *g, mpl_fit fit)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = s->p;
+    uint64_t best = UINT64_MAX;
+
+    for (uint32_t idle = 0; idle < REPAIR_PATIENCE && budget_left(s) && !all_done(s); idle++) {
+        uint64_t high = 0;
+        uint32_t n = 0;
+
+        for (int late = 0; late < 2; late++)
+            for (uint32_t i = 0; i < p->n; i++) {
+                mpl_buffer b = g->order[i];
+                uint64_t end = g->plan->offset[b] + p->bytes[b], most = goal(s, p->pool[b]);
+
+                high = end > most ? mpl_max_u64(high, end - most) : high;
+                if ((end <= most) == late)
+                    g->next[n++] = b;
+            }
+        memcpy(g->order, g->next, p->n * sizeof *g->order);
+        idle = high < best ? 0 : idle;
+        best = mpl_min_u64(best, high);
+        MPL_TRY(place(s, g, fit));
+    }
+out:
+    return st;
+}
+
+/* Simple orders; with `repairs`, what comes of each is repaired, the last first: on large problems it comes closest. */
+static mpl_status try_greedy(solver *s, bool repairs)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = s->run->ctx;
+    const mpl_problem *p = s->p;
+    greed g = {0};
+
+    MPL_TRY(mpl_plan_new(ctx, p, &g.plan));
+    MPL_TRY(mpl_new(ctx, g.order, p->n));
+    MPL_TRY(mpl_new(ctx, g.next, p->n));
+    MPL_TRY(mpl_new(ctx, g.key, p->n));
+    MPL_TRY(mpl_new(ctx, g.peak, p->n_pools));
+    for (uint32_t pool = 0; pool < p->n_pools; pool++) {
+        uint64_t live;
+
+        MPL_TRY(mpl_peak_live(ctx, p, pool, &live, NULL, &g.peak[pool]));
+    }
+    for (size_t i = 0; i < N_GREEDIES; i++) {
+        const struct greedy *one = &greedies[repairs ? N_GREEDIES - 1 - i : i];
+
+        mpl_ids_ascending(p->n, g.order);
+        for (int second = 1; second >= 0; second--) {
+            for (mpl_buffer b = 0; b < p->n; b++)
+                g.key[b] = UINT64_MAX - greedy_key(p, &g, b, second ? BY_LIFETIME : (int)one->key);
+            MPL_TRY(mpl_sort_ids(ctx, p->n, g.order, g.key));
+        }
+        MPL_TRY(place(s, &g, one->fit));
+        if (repairs)
+            MPL_TRY(repair(s, &g, one->fit));
+        if (!budget_left(s) || all_done(s))
+            break;
+    }
+out:
+    mpl_plan_free(ctx, g.plan);
+    mpl_free(ctx, g.order);
+    mpl_free(ctx, g.next);
+    mpl_free(ctx, g.key);
+    mpl_free(ctx, g.peak);
+    return st;
+}
+
+/* ---- search ------------------------------------------------------------------------------------------------------ */
+
+#define MERGE_N     32    /* items of a part from which on merging comes before searching */
+#define FIRST_TICKS 12000 /* of the one run that comes before all else, for each item */
+#define MERGE_TICKS 20000 /* of a run for each item; doubled with every other lap */
+#define MERGE_RUNS  2     /* of lap 0; doubled with each */
+#define MERGE_LAPS  6
+#define ARENA_TICKS 4000 /* of the search over orders, for each item */
+#define ARENA_MOST  2000 /* items of a part that it takes */
+#define BEAM_SHARE  8    /* what beams at the goal may cost, in costs of the rest of the search */
+
+static mpl_status merge(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t runs, uint64_t ticks,
+                        mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    uint64_t before = s->effort.ticks;
+
+    *verdict = MPL_EXACT_STOPPED;
+    if (s->effort.tick_limit < before || s->effort.tick_limit - before < FIRST_TICKS * (uint64_t)part->n)
+        return MPL_OK; /* a run cannot stop before all is merged once: what is left would not pay for it */
+    MPL_TRY(mpl_exact_part_merge(part, cap, runs, ticks * part->n, &s->effort, verdict));
+    part->search_ticks += s->effort.ticks - before;
+out:
+    return st;
+}
+
+static mpl_status merge_in_lap(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t lap,
+                               mpl_exact_verdict *verdict)
+{
+    uint32_t level = lap < MERGE_LAPS ? lap : MERGE_LAPS;
+
+    return merge(s, part, cap, MERGE_RUNS << level, (uint64_t)MERGE_TICKS << level / 2, verdict);
+}
+
+/* Between the goal and the height of a part: bisection, where an attempt that is stopped counts as a failure. */
+static mpl_status descend(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
+{
+    mpl_status st = MPL_OK;
+    uint64_t low = goal(s, pool), middle;
+
+    while (budget_left(s) && low < part->height) {
+        mpl_exact_verdict verdict;
+        uint64_t before = s->effort.ticks;
+
+        middle = mpl_exact_part_height_below(part, low + (part->height - low) / 2);
+        if (middle <= low)
+            middle = mpl_exact_part_height_above(part, low + 1);
+        if (middle >= part->height)
+            break;
+        MPL_TRY(merge_in_lap(s, part, middle, lap, &verdict));
+        if (verdict == MPL_EXACT_STOPPED && (lap % 2 != 0 || s->effort.ticks == before))
+            MPL_TRY(mpl_exact_part_try(part, middle, lap, &s->effort, &verdict));
+        if (verdict == MPL_EXACT_STOPPED && lap % 2 != 0)
+            MPL_TRY(mpl_exact_part_beam(part, middle, lap - 1, &s->effort, &verdict));
+        report(s);
+        if (verdict != MPL_EXACT_FOUND)
+            low = mpl_max_u64(middle, goal(s, pool));
+    }
+out:
+    return st;
+}
+
+/* Beams at the goal, as long as they cost no more than their share. */
+static mpl_status run_beams(solver *s, uint32_t pool, mpl_exact_part *part)
+{
+    mpl_status st = MPL_OK;
+    mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
+
+    while (verdict == MPL_EXACT_STOPPED && budget_left(s) && part->height > goal(s, pool) &&
+           part->beam_ticks / BEAM_SHARE <= part->search_ticks) {
+        uint64_t ticks = s->effort.ticks;
+
+        MPL_TRY(mpl_exact_part_beam(part, goal(s, pool), part->beam_stage++, &s->effort, &verdict));
+        part->beam_ticks += s->effort.ticks - ticks + 1;
+        report(s);
+    }
+out:
+    return st;
+}
+
+/* A little search over orders: it knows nothing of time, and finds what the searches by sections walk past. */
+static mpl_status try_arena(solver *s, uint32_t pool, mpl_exact_part *part, mpl_exact_verdict *verdict)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = s->run->ctx;
+    mpl_bodies *b = NULL;
+    uint32_t *body = NULL, n = part->n, n_words = n / 64 + (n % 64 != 0);
+    uint64_t *rival = NULL, limit = s->effort.tick_limit, more = (uint64_t)n * ARENA_TICKS;
+
+    if (n > ARENA_MOST || s->effort.ticks >= limit || limit - s->effort.ticks < more)
+        return MPL_OK;
+    MPL_TRY(mpl_new(ctx, body, n));
+    MPL_TRY(mpl_new(ctx, rival, (size_t)n * n_words));
+    mpl_ids_ascending(n, body);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (mpl_conflict(s->p, part->buffer[i], part->buffer[j])) {
+                mpl_bit_add(rival + (size_t)i * n_words, j);
+                mpl_bit_add(rival + (size_t)j * n_words, i);
+            }
+    MPL_TRY(mpl_bodies_new_take(ctx, s->p, part->buffer, body, n, &rival, &b));
+    s->effort.tick_limit = s->effort.ticks + more;
+    s->effort.ticks += (uint64_t)n * n / 4;
+    st = mpl_arena_search(ctx, b, goal(s, pool), &s->effort, part->offset, &part->height);
+    s->effort.tick_limit = limit;
+    if (part->height <= goal(s, pool))
+        *verdict = MPL_EXACT_FOUND;
+out:
+    mpl_bodies_free(ctx, b);
+    mpl_free(ctx, body);
+    mpl_free(ctx, rival);
+    return st;
+}
+
+/* Whether some sizes are no multiples of the unit: then it matters who is at the top, which the searches by sections
+ * learn last. */
+static bool is_ragged(const mpl_exact_part *part)
+{
+    bool ragged = false;
+
+    for (uint32_t i = 0; i < part->n; i++)
+        ragged = ragged || part->item[i].bytes % part->unit != 0;
+    return ragged;
+}
+
+static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
+{
+    mpl_status st = MPL_OK;
+    uint64_t capacity = s->p->pool_capacity[pool];
+    mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
+    bool arena_first = lap == 0 && part->n >= MERGE_N && is_ragged(part);
+
+    if (part->height <= goal(s, pool))
+        return MPL_OK;
+    if (arena_first)
+        MPL_TRY(try_arena(s, pool, part, &verdict));
+    report(s);
+    if (verdict == MPL_EXACT_FOUND)
+        return MPL_OK;
+    MPL_TRY(mpl_exact_part_perfect(part, goal(s, pool), lap, &s->effort, &verdict));
+    if (verdict != MPL_EXACT_FOUND && lap > 0)
+        MPL_TRY(merge_in_lap(s, part, goal(s, pool), lap, &verdict));
+    else if (verdict != MPL_EXACT_FOUND && part->n >= MERGE_N)
+        MPL_TRY(merge(s, part, goal(s, pool), 1, FIRST_TICKS, &verdict));
+    report(s);
+    if (verdict == MPL_EXACT_FOUND)
+        return MPL_OK;
+    verdict = MPL_EXACT_FAILED;
+    while (verdict == MPL_EXACT_FAILED && budget_left(s) && part->height > goal(s, pool) &&
+           part->bound <= capacity) {
+        MPL_TRY(mpl_exact_part_try(part, goal(s, pool), lap, &s->effort, &verdict));
+        report(s);
+    }
+    if (verdict == MPL_EXACT_STOPPED && lap == 0)
+        MPL_TRY(merge_in_lap(s, part, goal(s, pool), 0, &verdict));
+    if (verdict == MPL_EXACT_STOPPED && lap == 0 && !arena_first && budget_left(s))
+        MPL_TRY(try_arena(s, pool, part, &verdict));
+    report(s);
+    if (verdict != MPL_EXACT_STOPPED)
+        return MPL_OK;
+    if (s->minimise || capacity == MPL_NO_CAPACITY)
+        MPL_TRY(descend(s, pool, part, lap));
+    MPL_TRY(run_beams(s, pool, part));
+out:
+    return st;
+}
+
+/* Whether some part is so large that searches alone come to little. */
+static bool needs_repair(const solver *s, uint32_t pool)
+{
+    bool large = false;
+
+    for (uint32_t k = 0; k < s->n_parts; k++)
+        large = large || (s->pool[k] == pool && (s->part[k].vast || s->part[k].n >= REPAIR_N));
+    return large;
+}
+
+static mpl_status search_pool(solver *s, uint32_t pool)
+{
+    mpl_status st = MPL_OK;
+
+    for (uint32_t lap = 0; budget_left(s) && pool_height(s, pool) > goal(s, pool) &&
+                           pool_bound(s, pool) <= s->p->pool_capacity[pool];
+         lap++) {
+        uint64_t ticks = s->effort.ticks;
+
+        for (uint32_t k = 0; k < s->n_parts; k++)
+            if (s->pool[k] == pool)
+                MPL_TRY(search_part(s, pool, &s->part[k], lap));
+        if (lap == 0 && needs_repair(s, pool))
+            MPL_TRY(try_greedy(s, true));
+        else if (s->effort.ticks == ticks)
+            break; /* nothing left that can be searched */
+    }
+out:
+    return st;
+}
+
+/* What has been shown of the pools: a capacity that cannot be met, that is not met, or that all is well. */
+static mpl_claim claim_of(const solver *s)
+{
+    mpl_claim claim = MPL_OPTIMAL;
+
+    if (s->p->n_pools > 0 && pool_height(s, 0) > pool_bound(s, 0))
+        claim = MPL_FEASIBLE;
+    for (uint32_t pool = 0; pool < s->p->n_pools; pool++) {
+        if (pool_bound(s, pool) > s->p->pool_capacity[pool])
+            return MPL_INFEASIBLE;
+        if (pool_height(s, pool) > s->p->pool_capacity[pool])
+            claim = MPL_UNKNOWN;
+    }
+    return claim;
+}
+
+/* The refutation behind `infeasible`, or behind a bound that no set of buffers proves, if it can be written down with what
+ * is left of the effort. */
+static mpl_status prove(solver *s, mpl_claim claim, mpl_refutation *out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_exact_part *part = NULL;
+    uint64_t bound = pool_bound(s, 0), live = 0;
+    mpl_proof proof = {.ctx = s->run->ctx};
+    mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
+
+    if (s->n_parts == 0)
+        return MPL_OK;
+    MPL_TRY(mpl_lower_bound(s->run->ctx, s->p, 0, &live, NULL));
+    for (uint32_t k = s->n_parts; k-- > 0;)
+        if (s->part[k].vast) {
+            continue;
+        } else if (claim == MPL_INFEASIBLE && s->part[k].bound > s->p->pool_capacity[s->pool[k]]) {
+            part = &s->part[k];
+            *out = (mpl_refutation){.pool = s->pool[k], .within = s->p->pool_capacity[s->pool[k]]};
+        } else if (claim != MPL_INFEASIBLE && s->pool[k] == 0 && s->part[k].bound == bound && bound > live) {
+            part = &s->part[k];
+            *out = (mpl_refutation){.pool = 0, .within = bound - 1};
+        }
+    if (part != NULL)
+        out->absent = !s->proofs ? MPL_PROOF_NOT_ASKED : MPL_PROOF_TOO_LATE;
+    if (part != NULL && s->proofs && budget_left(s))
+        MPL_TRY(mpl_exact_part_prove(part, out->within, &s->effort, &proof, &verdict));
+    if (proof.full)
+        out->absent = MPL_PROOF_TOO_LONG;
+    if (verdict == MPL_EXACT_FAILED)
+        MPL_TRY(mpl_proof_text(&proof, &out->steps));
+out:
+    mpl_proof_fini(&proof);
+    return st;
+}
+
+/* Solves s->p, which has no pairs: s->offset, *claim, *bound of pool 0. */
+static mpl_status solve(solver *s, mpl_claim *claim, uint64_t *bound, mpl_refutation *proof)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(make_parts(s));
+    MPL_TRY(try_greedy(s, false));
+    report(s);
+    if (s->run->start_offsets != NULL)
+        offer(s, s->run->start_offsets);
+    for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
+        MPL_TRY(search_pool(s, pool));
+    for (uint32_t k = 0; k < s->n_parts; k++)
+        for (uint32_t i = 0; i < s->part[k].n; i++)
+            s->offset[s->part[k].buffer[i]] = s->part[k].offset[i];
+    *claim = claim_of(s);
+    *bound = pool_bound(s, 0);
+    MPL_TRY(prove(s, *claim, proof));
+out:
+    for (uint32_t k = 0; k < s->n_parts; k++)
+        mpl_exact_part_fini(&s->part[k]);
+    mpl_free(s->run->ctx, s->part);
+    mpl_free(s->run->ctx, s->pool);
+    s->part = NULL;
+    s->pool = NULL;
+    s->n_parts = 0;
+    return st;
+}
+
+mpl_exact_effort mpl_exact_begin(const mpl_run *run)
+{
+    return (mpl_exact_effort){.seed = run->seed,
+                              .deadline_ns = run->deadline_ns,
+                              .watch = run->watch,
+                              .n_threads = run->n_threads,
+                              .tick_limit = run->budget_ticks == UINT64_MAX && run->deadline_ns == INT64_MAX
+                                                ? DEFAULT_TICKS
+                                                : run->budget_ticks};
+}
+
+mpl_status mpl_exact_end(mpl_run *run, const mpl_exact_effort *effort, mpl_plan *out)
+{
+    run->ticks = effort->ticks;
+    run->stopped_by_clock = effort->by_clock;
+    return mpl_run_decided(run, out);
+}
+
+mpl_status mpl_exact_serial(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    solver s = {.run = run,
+                .p = p,
+                .offset = out->offset,
+                .minimise = minimise,
+                .proofs = proofs,
+                .effort = mpl_exact_begin(run)};
+
+    mpl_assert(p->before == NULL && p->gap_begin == NULL && p->inside == NULL && p->n_in_place == 0);
+    MPL_TRY(solve(&s, &out->claim, &out->bound_bytes, &out->refutation));
+    MPL_TRY(mpl_exact_end(run, &s.effort, out));
+out:
+    return st;
+}
