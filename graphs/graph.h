@@ -230,8 +230,6 @@ typedef struct mpl_op_info {
     uint8_t min_in, max_in;   /* 255: any number */
     uint8_t min_out, max_out; /* 255: any number */
     unsigned traits;
-    mpl_status (*shape)(mpl_ctx *ctx, const mpl_shape_call *call);
-    mpl_status (*eval)(mpl_ctx *ctx, const struct mpl_op_call *call);
 } mpl_op_info;
 
 extern const mpl_op_info mpl_op_table[MPL_N_OPS];
@@ -449,6 +447,8 @@ typedef struct mpl_op_call {
     void *workspace;       /* what the backend asked for when it prepared the operation; NULL if nothing */
 } mpl_op_call;
 
+/* Types and dims of the outputs of an operation by its shape rule. MPL_EINPUT: the operands do not fit. */
+mpl_status mpl_shape_of(mpl_ctx *ctx, const mpl_shape_call *call);
 /* Computes the operation by the reference loops of graphs/ops; allocates nothing. MPL_EINPUT: indices out of range. */
 mpl_status mpl_eval(mpl_ctx *ctx, const mpl_op_call *call);
 

@@ -313,9 +313,8 @@ static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint
             in_shape[i] = &g->value_shape[in[i]];
             in_type[i] = (mpl_type)g->value_type[in[i]];
         }
-    st = mpl_op_table[g->op_kind[g->n_ops]].shape(ctx, &(mpl_shape_call){g, g->n_ops, n_in, n_out, in_shape,
-                                                                         in_type, n_bodies, body, out_shape,
-                                                                         out_type, 0});
+    st = mpl_shape_of(ctx, &(mpl_shape_call){g, g->n_ops, n_in, n_out, in_shape, in_type, n_bodies, body,
+                                             out_shape, out_type, 0});
     if (st == MPL_EINPUT) {
         memcpy(why, ctx->message, sizeof why);
         MPL_FAIL(ctx, st, "operation '%.100s' (%s): %.350s", name, mpl_op_table[g->op_kind[g->n_ops]].name,

@@ -15,38 +15,27 @@
 
 enum { PIECE = MPL_PIECE }; /* elements, of at most 8 bytes */
 
+#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                                      \
+    mpl_status mpl_eval_##eval(mpl_ctx *ctx, const mpl_op_call *call);
+#include "graphs/ir/ops.def"
+#undef OP
+
+/* Operators of a chain: what they take, and their loops. */
+static const struct step_kind {
+    uint32_t arity; /* 0: no chain has it */
+    mpl_status (*eval)(mpl_ctx *ctx, const mpl_op_call *call);
+} step_kinds[MPL_N_OPS] = {
+#define STEP(name, arity) [MPL_OP_##name] = {arity, mpl_eval_##name},
+    STEP(relu, 1) STEP(sigmoid, 1) STEP(tanh, 1) STEP(exp, 1) STEP(log, 1) STEP(sqrt, 1) STEP(neg, 1)
+        STEP(abs, 1) STEP(reciprocal, 1) STEP(floor, 1) STEP(ceil, 1) STEP(round, 1) STEP(sign, 1)
+            STEP(erf, 1) STEP(sin, 1) STEP(cos, 1) STEP(softplus, 1) STEP(softsign, 1) STEP(add, 2)
+                STEP(sub, 2) STEP(mul, 2) STEP(div, 2) STEP(min, 2) STEP(max, 2)
+#undef STEP
+};
+
 uint32_t mpl_fused_arity(mpl_op_kind kind)
 {
-    switch (kind) {
-    case MPL_OP_relu:
-    case MPL_OP_sigmoid:
-    case MPL_OP_tanh:
-    case MPL_OP_exp:
-    case MPL_OP_log:
-    case MPL_OP_sqrt:
-    case MPL_OP_neg:
-    case MPL_OP_abs:
-    case MPL_OP_reciprocal:
-    case MPL_OP_floor:
-    case MPL_OP_ceil:
-    case MPL_OP_round:
-    case MPL_OP_sign:
-    case MPL_OP_erf:
-    case MPL_OP_sin:
-    case MPL_OP_cos:
-    case MPL_OP_softplus:
-    case MPL_OP_softsign:
-        return 1;
-    case MPL_OP_add:
-    case MPL_OP_sub:
-    case MPL_OP_mul:
-    case MPL_OP_div:
-    case MPL_OP_min:
-    case MPL_OP_max:
-        return 2;
-    default:
-        return 0;
-    }
+    return step_kinds[kind].arity;
 }
 
 /* The next word of an expression as step i; false where there is none, or it is neither a load nor an operator. */
@@ -305,9 +294,9 @@ static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fuse
             stack[depth++] = made;
             continue;
         }
-        MPL_TRY(mpl_op_table[f->step[i].kind].eval(ctx, &(mpl_op_call){call->graph, call->op,
-                                                                       (uint32_t)(top - &stack[depth]), 1,
-                                                                       &stack[depth], &made, NULL}));
+        MPL_TRY(step_kinds[f->step[i].kind].eval(ctx, &(mpl_op_call){call->graph, call->op,
+                                                                     (uint32_t)(top - &stack[depth]), 1,
+                                                                     &stack[depth], &made, NULL}));
         stack[depth++] = made;
     }
     move_run(&f->to, at, n, stack[0].data, call->out[0].data, bytes, true);

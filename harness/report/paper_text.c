@@ -5,14 +5,6 @@
 
 static const char OPEN[] = "<!-- ", CLOSE[] = " -->", END[] = "<!-- end -->";
 
-const mpl_paper_item *mpl_paper_find(const mpl_paper *paper, const char *name)
-{
-    for (uint32_t i = 0; i < paper->n; i++)
-        if (strcmp(paper->item[i].name, name) == 0)
-            return &paper->item[i];
-    return NULL;
-}
-
 /* What stands between a marker and its end. */
 static mpl_status put_filling(mpl_ctx *ctx, const mpl_paper *paper, const char *kind, const char *name,
                               FILE *to)

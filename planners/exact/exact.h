@@ -7,7 +7,8 @@
 /* Plans p within the budget, the deadline and the watch of run: out's offsets, claim, bound of pool 0 and, with `proofs`,
  * the refutation of what no set of buffers proves. With `minimise` it goes on below a capacity. MPL_ELIMIT: the budget
  * ended before there was a plan within the capacities. Exponential; without budget and deadline it ends after some 20 s. */
-typedef mpl_status mpl_exact_solver(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs, mpl_plan *out);
+typedef mpl_status mpl_exact_solver(mpl_run *run, const mpl_problem *p, bool minimise, bool proofs,
+                                    mpl_plan *out);
 
 /* Any problem. */
 mpl_exact_solver mpl_exact_plan;

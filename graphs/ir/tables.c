@@ -1,4 +1,4 @@
-/* types.c -- element types, and names of attributes. See graph.h. */
+/* tables.c -- what types, attributes and operators are called, and facts of them, from the .def files. See graph.h. */
 #include "graphs/graph.h"
 
 static const struct {
@@ -17,6 +17,13 @@ static const struct {
 #define ATTR(name, kind) {#name, MPL_ATTR_##kind},
 #include "graphs/ir/attrs.def"
 #undef ATTR
+};
+
+const mpl_op_info mpl_op_table[MPL_N_OPS] = {
+#define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                                      \
+    {#name, min_in, max_in, min_out, max_out, traits},
+#include "graphs/ir/ops.def"
+#undef OP
 };
 
 const char *mpl_type_name(mpl_type type)
@@ -53,4 +60,12 @@ const char *mpl_attr_name(mpl_attr_key key)
 mpl_attr_kind mpl_attr_kind_of(mpl_attr_key key)
 {
     return attrs[key].kind;
+}
+
+bool mpl_op_find(const char *name, mpl_op_kind *kind)
+{
+    for (int i = 0; i < MPL_N_OPS; i++)
+        if (strcmp(mpl_op_table[i].name, name) == 0)
+            return *kind = (mpl_op_kind)i, true;
+    return false;
 }
