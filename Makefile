@@ -43,7 +43,7 @@ OBJ  := $(SRC:%.c=$O/%.o) $O/gen/onnx.pb-c.o
 ifeq ($(HAVE_CUDA),1)
 OBJ  += $(patsubst runtime/%.cu,$B/%.o,$(wildcard runtime/cuda/*.cu))
 endif
-LIB  := $(filter-out $O/harness/cli/main.o,$(OBJ))
+LIB  := $(filter-out $O/harness/main.o,$(OBJ))
 TEST := $(basename $(notdir $(sort $(wildcard tests/*/test_*.c))))
 TESTBIN := $(TEST:%=$O/tests/%)
 PLUGIN  := $(patsubst %.c,$O/%.so,$(sort $(wildcard planners/example/*.c tests/plugin/*.c)))

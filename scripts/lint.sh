@@ -40,7 +40,7 @@ say "$(sources 'planners/verify/*.[ch]' 'planners/plan/*.[ch]' | xargs -r grep -
     grep -vE '^planners/verify/[^:]*:[0-9]*: *# *include *"planners/(plan|verify)/|^planners/plan/[^:]*:[0-9]*: *# *include *"planners/plan/' |
     sed 's#$#   [what judges plans must not include what makes them]#')"
 say "$(sources 'planners/published/*' 'planners/place/*' 'planners/exact/*' 'planners/spill/*' 'planners/planner.h' 'planners/plan/plan.h' |
-    xargs -r grep -nE '^ *# *include *"graphs/(graph|source|ir/|ops/|orders/|passes/|problem/(places|from_graph|concats|control/))' /dev/null |
+    xargs -r grep -nE '^ *# *include *"graphs/(graph|source|ir/|build/|ops/|orders/|passes/|problem/(places|derive/|control/))' /dev/null |
     sed 's#$#   [what places buffers must not see the graph]#')"
 
 # foreign HEADER_PATTERN ALLOWED_FILES_PATTERN

@@ -5,7 +5,7 @@
 #
 # Prints `measure<TAB>value` lines, so that two commits are compared by `diff`. Comments and texts count as lines, and as
 # nothing else. A circle is a set of files each of which uses a function or a table of the next one and, over others, of
-# itself: nm tells who defines and who uses what. Exit status 2 where no objects are.
+# itself: nm tells who defines and who uses what. A file at the top of a room is the room's contract, and a folder by itself. Exit status 2 where no objects are.
 set -u
 objects=${1:?usage: scripts/measure-house.sh OBJECT_FOLDER}
 cd "$(dirname "$0")/.."
@@ -135,6 +135,6 @@ uses >"$work/uses"
 circles <"$work/uses" >"$work/circles"
 tell 'circles of files' "$(wc -l <"$work/circles")"
 sed 's/^/  a circle of /' "$work/circles"
-sed -E 's|/[^/ ]*( \|$)|\1|g' "$work/uses" | circles >"$work/circles"
+sed -E 's#([a-z]+/[^ ]*)/[^/ ]*( |$)#\1\2#g' "$work/uses" | circles >"$work/circles"
 tell 'circles of folders' "$(wc -l <"$work/circles")"
 sed 's/^/  a circle of /' "$work/circles"

@@ -26,7 +26,7 @@ only() { # as fault
 }
 pattern=${2-}
 
-alias=graphs/problem/alias.c cuts=graphs/problem/cuts.c from=graphs/problem/from_graph.c
+alias=graphs/problem/alias.c cuts=graphs/problem/cuts.c from=graphs/problem/derive/from_graph.c
 only "place: all operands begin where the first does" $alias 's/            start += size;/            start += 0;/'
 only "place: the last run begins where the one before does" $alias 's/            at += g->value_bytes\[g->op_in\[i\]\];/            at += i + 2 < g->op_in_begin[op + 1] ? g->value_bytes[g->op_in[i]] : 0;/'
 only "place: an axis that counts from the end is off by one" $alias 's/axis < 0 ? axis + g->value_shape\[out\].rank : axis/axis < 0 ? axis + g->value_shape[out].rank - (axis < -1) : axis/'
@@ -90,7 +90,7 @@ only "layout: a box begins where its plain bytes do" $layout 's/    if (mpl_valu
 only "layout: a family may have gaps" $layout 's/            exec->block\[b + k\].offset != exec->block\[b\].offset + \*bytes)/            false)/'
 only "layout: a value may end behind its family" $layout 's/ || end > bytes))/))/'
 only "layout: a value lies in one block" $layout 's/map->value_buffer\[v\] != MPL_NONE ? map->value_buffers\[v\] : 1;/1;/'
-concats=graphs/problem/concats.c decide=planners/search/concat.c
+concats=graphs/problem/derive/concats.c decide=planners/search/concat.c
 only "choice: among equals the one that copies more" $concats 's/a->shared_bytes > b->shared_bytes/a->shared_bytes < b->shared_bytes/'
 only "choice: all share again" $concats 's/        c->shared\[op\] = bound <= c->copying;/        c->shared[op] = 1;/'
 only "choice: what cannot share does where it is asked to" $concats 's/options->concat_shared\[op\] \&\& sharable\[op\];/options->concat_shared[op];/'

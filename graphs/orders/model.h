@@ -8,7 +8,7 @@
 #ifndef MPL_ORDER_MODEL_H
 #define MPL_ORDER_MODEL_H
 
-#include "graphs/problem/from_graph.h"
+#include "graphs/problem/derive/from_graph.h"
 #include "graphs/problem/problem.h"
 
 /* Lists of lists: item[begin[i] .. begin[i + 1]). */

@@ -2,7 +2,7 @@
 #ifndef MPL_ORDER_H
 #define MPL_ORDER_H
 
-#include "graphs/problem/from_graph.h"
+#include "graphs/problem/derive/from_graph.h"
 
 /* One call of an order that searches: what the caller asks, and what was found. */
 typedef struct mpl_order_run {

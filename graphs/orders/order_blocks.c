@@ -2,7 +2,7 @@
  *
  * In its block, an operation that owns others is one operation that also reads what they capture. */
 #include "graphs/orders/order_blocks.h"
-#include "graphs/ir/graph_priv.h"
+#include "graphs/build/graph_priv.h"
 
 /* One block as a graph: its direct operations, and all the values of the whole graph under their ids. Names, types,
  * shapes and bytes are the whole graph's own arrays; no more is set than orders look at. */
@@ -219,32 +219,5 @@ out:
     mpl_free(ctx, one);
     mpl_free(ctx, begin);
     mpl_free(ctx, at);
-    return st;
-}
-
-/* Whether the operations of block b have the steps [from, to). */
-static bool fills(const mpl_graph *g, uint32_t b, const uint32_t *step_of, uint32_t from, uint32_t to)
-{
-    for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
-        if (step_of[op] < from || step_of[op] >= to)
-            return false;
-    return true;
-}
-
-mpl_status mpl_order_check_blocks(mpl_ctx *ctx, const mpl_graph *g, const uint32_t *step_of)
-{
-    mpl_status st = MPL_OK;
-
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t k = g->op_body_begin[op + 1], to = step_of[op]; k-- > g->op_body_begin[op];) {
-            uint32_t b = g->op_body[k], n = g->block_op_end[b] - g->block_op_begin[b];
-
-            if (n > to || !fills(g, b, step_of, to - n, to))
-                MPL_FAIL(ctx, MPL_EINPUT,
-                         "the order does not have block '%.100s' in one piece before operation '%.100s'",
-                         g->block_name[b], g->op_name[op]);
-            to -= n;
-        }
-out:
     return st;
 }

@@ -17,7 +17,4 @@ mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, mpl_block_order
  * (NULL: all). */
 void mpl_count_waits(const mpl_graph *g, const uint8_t *needed, uint32_t *waits);
 
-/* MPL_EINPUT unless each operation's blocks stand in one piece, in their order, right before it. O(ops * depth). */
-mpl_status mpl_order_check_blocks(mpl_ctx *ctx, const mpl_graph *g, const uint32_t *step_of);
-
 #endif

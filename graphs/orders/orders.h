@@ -2,7 +2,7 @@
 #ifndef MPL_ORDERS_H
 #define MPL_ORDERS_H
 
-#include "graphs/problem/from_graph.h"
+#include "graphs/problem/derive/from_graph.h"
 #include "graphs/problem/problem.h"
 
 enum { MPL_ORDER_LIST_MOST = 64 }; /* operations */

@@ -1,6 +1,6 @@
 /* liveness.c -- who is alive where. See liveness.h. */
 #include "graphs/problem/liveness.h"
-#include "graphs/orders/order_blocks.h"
+#include "graphs/problem/steps.h"
 
 uint32_t mpl_flow_words(const mpl_flow *flow)
 {

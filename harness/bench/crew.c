@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness/job/isolate.h"
+#include "harness/cli/isolate.h"
 #include "harness/cli/scratch.h"
 #include "harness/job/worker.h"
 #include "runtime/machine.h"

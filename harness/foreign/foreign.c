@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "harness/job/isolate.h"
+#include "harness/cli/isolate.h"
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 

@@ -40,7 +40,7 @@ void mpl_foreign_free(mpl_ctx *ctx, mpl_foreign *foreign);
 mpl_status mpl_foreign_so_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out);
 mpl_status mpl_foreign_exec_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out);
 
-struct mpl_ending; /* harness/job/isolate.h */
+struct mpl_ending; /* harness/cli/isolate.h */
 /* The failure of a process that did not end well: ended by a limit or a signal; MPL_OK otherwise. */
 mpl_status mpl_foreign_ended(mpl_run *run, const struct mpl_ending *ending, int64_t limit_ns);
 /* Time that one call has. [ns] */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "harness/job/isolate.h"
+#include "harness/cli/isolate.h"
 
 mpl_status mpl_foreign_fail(mpl_run *run, mpl_status st, const char *failure, const char *format, ...)
 {

@@ -11,7 +11,7 @@
 #include "graphs/core/file.h"
 #include "graphs/io/lists/lists.h"
 #include "harness/foreign/foreign.h"
-#include "harness/job/isolate.h"
+#include "harness/cli/isolate.h"
 #include "harness/cli/scratch.h"
 
 #define FILE_LIMIT (UINT64_C(1) << 32) /* of what a command may write into one file [byte] */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "harness/foreign/foreign.h"
-#include "harness/job/isolate.h"
+#include "harness/cli/isolate.h"
 #include "harness/lib/plugin.h"
 
 enum { ANSWER_ROOM = 4096, DONE = 0x600d }; /* offsets begin on the next page */

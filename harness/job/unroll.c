@@ -1,7 +1,7 @@
 /* unroll.c -- walks the program of a graph with control flow without running it. See unroll.h. */
 #include "harness/job/unroll.h"
 
-#include "runtime/control/needs.h"
+#include "runtime/exec/needs.h"
 
 enum { MOST_ROUNDS = 8, MOST_WITHIN = 3 };
 

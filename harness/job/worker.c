@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness/job/isolate.h"
+#include "harness/cli/isolate.h"
 
 typedef struct report {
     mpl_status st; /* of the step that ended last */

@@ -87,9 +87,6 @@ mpl_status mpl_table_pebble(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_
 mpl_status mpl_table_pebble_still(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *rows, FILE *to,
                                   bool tsv);
 
-/* Drops all but the last row of each key, keeping the order of first appearance. */
-mpl_status mpl_rows_last(mpl_ctx *ctx, mpl_rows *rows);
-
 /* What an export may use; plan and row NULL: none was asked for. */
 typedef struct mpl_export {
     const mpl_options *options;

@@ -167,3 +167,55 @@ void mpl_row_file_close(mpl_row_file *file)
         close(file->fd);
     file->fd = -1;
 }
+
+typedef struct indexed_key {
+    char *key;
+    uint32_t row;
+} indexed_key;
+
+static int by_key(const void *a, const void *b)
+{
+    const indexed_key *x = a, *y = b;
+    int order = strcmp(x->key, y->key);
+
+    return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
+}
+
+mpl_status mpl_rows_last(mpl_ctx *ctx, mpl_rows *rows)
+{
+    mpl_status st = MPL_OK;
+    indexed_key *keys = NULL;
+    uint32_t n = 0;
+
+    MPL_TRY(mpl_new(ctx, keys, rows->n));
+    for (uint32_t i = 0; i < rows->n; i++) {
+        keys[i].row = i;
+        MPL_TRY(mpl_record_key(ctx, rows->row[i], &keys[i].key));
+    }
+    qsort(keys, rows->n, sizeof *keys, by_key);
+    for (uint32_t i = 0; i < rows->n;) {
+        uint32_t first = i, last;
+        mpl_record *keep;
+
+        while (i + 1 < rows->n && strcmp(keys[i + 1].key, keys[first].key) == 0)
+            i++;
+        last = keys[i++].row;
+        keep = rows->row[last];
+        rows->row[last] = NULL;
+        for (uint32_t k = first; k < i; k++) {
+            mpl_record_free(ctx, rows->row[keys[k].row]);
+            rows->row[keys[k].row] = NULL;
+        }
+        rows->row[keys[first].row] = keep;
+    }
+    for (uint32_t i = 0; i < rows->n; i++)
+        if (rows->row[i] != NULL)
+            rows->row[n++] = rows->row[i];
+out:
+    for (uint32_t i = 0; keys != NULL && i < rows->n; i++)
+        mpl_free(ctx, keys[i].key);
+    mpl_free(ctx, keys);
+    if (st == MPL_OK)
+        rows->n = n;
+    return st;
+}

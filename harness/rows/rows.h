@@ -45,4 +45,7 @@ mpl_status mpl_row_file_open(mpl_ctx *ctx, const char *path, mpl_row_file *file)
 mpl_status mpl_row_file_append(mpl_ctx *ctx, mpl_row_file *file, const mpl_record *row);
 void mpl_row_file_close(mpl_row_file *file);
 
+/* Drops all but the last row of each key, keeping the order of first appearance. */
+mpl_status mpl_rows_last(mpl_ctx *ctx, mpl_rows *rows);
+
 #endif

@@ -8,8 +8,6 @@
 
 #define MAX_CONFLICTS (UINT64_C(1) << 24)
 
-extern const mpl_planner mpl_planner_greedy_size;
-
 bool mpl_packing_done(mpl_packing *q)
 {
     if (q->best <= q->goal || q->ticks >= q->limit)
@@ -621,7 +619,7 @@ out:
 }
 
 /* The same search where each family is one buffer, with a quarter of the ticks and of the time; what it finds sinks, part by part. */
-static mpl_status search_wholes(mpl_run *run, const mpl_problem *p, uint64_t limit,
+static mpl_status search_wholes(mpl_run *run, const mpl_problem *p, const mpl_planner *first, uint64_t limit,
                                 mpl_status (*search)(mpl_packing *q), uint64_t *offset)
 {
     mpl_status st = MPL_OK;
@@ -639,7 +637,7 @@ static mpl_status search_wholes(mpl_run *run, const mpl_problem *p, uint64_t lim
     MPL_TRY(mpl_new(run->ctx, start, p->n));
     MPL_TRY(mpl_problem_hull(run->ctx, p, &hull, into));
     MPL_TRY(mpl_plan_new(run->ctx, hull, &whole));
-    MPL_TRY(mpl_planner_greedy_size.plan(run, hull, whole));
+    MPL_TRY(first->plan(run, hull, whole));
     if (deadline != INT64_MAX)
         run->deadline_ns = mpl_clock_ns() + (deadline - mpl_clock_ns()) / 4;
     MPL_TRY(search_pools(run, hull, limit / 4, search, whole->offset));
@@ -657,19 +655,19 @@ out:
     return st;
 }
 
-mpl_status mpl_packing_run(mpl_run *run, const mpl_problem *p, uint64_t ticks_default,
-                           mpl_status (*search)(mpl_packing *q), mpl_plan *out)
+mpl_status mpl_packing_run(mpl_run *run, const mpl_problem *p, const mpl_planner *first,
+                           uint64_t ticks_default, mpl_status (*search)(mpl_packing *q), mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     uint64_t limit = run->budget_ticks;
 
     if (limit == UINT64_MAX && run->deadline_ns == INT64_MAX)
         limit = ticks_default;
-    MPL_TRY(mpl_planner_greedy_size.plan(run, p, out));
+    MPL_TRY(first->plan(run, p, out));
     if (run->start_offsets != NULL)
         take_start(p, run->start_offsets, out->offset);
     if (p->inside != NULL)
-        MPL_TRY(search_wholes(run, p, limit, search, out->offset));
+        MPL_TRY(search_wholes(run, p, first, limit, search, out->offset));
     MPL_TRY(search_pools(run, p, limit, search, out->offset));
 out:
     return st;

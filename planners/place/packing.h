@@ -95,10 +95,10 @@ enum { MPL_KEY_SIZE, MPL_KEY_AREA, MPL_KEY_RIVALS, MPL_KEY_LIFETIME, MPL_KEYS };
  * parallel the bytes of the rivals stand for a lifetime. */
 mpl_status mpl_packing_order(mpl_packing *q, int key, uint32_t *order);
 
-/* The plan of greedy_size, or run->start_offsets, or, with a quarter of the ticks, what search(q) finds where families are one buffer
+/* The plan of `first`, or run->start_offsets, or, with a quarter of the ticks, what search(q) finds where families are one buffer
  * each, sunk part by part; then search(q) for each pool that may gain by it; what it finds becomes the plan. ticks_default: limit
  * where the caller sets neither budget nor deadline. Parameter minimise=1: a capacity that is met does not end the search. A pool with more than 2^24 conflicts is not searched. */
-mpl_status mpl_packing_run(mpl_run *run, const mpl_problem *p, uint64_t ticks_default,
-                           mpl_status (*search)(mpl_packing *q), mpl_plan *out);
+mpl_status mpl_packing_run(mpl_run *run, const mpl_problem *p, const mpl_planner *first,
+                           uint64_t ticks_default, mpl_status (*search)(mpl_packing *q), mpl_plan *out);
 
 #endif

@@ -162,9 +162,11 @@ out:
     return st;
 }
 
+extern const mpl_planner mpl_planner_greedy_size;
+
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
-    return mpl_packing_run(run, p, UINT64_MAX, search, out);
+    return mpl_packing_run(run, p, &mpl_planner_greedy_size, UINT64_MAX, search, out);
 }
 
 const mpl_planner mpl_planner_hill_climb = {

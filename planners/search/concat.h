@@ -2,7 +2,7 @@
 #ifndef MPL_CONCAT_H
 #define MPL_CONCAT_H
 
-#include "graphs/problem/concats.h"
+#include "graphs/problem/derive/concats.h"
 #include "planners/planner.h"
 
 /* How it went. */

@@ -4,7 +4,7 @@
 #ifndef MPL_WAYS_H
 #define MPL_WAYS_H
 
-#include "graphs/problem/from_graph.h"
+#include "graphs/problem/derive/from_graph.h"
 #include "planners/planner.h"
 
 /* Ways of operation i: begin[i] .. begin[i + 1], at least one, the cheapest first, each with fewer bytes than the one before. */

@@ -8,7 +8,7 @@
  * Source   this project; the analysis is available expressions' (Aho, Lam, Sethi, Ullman, Compilers, 9.2.6), with memory for
  *          subexpressions.
  * Cost     O(states * values * writes) at worst; a bit for each state and value. */
-#include "graphs/problem/control/steps.h"
+#include "graphs/problem/steps.h"
 #include "planners/verify/verify_flow_priv.h"
 
 #define MOST_WORDS ((uint64_t)1 << 28) /* of all states */

@@ -2,7 +2,7 @@
 #include "runtime/cpu/chain.h"
 
 #include "graphs/ir/layout.h"
-#include "graphs/ops/fused.h"
+#include "graphs/ops/move/fused.h"
 #include "graphs/ops/move/move_strided_priv.h"
 #include "runtime/cpu/chain_priv.h"
 

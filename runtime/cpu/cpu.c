@@ -6,7 +6,7 @@
  * loops of graphs/ops on one thread, under the name "ref loops". oneDNN's matrix product takes pack
  * buffers of its own for the time of a call. */
 #include "graphs/ir/layout.h"
-#include "graphs/ops/fused.h"
+#include "graphs/ops/move/fused.h"
 #include "runtime/cpu/chain.h"
 #include "runtime/cpu/cpu_priv.h"
 #include "runtime/cpu/host_priv.h"

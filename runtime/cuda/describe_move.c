@@ -1,5 +1,5 @@
 /* describe_move.c -- launches of what moves elements, to places that attributes or data name. See describe_priv.h. */
-#include "graphs/ops/fused.h"
+#include "graphs/ops/move/fused.h"
 #include "graphs/ops/move/move_strided_priv.h"
 #include "runtime/cuda/describe_priv.h"
 

@@ -9,7 +9,7 @@
 #define MPL_EXEC_PRIV_H
 
 #include "runtime/exec.h"
-#include "runtime/control/needs.h"
+#include "runtime/exec/needs.h"
 
 #include <stdatomic.h>
 

@@ -2,7 +2,7 @@
  * problem is right. A model that asks for dims or contents of inputs is read again with some, so that what they decide is
  * reached too. */
 #include "graphs/problem/bounds/bounds.h"
-#include "graphs/problem/from_graph.h"
+#include "graphs/problem/derive/from_graph.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "graphs/source.h"

@@ -2,7 +2,7 @@
  * interleaving of the outermost operations' steps. Catches a lifetime that is that of one order only. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"
-#include "graphs/problem/control/steps.h"
+#include "graphs/problem/steps.h"
 #include "tests/support/random_control.h"
 
 #include "graphs/problem/problem.h"

@@ -4,7 +4,7 @@
  *   test_graphs_views [PROGRAMS]      how many random programs (2,000) */
 #include "tests/support/program.h"
 
-#include "graphs/ir/views.h"
+#include "graphs/build/views.h"
 #include "graphs/passes/passes.h"
 #include "graphs/source.h"
 #include "tests/support/interpret.h"

@@ -8,7 +8,7 @@
 
 int memplan_main(int argc, char **argv);
 #define main memplan_main
-#include "harness/cli/main.c"
+#include "harness/main.c"
 #undef main
 
 #define SMALL "mlp:layers=1,input=4,hidden=4,classes=2"

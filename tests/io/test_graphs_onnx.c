@@ -1,7 +1,7 @@
 /* Reading ONNX models: known networks (operators, shapes, bytes), every way to be wrong, external data, dims, bindings. Small
  * models are written here byte by byte, by an encoder that shares nothing with the reader. */
 #include "graphs/problem/bounds/bounds.h"
-#include "graphs/problem/from_graph.h"
+#include "graphs/problem/derive/from_graph.h"
 #include "tests/support/onnx_model.h"
 #include "tests/support/interpret.h"
 #include "tests/support/folder.h"

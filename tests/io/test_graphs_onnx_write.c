@@ -1,5 +1,5 @@
 /* ONNX models that are written: read back they are the same graph, for every operator and every network; notes beside them. */
-#include "graphs/problem/from_graph.h"
+#include "graphs/problem/derive/from_graph.h"
 #include "tests/support/interpret.h"
 #include "tests/support/folder.h"
 

@@ -1,6 +1,6 @@
 /* Hand-made places for small graphs with loops and branches, the right ones and the wrong ones: what the verifier of control flow
  * accepts and what it refuses, with the reason. Each wrong row is a fault that a planner of loops might make. */
-#include "graphs/problem/control/steps.h"
+#include "graphs/problem/steps.h"
 #include "tests/support/test.h"
 
 #include "graphs/problem/before.h"

@@ -2,7 +2,7 @@
 #ifndef MPL_TEST_RANDOM_GRAPH_H
 #define MPL_TEST_RANDOM_GRAPH_H
 
-#include "graphs/problem/from_graph.h"
+#include "graphs/problem/derive/from_graph.h"
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"

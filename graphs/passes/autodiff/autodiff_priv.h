@@ -2,7 +2,7 @@
 #ifndef MPL_AUTODIFF_PRIV_H
 #define MPL_AUTODIFF_PRIV_H
 
-#include "graphs/ir/graph_priv.h"
+#include "graphs/build/graph_priv.h"
 #include "graphs/passes/autodiff/gradients_priv.h"
 
 enum { MPL_GRAD_NAME = 256 };

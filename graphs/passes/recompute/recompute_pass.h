@@ -6,7 +6,7 @@
 #ifndef MPL_RECOMPUTE_H
 #define MPL_RECOMPUTE_H
 
-#include "graphs/problem/from_graph.h"
+#include "graphs/problem/derive/from_graph.h"
 #include "graphs/problem/problem.h"
 
 /* Whether `op` may stand twice. Not: control flow, updates, what is pinned by a program's writes. Batch norm in training may: the

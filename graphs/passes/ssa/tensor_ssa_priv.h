@@ -5,8 +5,8 @@
 #ifndef MPL_TENSOR_SSA_PRIV_H
 #define MPL_TENSOR_SSA_PRIV_H
 
-#include "graphs/ir/views.h"
-#include "graphs/ops/fused.h"
+#include "graphs/build/views.h"
+#include "graphs/ops/move/fused.h"
 #include "graphs/ops/move/move_strided_priv.h"
 #include "graphs/passes/passes.h"
 

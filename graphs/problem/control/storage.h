@@ -9,7 +9,7 @@
 #define MPL_STORAGE_H
 
 #include "graphs/problem/control/units.h"
-#include "graphs/problem/from_graph.h"
+#include "graphs/problem/derive/from_graph.h"
 #include "graphs/problem/problem.h"
 
 /* What is known of the values before storage is assigned. */

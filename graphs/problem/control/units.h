@@ -7,7 +7,7 @@
 #ifndef MPL_UNITS_H
 #define MPL_UNITS_H
 
-#include "graphs/problem/control/steps.h"
+#include "graphs/problem/steps.h"
 #include "graphs/problem/problem.h"
 
 typedef struct mpl_units {

@@ -7,7 +7,7 @@
 #include "graphs/problem/access.h"
 #include "graphs/problem/before.h"
 #include "graphs/problem/liveness.h"
-#include "graphs/problem/concats.h"
+#include "graphs/problem/derive/concats.h"
 #include "graphs/problem/cuts.h"
 #include "graphs/problem/control/storage.h"
 #include "graphs/problem/control/units.h"

@@ -3,7 +3,7 @@
 
 #if MPL_HAVE_CUDA
 
-#include "runtime/cuda/dnn_priv.h"
+#include "runtime/cuda/dnn/dnn_priv.h"
 
 #define WORKSPACE_ALIGN 256 /* cuBLAS asks for it; buffers of the backend are aligned to less */
 

@@ -1,7 +1,7 @@
 /* needs.c -- which values may be needed from a point of a program on. See needs.h.
  *
  * Data flow backwards over steps and over what happens between them, from the graph alone, to a fixed point. */
-#include "runtime/control/needs.h"
+#include "runtime/exec/needs.h"
 
 static mpl_value holder(const mpl_needs *needs, mpl_value v)
 {

@@ -3,7 +3,7 @@
 
 #if MPL_HAVE_CUDA
 
-#include "runtime/cuda/dnn_priv.h"
+#include "runtime/cuda/dnn/dnn_priv.h"
 
 /* The items of a batch that its kernels are launched for: what others found out, and keep to. */
 #define MOST_ITEMS       65535

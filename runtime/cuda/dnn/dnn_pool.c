@@ -3,7 +3,7 @@
 
 #if MPL_HAVE_CUDA
 
-#include "runtime/cuda/dnn_priv.h"
+#include "runtime/cuda/dnn/dnn_priv.h"
 
 static const float one = 1, zero = 0;
 

@@ -1,5 +1,5 @@
 /* block.c -- blocks of a graph: opening, closing, owners, the walk. See graph.h. */
-#include "graphs/ir/graph_priv.h"
+#include "graphs/build/graph_priv.h"
 
 mpl_op mpl_op_outermost(const mpl_graph *g, mpl_op op)
 {

@@ -3,7 +3,7 @@
 
 #if MPL_HAVE_CUDA
 
-#include "runtime/cuda/dnn_priv.h"
+#include "runtime/cuda/dnn/dnn_priv.h"
 
 bool mpl_dnn_tensor(const mpl_dnn_maker *m, cudnnTensorDescriptor_t *t, uint32_t n, const int64_t *dim)
 {

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness/job/isolate.h"
+#include "harness/cli/isolate.h"
 
 static volatile sig_atomic_t interrupt;
 

@@ -5,7 +5,7 @@
  *          copies; in the end those that were given up try again, the largest first.
  * Source   this project
  * Cost     2^concats problems, or about 2 * concats of them. */
-#include "graphs/problem/concats.h"
+#include "graphs/problem/derive/concats.h"
 
 #include "graphs/problem/alias.h"
 #include "graphs/problem/bounds/bounds.h"

@@ -1,7 +1,7 @@
 /* graph_values.c -- names, sizes and room of values while a graph is built. See graph_priv.h. */
-#include "graphs/ir/graph_priv.h"
+#include "graphs/build/graph_priv.h"
 
-#include "graphs/ir/views.h"
+#include "graphs/build/views.h"
 
 static uint32_t slot_of(const mpl_graph *g, const char *name)
 {

@@ -1,5 +1,5 @@
 /* views.c -- the trees of views of a program. See views.h. */
-#include "graphs/ir/views.h"
+#include "graphs/build/views.h"
 
 #include "graphs/ops/move/move_strided_priv.h"
 

@@ -1,7 +1,7 @@
 /* graph.c -- building, checking and freeing a graph. See graph.h. */
-#include "graphs/ir/graph_priv.h"
+#include "graphs/build/graph_priv.h"
 
-#include "graphs/ir/views.h"
+#include "graphs/build/views.h"
 
 mpl_status mpl_graph_new(mpl_ctx *ctx, const char *name, mpl_graph **out)
 {

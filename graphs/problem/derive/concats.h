@@ -2,7 +2,7 @@
 #ifndef MPL_CONCATS_H
 #define MPL_CONCATS_H
 
-#include "graphs/problem/from_graph.h"
+#include "graphs/problem/derive/from_graph.h"
 
 /* How that was decided; by exact plans: planners/search/concat.h. */
 typedef enum mpl_concat_by {

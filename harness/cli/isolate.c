@@ -1,5 +1,5 @@
 /* isolate.c -- a function in a process of its own. See isolate.h. */
-#include "harness/job/isolate.h"
+#include "harness/cli/isolate.h"
 
 #include <errno.h>
 #include <fcntl.h>

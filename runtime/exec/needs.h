@@ -3,7 +3,7 @@
 #ifndef MPL_NEEDS_H
 #define MPL_NEEDS_H
 
-#include "graphs/problem/control/steps.h"
+#include "graphs/problem/steps.h"
 #include "graphs/problem/problem.h"
 
 /* A point is a step, as control comes to it: BEGIN of a body in each round, a case's own step where no branch ran; the end,

@@ -3,7 +3,7 @@
 
 #if MPL_HAVE_CUDA
 
-#include "runtime/cuda/dnn_priv.h"
+#include "runtime/cuda/dnn/dnn_priv.h"
 
 #define BLAS_WORKSPACE  (UINT64_C(4) << 20)
 #define LEAST_WORKSPACE (UINT64_C(16) << 10) /* its manual: with less, routines may fail for want of memory */

@@ -6,7 +6,7 @@
  * of base is the box that is written or apart from it, so base may be overwritten.
  *
  * Each operation is done by its own loops on pieces that stay in the cache, so each element is rounded as by the chain. */
-#include "graphs/ops/fused.h"
+#include "graphs/ops/move/fused.h"
 
 #include "graphs/ops/elementwise_priv.h"
 #include "graphs/ops/move/move_strided_priv.h"
