@@ -47,7 +47,7 @@ tests_of() {
 # run TEST SECONDS: the test with what $work/fault.o is
 run() {
     link "$work/$1" "$build/tests/$1.o" "$work/help.a" || return 99
-    [[ $1 != test_harness_* ]] || link "$MEMPLAN" "$build/harness/cli/main.o" || return 99
+    [[ $1 != test_harness_* ]] || link "$MEMPLAN" "$build/harness/main.o" || return 99
     (ulimit -t "$2" -v "${room-16000000}" -f 1000000 && timeout $((20 * $2)) "$work/$1") >"$work/log" 2>&1
 }
 

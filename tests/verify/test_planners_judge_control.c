@@ -5,7 +5,7 @@
 #include "graphs/orders/order.h"
 #include "tests/support/random_control.h"
 #include "tests/support/random_problem.h"
-#include "tests/support/tagged_run.h"
+#include "tests/tagged/tagged_run.h"
 
 #include "planners/verify/verify.h"
 

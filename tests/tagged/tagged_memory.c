@@ -1,5 +1,5 @@
 /* tagged_memory.c -- where values lie, by places; reading and writing tags; decisions. */
-#include "tests/support/tagged_priv.h"
+#include "tests/tagged/tagged_priv.h"
 
 /* ---- tags --------------------------------------------------------------------------------------------------------- */
 

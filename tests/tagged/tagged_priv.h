@@ -2,7 +2,7 @@
 #ifndef MPL_TAGGED_PRIV_H
 #define MPL_TAGGED_PRIV_H
 
-#include "tests/support/tagged_run.h"
+#include "tests/tagged/tagged_run.h"
 
 #include "graphs/core/rng.h"
 

@@ -1,5 +1,5 @@
 /* tagged_graph.c -- what is read in the end, and what may run at the same time. */
-#include "tests/support/tagged_priv.h"
+#include "tests/tagged/tagged_priv.h"
 
 /* ---- what is read in the end ----------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
  * What a value's bytes should be is kept beside memory, and each read compares the two, byte by byte. All that would be
  * decided by data is decided freely: how many rounds, which branch, which exit test. Executions are run one after the other from
  * their beginning, by the list of decisions; one that comes to where another was, in the same state, ends there. */
-#include "tests/support/tagged_priv.h"
+#include "tests/tagged/tagged_priv.h"
 
 /* ---- operations --------------------------------------------------------------------------------------------------- */
 
