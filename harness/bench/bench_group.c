@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "harness/bench/bench.h"
+#include "harness/cli/interrupt.h"
 #include "harness/foreign/foreign.h"
 #include "harness/job/worker.h"
 

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness/cli/interrupt.h"
 #include "harness/cli/isolate.h"
 #include "harness/cli/scratch.h"
 #include "harness/job/worker.h"

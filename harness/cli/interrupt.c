@@ -1,18 +1,7 @@
-/* interrupt.c -- whether the user has asked to stop. See worker.h. */
-#include "harness/job/worker.h"
+/* interrupt.c -- whether the user has asked to stop. See interrupt.h. */
+#include "harness/cli/interrupt.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "harness/cli/isolate.h"
 
 static volatile sig_atomic_t interrupt;
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "harness/job/worker.h"
+#include "harness/cli/interrupt.h"
 
 void *mpl_share(size_t bytes)
 {

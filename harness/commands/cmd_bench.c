@@ -7,6 +7,7 @@
 #include "harness/bench/bench.h"
 #include "harness/cli/command.h"
 #include "harness/bench/crew.h"
+#include "harness/cli/interrupt.h"
 #include "harness/foreign/foreign.h"
 #include "harness/report/table.h"
 #include "harness/job/worker.h"

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness/cli/interrupt.h"
 #include "harness/cli/isolate.h"
 
 typedef struct report {

@@ -39,8 +39,4 @@ const char *mpl_worker_reason(const mpl_worker *worker);
 mpl_status mpl_worker_workspaces(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
                                  const mpl_job *job, uint64_t **workspace_bytes);
 
-/* Set by SIGINT and SIGTERM once mpl_interrupt_catch was called; workers see neither. */
-void mpl_interrupt_catch(void);
-int mpl_interrupted(void); /* the signal's number; 0: none */
-
 #endif

@@ -10,9 +10,12 @@
 #include "planners/planner.h"
 #include "planners/verify/verify.h"
 
+extern const mpl_planner mpl_planner_greedy_size;
+
 enum { ROUNDS = 300, MOST_BUFFERS = 8 };
 
 /* The height of pool 0's lowest plan: every place of every family is tried. */
+
 static uint64_t least_height(const mpl_problem *p, mpl_plan *plan, mpl_buffer first, uint64_t height,
                              uint64_t best)
 {
@@ -262,7 +265,7 @@ static void walls_say_what_conflicts(void **state)
         run.seed = round + 1;
         run.watch = &(mpl_watch){.arg = &n_shared};
         assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
-        assert_ok(&ctx, mpl_packing_run(&run, p, UINT64_MAX, compare_walls, plan));
+        assert_ok(&ctx, mpl_packing_run(&run, p, &mpl_planner_greedy_size, UINT64_MAX, compare_walls, plan));
         mpl_plan_free(&ctx, plan);
         mpl_problem_free(&ctx, p);
     }

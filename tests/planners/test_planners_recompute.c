@@ -75,9 +75,10 @@ static void check_rules(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
         uint32_t n;
         mpl_op *run = NULL;
 
-        assert_ok(ctx, k == 0 ? mpl_recompute_exact(ctx, g, options, budget, &n, &run, &found)
-                              : mpl_recompute_game(ctx, g, options, (mpl_game_rule)(k - 1), budget, &n, &run,
-                                                   &found));
+        assert_ok(
+            ctx, k == 0
+                     ? mpl_recompute_exact(ctx, g, options, mpl_recompute_round, budget, &n, &run, &found)
+                     : mpl_recompute_game(ctx, g, options, (mpl_game_rule)(k - 1), budget, &n, &run, &found));
         assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, options, &peak, &facts));
         assert_true(found.claim == MPL_RECOMPUTE_OPTIMAL && peak <= budget && facts.extra_work <= last);
         if (k < 2)
@@ -216,10 +217,10 @@ static void training_graphs_agree(void **state)
                 uint32_t n;
 
                 found[k] = (mpl_recompute_found){.before_bytes = before};
-                st[k] = k == 0
-                            ? mpl_recompute_exact(&ctx, g, &options, before * part / 10, &n, &run, &found[0])
-                            : mpl_recompute_game(&ctx, g, &options, (mpl_game_rule)(k - 1),
-                                                 before * part / 10, &n, &run, &found[k]);
+                st[k] = k == 0 ? mpl_recompute_exact(&ctx, g, &options, mpl_recompute_round,
+                                                     before * part / 10, &n, &run, &found[0])
+                               : mpl_recompute_game(&ctx, g, &options, (mpl_game_rule)(k - 1),
+                                                    before * part / 10, &n, &run, &found[k]);
                 if (st[k] == MPL_OK)
                     assert_ok(&ctx, mpl_rerun_peak(&ctx, g, n, run, &options, &found[k].peak_bytes,
                                                    &found[k].facts));
@@ -410,7 +411,8 @@ static void methods_agree(void **state)
             uint32_t n;
             mpl_op *run = NULL;
 
-            assert_ok(&ctx, mpl_recompute_exact(&ctx, g, &options, budget, &n, &run, &program));
+            assert_ok(&ctx, mpl_recompute_exact(&ctx, g, &options, mpl_recompute_round, budget, &n, &run,
+                                                &program));
             assert_ok(&ctx, mpl_rerun_peak(&ctx, g, n, run, &options, &peak, &facts));
             assert_int_equal(program.claim, MPL_RECOMPUTE_OPTIMAL);
             assert_int_equal(found[0].claim, MPL_RECOMPUTE_OPTIMAL);
@@ -451,8 +453,8 @@ static mpl_status ask(mpl_ctx *ctx, what w, const mpl_graph *g, uint64_t before,
     else if (w == BOUND)
         st = mpl_recompute_bound(ctx, g, &options, budget, &has_bound, work, &fits);
     else if (w == EXACT || w == ROUND)
-        st = (w == EXACT ? mpl_recompute_exact : mpl_recompute_round)(ctx, g, &options, budget, &n, &run,
-                                                                      &found);
+        st = w == EXACT ? mpl_recompute_exact(ctx, g, &options, mpl_recompute_round, budget, &n, &run, &found)
+                        : mpl_recompute_round(ctx, g, &options, budget, &n, &run, &found);
     else
         st = mpl_recompute(ctx, mpl_recompute_find(w == PEBBLE ? "pebble" : "budget"), g, &options, budget,
                            &made, &found);

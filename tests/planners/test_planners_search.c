@@ -12,6 +12,8 @@
 #include "planners/planner.h"
 #include "planners/verify/verify.h"
 
+extern const mpl_planner mpl_planner_greedy_size;
+
 static const char *const searches[] = {"hill_climb", "local_search", "beam", "portfolio"};
 
 enum { N_SEARCHES = sizeof searches / sizeof *searches };
@@ -384,7 +386,8 @@ static void placements_are_the_lowest(void **state)
         mpl_run_init(&run, &ctx);
         run.seed = round;
         assert_ok(&ctx, mpl_plan_new(&ctx, p, &plan));
-        assert_ok(&ctx, mpl_packing_run(&run, p, 1000000, compare_placements, plan));
+        assert_ok(&ctx,
+                  mpl_packing_run(&run, p, &mpl_planner_greedy_size, 1000000, compare_placements, plan));
         mpl_plan_free(&ctx, plan);
         mpl_problem_free(&ctx, p);
     }

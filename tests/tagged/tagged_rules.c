@@ -1,6 +1,6 @@
 /* tagged_rules.c -- what the verifier of control flow refuses though it may turn out well: graphs/problem/control/LOOPS.md, "Where the
  * verifier is strict". A value is lost by a rule, whatever its bytes are. */
-#include "tests/support/tagged_priv.h"
+#include "tests/tagged/tagged_priv.h"
 
 enum { MOST_RANGES = 512 };
 
