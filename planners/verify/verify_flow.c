@@ -801,7 +801,7 @@ typedef struct transfer {
     mpl_value param;
     mpl_where source, from, to; /* from: the source until it is put aside */
     uint64_t bytes;
-    bool standing, pending, copied;
+    bool standing, pending, copied, aside;
 } transfer;
 
 /* Whether a is copied onto what b is still to be copied from; onto itself, unless to where it is. */
@@ -866,7 +866,17 @@ out:
     return st;
 }
 
-/* Copies all that nobody waits for, by way of the staging buffer where they wait for each other. */
+/* Whether the staging buffer still holds something that has not been copied on. */
+static bool any_aside(const loop *l, const transfer *t)
+{
+    for (uint32_t i = 0; i < l->n_carried; i++)
+        if (t[i].pending && t[i].aside)
+            return true;
+    return false;
+}
+
+/* Copies all that nobody waits for, by way of the staging buffer where they wait for each other: from its beginning
+ * again each time that it has been emptied. */
 static mpl_status order_copies(flow *f, const loop *l, transfer *t, bool *staged)
 {
     mpl_status st = MPL_OK;
@@ -878,6 +888,7 @@ static mpl_status order_copies(flow *f, const loop *l, transfer *t, bool *staged
     *staged = false;
     for (;;) {
         MPL_TRY(copy_what_can(f, l, t, &moved));
+        used = any_aside(l, t) ? used : 0;
         if (moved)
             continue;
         MPL_TRY(first_waited_for(f, l, t, &stuck));
@@ -889,7 +900,7 @@ static mpl_status order_copies(flow *f, const loop *l, transfer *t, bool *staged
                      "block '%.80s' carries '%.80s' crosswise, and has no room to stage it",
                      f->g->block_name[l->body], f->g->value_name[t[stuck].param]);
         t[stuck].from = (mpl_where){.kind = MPL_WHERE_NOWHERE};
-        *staged = true;
+        t[stuck].aside = *staged = true;
     }
 out:
     return st;

@@ -152,6 +152,7 @@ void tagged_claim_buffer(machine *m, mpl_buffer b);
 void tagged_forget(machine *m, mpl_op op);
 way tagged_keep_all_apart(machine *m);
 way tagged_settled(machine *m, uint32_t place, const char *who);
+way tagged_keep_room(machine *m, const loop *l, const bool *copied);
 bool tagged_may_meet(machine *m, mpl_value in, mpl_value out, bool allowed);
 
 #endif

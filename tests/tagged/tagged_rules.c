@@ -154,6 +154,101 @@ static bool any_meet(const ranges *a, const ranges *b)
     return false;
 }
 
+/* ---- what is carried crosswise -------------------------------------------------------------------------------------- */
+
+typedef struct carried {
+    ranges from, to; /* from: none once it is aside */
+    uint64_t bytes;
+    bool pending, aside;
+} carried;
+
+/* Whether a is copied onto what b is still to be copied from, in some way; onto itself, unless to where it is. */
+static bool waits_in_some_way(const carried *a, const carried *b)
+{
+    for (uint32_t i = 0; b->pending && i < b->from.n; i++) {
+        bool stays = false;
+
+        for (uint32_t k = 0; a == b && k < a->to.n; k++)
+            stays =
+                stays || (a->to.at[k].slab == b->from.at[i].slab && a->to.at[k].begin == b->from.at[i].begin);
+        for (uint32_t k = 0; !stays && k < a->to.n; k++)
+            if (ranges_meet(&a->to.at[k], &b->from.at[i]))
+                return true;
+    }
+    return false;
+}
+
+static bool waits_for_any(const carried *c, uint32_t n, uint32_t a)
+{
+    for (uint32_t b = 0; b < n; b++)
+        if (waits_in_some_way(&c[a], &c[b]))
+            return true;
+    return false;
+}
+
+/* The first that another waits for; n: none is left. */
+static uint32_t first_awaited(const carried *c, uint32_t n)
+{
+    for (uint32_t b = 0; b < n; b++)
+        for (uint32_t a = 0; a < n; a++)
+            if (c[a].pending && waits_in_some_way(&c[a], &c[b]))
+                return b;
+    return n;
+}
+
+/* Copies all that wait for nothing; whether there were any. *aside: whether something is left aside. */
+static bool copy_those_that_can(carried *c, uint32_t n, bool *aside)
+{
+    bool moved = false;
+
+    *aside = false;
+    for (uint32_t a = 0; a < n; a++) {
+        bool goes = c[a].pending && !waits_for_any(c, n, a);
+
+        moved = moved || goes;
+        c[a].pending = c[a].pending && !goes;
+    }
+    for (uint32_t a = 0; a < n; a++)
+        *aside = *aside || (c[a].pending && c[a].aside);
+    return moved;
+}
+
+/* By the rules, copies wait for each other in whichever way their places may lie, and those that wait in a circle have room to be
+ * put aside. The round at hand is the next one. */
+way tagged_keep_room(machine *m, const loop *l, const bool *copied)
+{
+    mpl_buffer b = m->map->places->staging[l->body];
+    uint64_t room = b != MPL_NONE ? m->p->bytes[b] : 0, used = 0;
+    carried *c = calloc(l->n_carried + 1, sizeof *c);
+    bool aside = false;
+    way w = GO;
+
+    for (uint32_t i = 0; m->strict && i < l->n_carried; i++) {
+        c[i].pending = copied[i];
+        c[i].bytes = bytes_of(m, l->param[1 + i]);
+        ways_of(m, l->param[1 + i], &c[i].to);
+        m->round[l->body]--;
+        ways_of(m, l->result[1 + i], &c[i].from);
+        m->round[l->body]++;
+    }
+    for (uint32_t at = 0; m->strict && at < l->n_carried && w == GO;) {
+        if (copy_those_that_can(c, l->n_carried, &aside))
+            continue;
+        used = aside ? used : 0;
+        at = first_awaited(c, l->n_carried);
+        if (at == l->n_carried)
+            break;
+        used += c[at].bytes;
+        if (used > room)
+            w = tagged_wrong(m, "no room to carry crosswise in some way", m->g->op_name[l->op],
+                             name_of(m, l->param[1 + at]));
+        c[at].from.n = 0;
+        c[at].aside = true;
+    }
+    free(c);
+    return w;
+}
+
 /* ---- who is lost -------------------------------------------------------------------------------------------------- */
 
 mpl_value tagged_holder(const machine *m, mpl_value v)

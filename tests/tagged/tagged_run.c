@@ -349,6 +349,7 @@ static way carry(machine *m, const loop *l)
 {
     transfer t[MOST_CARRIED];
     uint64_t truth[MOST_CARRIED][MOST_BYTES];
+    bool by_copy[MOST_CARRIED];
 
     assert_true(l->n_carried <= MOST_CARRIED);
     TRY(note_finals(m, l->op));
@@ -373,6 +374,9 @@ static way carry(machine *m, const loop *l)
         if (!copied)
             TRY(tagged_hand_on(m, t[i].from, t[i].to, t[i].bytes, false, t[i].param));
     }
+    for (uint32_t i = 0; i < l->n_carried; i++)
+        by_copy[i] = t[i].copied;
+    TRY(tagged_keep_room(m, l, by_copy));
     TRY(copy_all(m, l, t, l->n_carried));
     TRY(keep_staging(m, l, t));
     end_block(m, l->body);
