@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "graphs/core/file.h"
 #include "harness/report/paper.h"
@@ -248,6 +249,33 @@ static void test_made_and_fresh(void **state)
     mpl_free(&ctx, text);
     assert_ok(&ctx, mpl_file_read(&ctx, "results/tables/sums.md", &text, &size));
     assert_non_null(strstr(text, "| low     |      2 |            2 |           0.00 % |"));
+    mpl_free(&ctx, text);
+}
+
+/* Names out of rows that a shell, gnuplot or Markdown would act on: they stay names. */
+static void test_names_run_nothing(void **state)
+{
+    mpl_ctx ctx;
+    char *text = NULL;
+    size_t size;
+
+    (void)state;
+    skip_without("/usr/bin/gnuplot");
+    mpl_ctx_init(&ctx);
+    project();
+    put("results/raw/a.jsonl", ROWS ROW("one", "`touch ran`", "1048576") ROW("one", "$(touch ran)", "1048576")
+                                   ROW("one", "\\\"; system('touch ran'); print \\\"", "1048576")
+                                       ROW("`touch ran`", "high", "1048576"));
+    put("scripts/any.gp", "load 'scripts/style.gp'\n"
+                          "plot table every ::1 using 0:2:xtic(1) with points, "
+                          "table every ::1 using 0:2:1 with labels title columnheader(1)\n");
+    assert_int_equal(run("paper"), 0);
+    assert_int_not_equal(access("ran", F_OK), 0);
+    assert_ok(&ctx, mpl_file_read(&ctx, "results/tables/gaps.tsv", &text, &size));
+    assert_non_null(strstr(text, "`touch ran`\t"));
+    mpl_free(&ctx, text);
+    assert_ok(&ctx, mpl_file_read(&ctx, "results/figures/gaps.svg", &text, &size));
+    assert_non_null(strstr(text, "touch ran"));
     mpl_free(&ctx, text);
 }
 
@@ -568,7 +596,7 @@ int main(void)
         cmocka_unit_test(test_touched_picture), cmocka_unit_test(test_wrong_input),
         cmocka_unit_test(test_tables),          cmocka_unit_test(test_faults),
         cmocka_unit_test(test_files_of_others), cmocka_unit_test(test_claim_fails),
-        cmocka_unit_test(test_optional_rows),
+        cmocka_unit_test(test_optional_rows),   cmocka_unit_test(test_names_run_nothing),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
