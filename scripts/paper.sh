@@ -6,7 +6,7 @@
 # A suite's rows are rewritten whole, results/raw/NAME.jsonl. A suite whose first line says `# needs FOLDER ..: ..` keeps its
 # committed rows where a folder lacks. A line `# again with NAME=VALUE ..` has the suite measured once more in that environment,
 # its rows behind the others; a library to be preloaded that is not there is said, and its rows lack. Timings differ from run to run; they stand in rows' *_ns and in columns that begin
-# with ~. Everything else stays as it is.
+# with ~. Everything else stays as it is. ONLY='NAME ..', names or patterns: those suites alone are measured, no table beside them.
 set -eu
 cd "$(dirname "$0")/.."
 memplan=$1 bench_speed=$2 bench_exact=$3
@@ -38,9 +38,22 @@ measure_again() {
     done
 }
 
+# wanted NAME: whether ONLY names it, or nothing
+wanted() {
+    local - pattern
+    set -f
+    [ -n "${ONLY-}" ] || return 0
+    for pattern in $ONLY; do
+        # shellcheck disable=SC2053
+        [[ $1 != $pattern ]] || return 0
+    done
+    return 1
+}
+
 mkdir -p results/raw results/tables results/figures
 for suite in results/paper/*.suite; do
-    rows=results/raw/$(basename "$suite" .suite).jsonl
+    name=$(basename "$suite" .suite) rows=results/raw/$(basename "$suite" .suite).jsonl
+    wanted "$name" || continue
     grep -qvE '^(#|--|$)' "$suite" || continue # measured by another program
     lack=$(lacks "$suite")
     if [ -n "$lack" ]; then
@@ -54,6 +67,10 @@ for suite in results/paper/*.suite; do
     mv "$rows.new" "$rows"
     echo "paper: $rows, $(wc -l <"$rows") rows, $(($(date +%s) - start)) s"
 done
+if [ -n "${ONLY-}" ]; then
+    "$memplan" paper
+    exit
+fi
 scripts/bench-speed.sh "$bench_speed" >/dev/null
 if [ -d ../shared/data/minimalloc ]; then
     # ticks, so that how far a search comes does not depend on the machine; the clock only ends what hangs
