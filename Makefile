@@ -238,9 +238,9 @@ MUTATED ?= $(sort $(wildcard planners/verify/verify*.c)) planners/verify/certify
 MUTANTS_NEED := $(addprefix $O/tests/,random_control.o random_places.o tagged_run.o tagged_memory.o tagged_graph.o tagged_rules.o cuda_fake.o cudnn_host.o)
 mutants: deps-test $O/memplan $(TESTBIN) $(MUTANTS_NEED)
 	$(Q)scripts/mutants.sh $O $B/mutants.tsv $(MUTATED)
-mutants-smoke: deps-test $O/tests/test_planners_judge $O/tests/test_planners_verify $(MUTANTS_NEED)
+mutants-smoke: deps-test $(addprefix $O/tests/test_planners_,judge verify spill) $(MUTANTS_NEED)
 	$(Q)rm -f $B/mutants-smoke.tsv
-	$(Q)FAULTS=3 TESTS="test_planners_verify test_planners_judge" scripts/mutants.sh $O $B/mutants-smoke.tsv planners/verify/verify.c
+	$(Q)FAULTS=3 TESTS="test_planners_verify test_planners_judge test_planners_spill" scripts/mutants.sh $O $B/mutants-smoke.tsv planners/verify/verify.c
 
 # How far the searches come: minutes, into the table of results/ unless ARGS say otherwise.
 bench-search: $O/tests/bench_search

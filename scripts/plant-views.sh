@@ -12,7 +12,7 @@ caught_by() {
     timeout 300 "$work/test" "$programs" >"$work/log" 2>&1 || echo test_graphs_views
 }
 
-pass=graphs/passes/tensor_ssa
+pass=graphs/passes/ssa/tensor_ssa
 fault "pass-up: an ancestor is left out" $pass.c 's/parent = views->parent\[child\];/parent = root;/'
 fault "pass-up: the old value goes up" $pass.c 's/r->now\[v\] = made;/(void)made;/'
 fault "pass-up: the box of the root for the parent's" $pass.c 's/r->now\[child\], &views->of_parent\[child\]/r->now[child], \&views->of_root[child]/'

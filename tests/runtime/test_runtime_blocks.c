@@ -217,14 +217,16 @@ static void loops_have_room_for_what_they_carry(void **state)
                 assert_true(block[b.exec->value_block[v]].value == v &&
                             block[b.exec->value_block[v]].offset == b.exec->value_offset[v]);
         for (mpl_op op = 0; op < b.g->n_ops; op++) {
-            uint32_t body = b.g->op_body[b.g->op_body_begin[op]];
-            const mpl_spot *spot = &b.exec->control->staging[body];
+            const mpl_spot *spot;
+            uint32_t body;
             uint64_t bytes = 0;
 
             if ((mpl_op_table[b.g->op_kind[op]].traits & MPL_CONTROL) != 0)
                 assert_int_equal(b.workspace[op], 0);
             if (b.g->op_kind[op] != MPL_OP_while)
                 continue;
+            body = b.g->op_body[b.g->op_body_begin[op]];
+            spot = &b.exec->control->staging[body];
             for (uint32_t i = 1; i < b.g->block_n_params[body]; i++)
                 bytes += b.g->value_bytes[b.g->block_param[b.g->block_param_begin[body] + i]];
             assert_true(spot->block < b.exec->n_blocks && block[spot->block].op == op && spot->slab == 0 &&
