@@ -156,7 +156,7 @@ typedef struct mpl_graph {
     uint32_t *op_body;
 
     /* Inputs whose contents decided shapes and were folded away (DESIGN: "the row names them"). */
-    uint64_t folded; /* spent on computing constants while it is built (passes/fold.c) */
+    uint64_t folded; /* spent on computing constants while it is built (passes/fold_constants.c) */
     uint32_t n_bound;
     char **bound_input;
 

@@ -46,7 +46,7 @@ mpl_status mpl_order_random(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl
 /* Draws the order of the outermost operations anew; what stands in blocks goes along with its owner, in the order that it has. */
 mpl_status mpl_order_shuffle(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op *order);
 
-extern const mpl_order_kind *const mpl_orders[];        /* NULL-terminated, made from analysis/orders.def */
+extern const mpl_order_kind *const mpl_orders[];        /* NULL-terminated, made from orders.def */
 const mpl_order_kind *mpl_order_find(const char *name); /* NULL: there is none */
 
 #endif

@@ -48,7 +48,7 @@ mpl_status mpl_order_best_first(mpl_ctx *ctx, const mpl_order_model *m, uint64_t
                                 mpl_effort *effort, uint32_t *order, uint64_t *peak, uint64_t *bound,
                                 bool *done);
 
-/* beam.c: the `width` best sets after each choice. An order that peaks at `floor` ends it. Replaces order and *peak by better ones only. */
+/* order_beam.c: the `width` best sets after each choice. An order that peaks at `floor` ends it. Replaces order and *peak by better ones only. */
 mpl_status mpl_order_beam(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor, uint32_t width,
                           mpl_effort *effort, uint32_t *order, uint64_t *peak);
 

@@ -1,4 +1,4 @@
-/* run_list.h -- a run as it is written down, views made anew where what they show was. See recompute.h. */
+/* run_list.h -- a run as it is written down, views made anew where what they show was. See recompute_pass.h. */
 #ifndef MPL_RUN_LIST_H
 #define MPL_RUN_LIST_H
 

@@ -1,4 +1,4 @@
-/* access.h -- which operations touch which buffer first and last. Private to graphs/analysis. */
+/* access.h -- which operations touch which buffer first and last. Private to graphs/. */
 #ifndef MPL_ACCESS_H
 #define MPL_ACCESS_H
 

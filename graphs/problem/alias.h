@@ -1,5 +1,5 @@
 /* alias.h -- which values are part of another's storage: views, pieces of a split or slice, operands inside a concat's result.
- * Private to graphs/analysis. */
+ * Private to graphs/. */
 #ifndef MPL_ALIAS_H
 #define MPL_ALIAS_H
 

@@ -1,4 +1,4 @@
-/* fold_pairs.c -- in-place folding of a problem. See fold.h.
+/* fold_pairs.c -- in-place folding of a problem. See fold_pairs.h.
  *
  * Source   NNC's in-place pass: outputs fold onto inputs greedily, in topological order. Which pairs are legal at
  *          all was decided when the problem was made, by the operator table.

@@ -213,7 +213,7 @@ static bool comes_last(const mpl_problem *p, const uint32_t *begin, const uint32
 }
 
 /* The rule beside in_place_in (problem.h). It is what lets a chain of pairs be one buffer, ordered by its first and its last
- * member (fold.h), and what makes the order with every pair added as "in before out" an order again (mpl_antichain). */
+ * member (fold_pairs.h), and what makes the order with every pair added as "in before out" an order again (mpl_antichain). */
 static mpl_status check_ordered_pairs(mpl_ctx *ctx, const mpl_problem *p)
 {
     mpl_status st = MPL_OK;

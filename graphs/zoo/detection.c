@@ -16,7 +16,7 @@
  *          Which anchor and region belongs to which object is not worked out: the inputs anchor_class (0, 1), anchor_shifts, region_class,
  *          region_shifts, mask_class and mask say it, in the order of anchors, proposals and outlined regions. As in the paper,
  *          no gradient goes through the places of boxes, nor through what chose them.
- * Owl      form=owl takes layers apart as Owl does (owl.c); `--optimise all` is then what Owl's optimiser leaves. */
+ * Owl      form=owl takes layers apart as Owl does (owl_networks.c); `--optimise all` is then what Owl's optimiser leaves. */
 #include "graphs/zoo/zoo_priv.h"
 
 #include <math.h>

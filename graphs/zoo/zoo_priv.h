@@ -124,7 +124,7 @@ void mpl_net_while(mpl_net *net, const char *name, const mpl_net_loop *loop, mpl
 mpl_value mpl_net_case(mpl_net *net, const char *name, mpl_value index, mpl_value bypass, uint32_t n_branches,
                        const uint32_t *branch);
 
-/* The parts of layers under form=owl; what they are is said in owl.c. */
+/* The parts of layers under form=owl; what they are is said in owl_networks.c. */
 mpl_value mpl_net_owl_bias(mpl_net *net, const char *name, mpl_value x);
 mpl_value mpl_net_owl_norm(mpl_net *net, const char *name, mpl_value x);
 mpl_value mpl_net_owl_softmax(mpl_net *net, const char *name, mpl_value x);

@@ -87,7 +87,7 @@ typedef struct mpl_space_kind {
 
 extern const mpl_space_kind mpl_space_sweep;    /* sweep.c: members rise with birth, nothing fixed */
 extern const mpl_space_kind mpl_space_timeline; /* timeline.c: any serial problem */
-extern const mpl_space_kind mpl_space_rows;     /* rows.c: by mpl_conflict alone */
+extern const mpl_space_kind mpl_space_rows;     /* untimed.c: by mpl_conflict alone */
 
 /* family.c: offset[] and placed[] of all parts of the family whose lowest part is `first`. O(parts * placed), sorted. */
 mpl_status mpl_placement_family(mpl_placement *placement, mpl_buffer first);

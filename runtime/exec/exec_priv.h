@@ -1,4 +1,4 @@
-/* exec_priv.h -- what a bound graph consists of; shared by exec.c, control.c, places.c, concurrent.c, layout.c,
+/* exec_priv.h -- what a bound graph consists of; shared by exec.c, control.c, places.c, concurrent.c, exec_layout.c,
  * weights.c and checked.c.
  *
  * A slab is one memory of the device: the arena of each pool, then the pinned values, the weights, and
@@ -263,7 +263,7 @@ static inline bool mpl_stage_block(const mpl_exec *exec, mpl_op op, uint32_t i, 
     return true;
 }
 
-/* layout.c: a slab, offset and block for each value, and the sizes of the slabs. MPL_EINVALID: the plan
+/* exec_layout.c: a slab, offset and block for each value, and the sizes of the slabs. MPL_EINVALID: the plan
  * does not fit the graph. p, map, plan NULL: each value alone. */
 mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_value_map *map,
                              const mpl_plan *plan);

@@ -1,4 +1,4 @@
-/* What graphs/base counts: lists of lists by key, from tables made by hand, and against a search of every item for every key.
+/* What graphs/core counts: lists of lists by key, from tables made by hand, and against a search of every item for every key.
  * Catches an item lost, in another's list, or out of its order. */
 #include "tests/support/test.h"
 

@@ -1,4 +1,4 @@
-/* recompute_pass.c -- the graph of a run. See recompute.h. */
+/* recompute_pass.c -- the graph of a run. See recompute_pass.h. */
 #include "graphs/passes/run_list.h"
 #include "graphs/problem/bounds/bounds.h"
 

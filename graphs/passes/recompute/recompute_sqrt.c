@@ -1,4 +1,4 @@
-/* recompute_sqrt.c -- segments that are kept, or dropped and run again. See recompute.h.
+/* recompute_sqrt.c -- segments that are kept, or dropped and run again. See recompute_pass.h.
  *
  * Idea     Between two operations of the forward part lie the values that the first ones made and the later ones read: a cut. A
  *          segment from one cut to another that is dropped costs the values of the cut behind it, as long as the backward part

@@ -1,4 +1,4 @@
-/* recompute_thin.c -- repeats taken out as long as memory allows. See recompute.h.
+/* recompute_thin.c -- repeats taken out as long as memory allows. See recompute_pass.h.
  *
  * Idea     Without a repeat, those who read it read the copy before, which lives longer; what was run again for the repeat alone goes
  *          with it. Repeats are tried from the most work to the least, until none can go. What a run takes is told by the

@@ -1,5 +1,5 @@
 /* storage.h -- which values of a graph with control flow lie together, and where they go from round to round. Private to
- * graphs/analysis.
+ * graphs/problem/.
  *
  * Values that can lie at one address become one cell. A carried value that cannot lie where its parameter does is given as many
  * cells as it has copies alive at once, and its address goes round them: only such values are unrolled, never the body

@@ -1,5 +1,5 @@
 /* units.h -- what may run at the same time in a graph with control flow: its outermost operations, each with all of its blocks.
- * Private to graphs/analysis.
+ * Private to graphs/problem/.
  *
  * A unit is one operation of block 0; its steps are one chain, run in program order by one worker. Units are ordered by what they read of
  * each other, blocks included, and by nothing else. A point is a step of the program, or one of those between and around them: the
