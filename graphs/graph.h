@@ -155,7 +155,7 @@ typedef struct mpl_graph {
     uint32_t *op_body_begin; /* [n_ops + 1] into op_body: the blocks that an operation owns */
     uint32_t *op_body;
 
-    /* Inputs whose contents decided shapes and were folded away (DESIGN: "the row names them"). */
+    /* Inputs whose contents decided shapes and were folded away; the row names them. */
     uint64_t folded; /* spent on computing constants while it is built (passes/fold_constants.c) */
     uint32_t n_bound;
     char **bound_input;

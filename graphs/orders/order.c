@@ -1,20 +1,9 @@
-/* order.c -- orders of the operations. See order.h and orders.def.
- *
- * Operations that no output needs come last, as given, in every order but `given`. Nothing here recurses: graphs may be
- * as deep as they have operations. */
+/* order.c -- the list of orders, and an order by its name and parameters. See order.h and orders.def. */
 #include "graphs/problem/liveness.h"
 #include "graphs/orders/order_blocks.h"
 #include "graphs/orders/orders_priv.h"
 
 #include <stdlib.h>
-
-/* ---- dfs: Owl (ALGORITHMS: post-order from the outputs, parents in stored order) ---------------------------------- */
-
-/* ---- what becomes ready when: shared by bfs, greedy and random orders ------------------------------------------------ */
-
-/* ---- greedy -------------------------------------------------------------------------------------------------------- */
-
-/* ---- the table ----------------------------------------------------------------------------------------------------- */
 
 #define ORDER(name, about)                                                                                   \
     static const mpl_order_kind order_##name = {#name, about, mpl_order_##name, NULL, NULL};

@@ -1,6 +1,6 @@
 /* plain_orders.c -- orders without a search. See orders.def.
-
- * Operations that no output needs come last, as given, in every order but \`given\`. */
+ *
+ * Operations that no output needs come last, as given, in every order but `given`. */
 #include "graphs/problem/liveness.h"
 #include "graphs/orders/order_blocks.h"
 #include "graphs/orders/orders_priv.h"

@@ -40,8 +40,8 @@ mpl_status mpl_problem_synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t see
  * MPL_EINPUT: sizes add up to 2^53 or more, where igraph's doubles would round. */
 mpl_status mpl_antichain(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes, uint8_t *member);
 
-/* Turns a serial problem into a parallel one in place: a before b when a's death <= b's birth (DESIGN: what a buffer
- * list under parallel takes as its order). Lifetimes are gone afterwards; gaps in them
+/* Turns a serial problem into a parallel one in place: a before b when a's death <= b's birth: what a buffer
+ * list under parallel takes as its order. Lifetimes are gone afterwards; gaps in them
  * count as needed, for no order tells of them. O(n^2). */
 mpl_status mpl_problem_as_parallel(mpl_ctx *ctx, mpl_problem *p);
 

@@ -7,7 +7,7 @@
 #include "graphs/ir/strided.h"
 #include "graphs/problem/problem.h"
 
-/* Where a value lies, where that depends on how control flows (DESIGN's bindings). A place is evaluated when the value is used,
+/* Where a value lies, where that depends on how control flows (the bindings of a plan file). A place is evaluated when the value is used,
  * from the round that each loop is in (behind the loop: how many there were) and the branch that each case took last. */
 typedef enum mpl_place_kind {
     MPL_PLACE_BUFFER, /* buffer `of` of the problem */

@@ -67,7 +67,7 @@ typedef struct mpl_problem {
     mpl_buffer *in_place_out;
     uint32_t *in_place_step;
 
-    /* Families (DESIGN's inside(a, b, k)): buffer b lies inside_at[b] bytes behind buffer inside[b], the lowest of its family,
+    /* Families: buffer b lies inside_at[b] bytes behind buffer inside[b], the lowest of its family,
      * which lies 0 behind itself. Each has its own size and lifetime, so that a family takes up memory part by part, as its parts
      * come and go; two of its parts that conflict do not overlap. One that is in no family: itself, at 0. NULL: there is none. */
     mpl_buffer *inside;  /* [n] */

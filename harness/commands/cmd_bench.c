@@ -156,8 +156,6 @@ uint32_t mpl_bench_units(const mpl_bench *b)
     return b->suite.graph.n * b->safeties.n;
 }
 
-/* ---- --resume ---- */
-
 /* ---- several workers ---- */
 
 static mpl_status worker_unit(mpl_ctx *ctx, void *arg, uint32_t unit, FILE *to)

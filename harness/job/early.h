@@ -1,4 +1,4 @@
-/* early.h -- loops that stack a row a round, and end early: how many rows count. See DESIGN on dimensions left open: they are
+/* early.h -- loops that stack a row a round, and end early: how many rows count. Dimensions that are left open are
  * planned at their maximum, and rows of rounds that did not come are zero. */
 #ifndef MPL_EARLY_H
 #define MPL_EARLY_H

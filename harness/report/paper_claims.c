@@ -3,7 +3,3 @@
 #include <stdlib.h>
 
 #include "harness/report/paper.h"
-
-/* ---- claims ---- */
-
-/* ---- bare figures ---- */

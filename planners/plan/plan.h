@@ -49,7 +49,7 @@ typedef struct mpl_plan {
     uint32_t n_pools;
     uint64_t *pool_bytes; /* [n_pools] highest end of a buffer in each pool;
                            * pool 0 spread: the sum over its memories [byte] */
-    uint64_t peak_bytes;  /* pool_bytes[0]: DESIGN's planned_bytes [byte] */
+    uint64_t peak_bytes;  /* pool_bytes[0]: a row's planned_bytes [byte] */
 } mpl_plan;
 
 /* Raises the plan's bound to what the problem itself proves, with its witness; a plan that meets it is optimal,
@@ -74,7 +74,7 @@ void mpl_plan_free(mpl_ctx *ctx, mpl_plan *plan);
 const char *mpl_claim_name(mpl_claim claim);
 
 /* The bytes one arena needs when each block of a block plan is placed as a whole (largest first, over the
- * time from its first birth to its last death): DESIGN's packed_bytes. peak_bytes for a plan without blocks. Only for
+ * time from its first birth to its last death): a row's packed_bytes; peak_bytes for a plan without blocks. Only for
  * verified plans. Serial: O(n log n + pairs of blocks that live at once). */
 mpl_status mpl_plan_packed(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, uint64_t *bytes);
 
@@ -85,7 +85,7 @@ typedef struct mpl_plan_file {
     mpl_plan *plan;
 } mpl_plan_file;
 
-/* One JSON object that stands alone (DESIGN "A plan file is"). Writing goes to a temporary file beside `path`, then
+/* One JSON object that stands alone (this folder's page). Writing goes to a temporary file beside `path`, then
  * renames: a full disk loses nothing. Same plan, same bytes. */
 mpl_status mpl_plan_write(mpl_ctx *ctx, const char *path, const mpl_problem *p, const mpl_plan *plan,
                           const char *fields_json);

@@ -1,4 +1,4 @@
-/* plan_bindings.c -- where the values of a graph with control flow lie, and what it copies, in a plan file: DESIGN's `bindings`, and
+/* plan_bindings.c -- where the values of a graph with control flow lie, and what it copies, in a plan file: its `bindings`, and
  * `copies: [{value, from, when, block, bytes}, ..]`. See plan_bindings.h.
  *
  * They are made from the graph alone, so the reader makes them again, and demands the same of the file. */

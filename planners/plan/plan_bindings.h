@@ -4,7 +4,7 @@
 
 #include "graphs/problem/places.h"
 
-/* Puts where the values of a graph with control flow lie into the fields of a plan file, as `bindings` (DESIGN), and what it
+/* Puts where the values of a graph with control flow lie into the fields of a plan file, as `bindings`, and what it
  * copies, as `copies`: *fields_json, an object's text, is replaced. Nothing for a graph without. */
 mpl_status mpl_plan_add_bindings(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
                                  char **fields_json);

@@ -1,10 +1,6 @@
-/* plan_file.c -- plans as JSON files that stand alone. The format is DESIGN's "A plan file"; see plan.h.
+/* plan_file.c -- plans as JSON files that stand alone. The format is on this folder's page; see plan.h.
  *
- * Beside the fields named there a file has `name` and `n_steps` of the problem, `claim`, `bound_bytes` and
- * `planned_bytes`, and `fixed: [[buffer, offset], ..]`. Where pool 0 is spread over memories it has `memories: [{bytes,
- * capacity, price}, ..]`, `cost` and `cost_bound`, and each buffer its `memory`. A buffer whose lifetime has gaps has
- * `gaps: [[from, to], ..]`. Keys keep their order and numbers are whole, so the same plan
- * gives the same bytes. Names that are not UTF-8 are written with '?' for the bytes that do not fit; names do not enter
+ * Names that are not UTF-8 are written with '?' for the bytes that do not fit; names do not enter
  * the hash.
  * The reader believes nothing: types, ranges, counts and the embedded hash are checked, and the partial order is closed
  * again from its pairs. */

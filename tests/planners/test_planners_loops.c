@@ -1,4 +1,4 @@
-/* Loops planned without a copy: the figures of the NNC allocator as it was run (ALGORITHMS, golden values), reached or beaten, and the
+/* Loops planned without a copy: the figures of the NNC allocator as it was run, reached or beaten, and the
  * least that each program can do with. What drawn programs need, to the byte: storage that is lost, or shared by luck, shows. */
 #include "graphs/orders/order.h"
 #include "graphs/problem/bounds/bounds.h"

@@ -28,7 +28,7 @@ static uint64_t planned(mpl_ctx *ctx, const char *name, const mpl_problem *p, mp
 
 static const struct {
     const char *name;
-    double bound_mib;      /* as ../shared/ALGORITHMS.md gives it, two decimals */
+    double bound_mib;      /* as it was recorded, two decimals */
     double production_mib; /* libnnc's arena */
 } records[] = {
     {"resnet50_1_infer", 13.02, 13.02},      {"densenet121_1_infer", 6.89, 8.42},

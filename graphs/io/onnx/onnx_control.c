@@ -1,7 +1,7 @@
 /* onnx_control.c -- nodes that own graphs: If becomes `case`, Loop and Scan become `while`.
  *
  * A condition that is known decides at once: the branch is read as if it stood there. The trip count of a Loop that stacks
- * rows decides a shape, so it must be known; rows of rounds that do not come are zero then (DESIGN: a dimension that is open is
+ * rows decides a shape, so it must be known; rows of rounds that do not come are zero then (a dimension that is open is
  * planned at its maximum). Other trip counts and conditions stay values. */
 #include "graphs/io/onnx/onnx_priv.h"
 

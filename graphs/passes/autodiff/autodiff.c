@@ -16,8 +16,6 @@ const char *mpl_grad_copy_name(const mpl_grad *d, char *text, const char *base)
     return d->block == 0 ? base : mpl_grad_fresh(d, text, base, ".again", MPL_NONE);
 }
 
-/* ---- what rules use --------------------------------------------------------------------------------------------------- */
-
 /* ---- forward ----------------------------------------------------------------------------------------------------------- */
 
 /* Running statistics are kept, not trained: what only batch norms read as mean or variance. */

@@ -77,8 +77,6 @@ bool mpl_pass_set_reads_weights(const mpl_pass_set *set)
            set->on[MPL_PASS_bn_fma];
 }
 
-/* ---- questions about a graph ------------------------------------------------------------------------------------ */
-
 /* ---- one pass: what it finds ------------------------------------------------------------------------------------- */
 
 /* An alias would rename an output of the graph. */

@@ -3,7 +3,7 @@
  *
  * Values that can lie at one address become one cell. A carried value that cannot lie where its parameter does is given as many
  * cells as it has copies alive at once, and its address goes round them: only such values are unrolled, never the body
- * (NNC unrolls the body; ALGORITHMS section 1, Loops). It is the modulo variable expansion of software pipelining
+ * (the NNC library unrolls the body). It is the modulo variable expansion of software pipelining
  * (Lam, "Software Pipelining", PLDI 1988). */
 #ifndef MPL_STORAGE_H
 #define MPL_STORAGE_H

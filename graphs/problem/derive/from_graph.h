@@ -33,7 +33,7 @@ typedef struct mpl_problem_options {
     const uint64_t *op_workspace_bytes; /* [n_ops] or NULL: none */
 } mpl_problem_options;
 
-/* DESIGN's defaults: in-place and views on, weights, inputs and outputs pinned, 64-byte alignment, no capacity. */
+/* The defaults: in-place and views on, weights, inputs and outputs pinned, 64-byte alignment, no capacity. */
 mpl_problem_options mpl_problem_options_default(void);
 
 /* Liveness as data flow over the order, then one buffer for each value that needs memory. order[n_ops] is a permutation
