@@ -65,6 +65,7 @@ uint32_t mpl_order_close(mpl_order_walk *walk, uint64_t peak, uint32_t *ran, uin
 mpl_status mpl_order_search_least_peak(mpl_order_run *run, const mpl_graph *g, mpl_op *order);
 mpl_status mpl_order_search_beam(mpl_order_run *run, const mpl_graph *g, mpl_op *order);
 mpl_status mpl_order_search_anneal(mpl_order_run *run, const mpl_graph *g, mpl_op *order);
+/* Those that do not. */
 mpl_status mpl_order_given(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order);
 mpl_status mpl_order_dfs(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order);
 mpl_status mpl_order_bfs(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order);

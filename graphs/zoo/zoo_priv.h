@@ -128,8 +128,9 @@ mpl_value mpl_net_case(mpl_net *net, const char *name, mpl_value index, mpl_valu
 mpl_value mpl_net_owl_bias(mpl_net *net, const char *name, mpl_value x);
 mpl_value mpl_net_owl_norm(mpl_net *net, const char *name, mpl_value x);
 mpl_value mpl_net_owl_softmax(mpl_net *net, const char *name, mpl_value x);
-/* The scope, a dot, the name and a suffix into text[NAME_SIZE]. */
+/* The scope, a dot, the name and a suffix into text[128]. */
 const char *mpl_net_full_name(const mpl_net *net, const char *name, const char *suffix, char *text);
+/* A value under the scope; a failure is kept for mpl_net_end. */
 mpl_value mpl_net_add_value(mpl_net *net, const char *name, mpl_role role, mpl_type type, uint32_t rank,
                             const int64_t *dim);
 

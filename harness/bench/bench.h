@@ -66,6 +66,7 @@ uint32_t mpl_bench_count_mine(const mpl_bench *b, uint32_t unit);
  * plans executed in processes of their own, repeats going round over all of them, against one run of each unit that shares nothing.
  * What fails is a row; a failure is memory, the disk or options. Ends early when interrupted. */
 mpl_status mpl_bench_group(mpl_bench *b, uint32_t first, uint32_t n);
+/* The runs that the file has already, for --resume. */
 mpl_status mpl_bench_read_done(mpl_bench *b);
 /* The row is finished: on the disk, to stdout if asked for, among those of this bench. */
 mpl_status mpl_bench_keep_row(mpl_bench *b, mpl_record **row);

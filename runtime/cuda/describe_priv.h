@@ -104,9 +104,11 @@ mpl_describe *mpl_describe_move(mpl_op_kind kind);  /* describe_move.c; NULL: it
 mpl_describe *mpl_describe_train(mpl_op_kind kind); /* describe_train.c */
 /* Bit i: axis i is reduced. */
 uint32_t mpl_maker_reduced_axes(const mpl_maker *m, uint32_t rank);
+/* One more dim of `size` elements `step` apart, joined to the last one where they follow on. */
 void mpl_maker_put_dim(int32_t *n, int64_t *dim, int64_t *stride, int64_t size, int64_t step);
 /* What becomes one number: the axes of the set, and how many elements they have. */
 void mpl_maker_split_dims(mpl_cuda_reduce *r, const mpl_shape *in, uint32_t set);
+/* A reduction of input 0 over the axes of its attributes; local response normalisation of input 0. */
 mpl_status mpl_maker_reduce(mpl_maker *m);
 mpl_status mpl_maker_lrn_of(mpl_maker *m);
 

@@ -36,6 +36,7 @@ void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node);
 
 /* All nodes of an operation: one, but for control flow and convolutions that do more. */
 mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to);
+/* How many attributes an operation has. */
 uint32_t onnx_count_attrs(const mpl_graph *g, mpl_op op);
 /* The rule that an operation is written by; a convolution that does more is one with nodes behind it. */
 const onnx_rule *onnx_write_rule(const mpl_graph *g, mpl_op op, int64_t opset);
@@ -43,6 +44,7 @@ const onnx_rule *onnx_write_rule(const mpl_graph *g, mpl_op op, int64_t opset);
 bool onnx_find_item(const onnx_rule *rule, mpl_attr_key key, onnx_item *out);
 /* A name for the constant that stands for an attribute, free in the graph. */
 mpl_status onnx_name_constant(writer *w, mpl_op op, mpl_attr_key key, char **out);
+/* Floating numbers in 32 bits, as ONNX has them, in the writer's memory. */
 mpl_status onnx_narrow(writer *w, const mpl_attr *attr, float **out);
 
 #endif

@@ -31,7 +31,7 @@ bool mpl_grad_wants(const mpl_grad *d, uint32_t i)
     return old_in(d, i) != MPL_NONE && d->varies[old_in(d, i)];
 }
 
-mpl_value mpl_grad_new_id(mpl_grad *d, mpl_value v)
+mpl_value mpl_grad_new_value(mpl_grad *d, mpl_value v)
 {
     if (d->st == MPL_OK)
         d->st = mpl_grad_now(d, v);
@@ -40,12 +40,12 @@ mpl_value mpl_grad_new_id(mpl_grad *d, mpl_value v)
 
 mpl_value mpl_grad_in(mpl_grad *d, uint32_t i)
 {
-    return mpl_grad_new_id(d, old_in(d, i));
+    return mpl_grad_new_value(d, old_in(d, i));
 }
 
 mpl_value mpl_grad_out(mpl_grad *d, uint32_t i)
 {
-    return mpl_grad_new_id(d, d->g->op_out[d->g->op_out_begin[d->op] + i]);
+    return mpl_grad_new_value(d, d->g->op_out[d->g->op_out_begin[d->op] + i]);
 }
 
 const mpl_shape *mpl_grad_in_shape(const mpl_grad *d, uint32_t i)

@@ -89,14 +89,17 @@ mpl_value mpl_grad_zero(mpl_grad *d, mpl_type type); /* of no dims */
 /* A constant of input 0's type. */
 mpl_value mpl_grad_number(mpl_grad *d, double number);
 void mpl_grad_fail(mpl_grad *d, const char *why);
-/* In the new graph; within blocks it is made there and then. */
-mpl_value mpl_grad_new_id(mpl_grad *d, mpl_value v);
+/* v of the old graph as it is in the new one; within blocks it is made there and then. */
+mpl_value mpl_grad_new_value(mpl_grad *d, mpl_value v);
+/* A constant of the new graph, all of whose elements are `number`. */
 mpl_value mpl_grad_constant(mpl_grad *d, const char *base, mpl_type type, const mpl_shape *shape,
                             double number);
+/* An operation of the new graph with n outputs of these names, out[n]. */
 void mpl_grad_add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in, uint32_t n_attr,
                      const mpl_attr *attr, uint32_t n, const char *const *name, mpl_value *out);
 /* "v.grad" where there will be one part only, or parts that are added as they come; else a number behind it. */
 const char *mpl_grad_part_name(const mpl_grad *d, mpl_value v, char *text);
+/* Whether the operation has blocks. */
 bool mpl_grad_owns(const mpl_graph *g, mpl_op op);
 
 #endif
