@@ -63,6 +63,13 @@ enum { UNIT = 64, MOST_BUFFERS = 8, MOST_PLACES = 64, MOST_ITEMS = 256 };
     "  param y f32 [16]\nyield _, y, x\ns, t = while body(_, _, a, b) carried=2 trips=3 @l\nout = sub(s, "   \
     "t)\noutput out\n"
 
+/* Two such pairs. */
+#define SWAPS                                                                                                \
+    "graph swaps\ninput v f32 [16]\na = neg(v)\nb = cumsum(v) axis=0\nc = exp(v)\nd = abs(v)\nblock body\n"  \
+    "  param r i64 []\n  param x f32 [16]\n  param y f32 [16]\n  param z f32 [16]\n  param w f32 [16]\n"     \
+    "yield _, y, x, w, z\ns, t, o, p = while body(_, _, a, b, c, d) carried=4 trips=3 @l\nout = sub(s, t)\n" \
+    "more = sub(o, p)\noutput out\noutput more\n"
+
 /* The round number goes on to the next round. */
 #define NUMBER                                                                                               \
     "graph number\ninput k i64 []\nblock body\n  param r i64 []\n  param p i64 []\n  s = add(p, r)\nyield "  \
@@ -274,6 +281,11 @@ static const struct row {
      "a 0; b 1; x 0; y 1; s 0; t 1; copy body 1; copy body 2; staging body 0", "copies by way of a place"},
     {"swap: one way only", SWAP, "a 0; b 1; x 0; y 1; s 0; t 1; copy body 1; staging body 2",
      "'y' takes over a value without a copy"},
+
+    {"swaps: room for one is room for the next", SWAPS,
+     "a 0; b 1; c 2; d 3; x 0; y 1; z 2; w 3; s 0; t 1; o 2; p 3; copy body 1; copy body 2; copy body 3; "
+     "copy body 4; staging body 4",
+     NULL},
 
     {"stage: by way of a place of its own", STAGE, STAGED "staging body 6", NULL},
     {"stage: by way of the first one's place", STAGE, STAGED "staging body 2", "that 'w' takes part in"},
